@@ -140,7 +140,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
             if answer is not None and not answer.kept:
                 notes.append(
                     f"{schedd.daemon.name} keeps no epoch history, so of a job that runs several "
-                    "times only the last run is told, and what slots show stands in. Set "
+                    "times only the last run is known, and what slots show stands in. Set "
                     "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history there (it is the default of "
                     "HTCondor 25)."
                 )

@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 
 _PROVEN = {
     "hours": "each total is the sum of its hours (hours)",
-    "pilots": "what is booked follows from the pilot's life (pilots)",
-    "attempts": "what is booked for each attempt follows too (attempts)",
+    "pilots": "what is posted follows from the pilot's life (pilots)",
+    "runs": "what is posted for each run follows too (runs)",
     "series": "totals are the sums over all pilots (series)",
     "site_canonical": "site time: each total is the sum of its hours (series)",
     "factory": "factories' own numbers: each total is the sum of its hours (hours)",
-    "factory_jobs": "factories' jobs: what was told of each can be read, and is found (jobs)",
+    "factory_jobs": "factories' jobs: the facts of each can be read, and found by name (jobs)",
 }
 _EXPORT = (
     """\
 Writes partitioned Parquet, a file a month: pilot_hours, site_hours, factory_hours, pilots and
-attempts (the latter two by the month in which they began, UTC), factory_jobs (by the last
+runs (the latter two by the month in which they began, UTC), factory_jobs (by the last
 record of each). A month that is exported again is replaced, at once; one that retention has begun
 to take out of the ledger is kept as it was exported before.
 Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
-Attempts have the names of their users.
+Runs have the names of their users.
 
 """
     + backfilling.HELP
@@ -194,8 +194,8 @@ def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
         for name, (first, last) in (*spans, ("factory numbers", found.factory_hours))
         if first is not None and last is not None
     ]
-    if found.attempt_bytes is not None:
-        lines.append(f"bytes for each attempt: {found.attempt_bytes:.0f}")
+    if found.run_bytes is not None:
+        lines.append(f"bytes for each run: {found.run_bytes:.0f}")
     lines += cursor_lines(found.cursors, round(time.time() * SECOND_US), each)
     for gap in found.gaps:
         start = "?" if gap.start_us is None else _time(gap.start_us)
@@ -212,7 +212,7 @@ def _as_json(found: LedgerStats) -> dict[str, object]:
         "site_hours": found.site_hours,
         "pilot_hours": found.pilot_hours,
         "factory_hours": found.factory_hours,
-        "attempt_bytes": found.attempt_bytes,
+        "run_bytes": found.run_bytes,
         "cursors": [
             {
                 **cursor._asdict(),

@@ -64,7 +64,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
-    rules = Rules(q=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
+    rules = Rules(memory_per_unit_mib=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
     with opened(config, arguments, now_us) as (ledger, age):
         found = find(ledger, arguments.id)
         if len(found) != 1:

@@ -45,7 +45,7 @@ columns (those that do not fit are in a second table below, with the same ids):
   doing      running jobs, idle, or retiring (it accepts no new jobs); silent: its ads were not
              renewed for two updates, so it may have been killed; runs, jobs not known: only its
              output shows it, without an end; failed validation, and why (as it advertises until
-             it ends); of one that ended: how (shut down: it invalidated its ads; vanished: its
+             it ends); of one that ended: how (shut down: it invalidated its ads; ad expired: its
              ads expired; no more jobs: only records of jobs show it; ended: its output, the
              central log or the factory's queue has its end)
   heard of   the last update of its ads at a collector, if it has not ended: hours are up to then
@@ -55,7 +55,7 @@ columns (those that do not fit are in a second table below, with the same ids):
              settled; open: not settled, such as the time of jobs that run, up to when the pilot
              was last heard of; {_within("badput")};
              {_within("own")}; {_within("uncl.")}
-  json and csv have every category, in both measures (resource and canonical seconds); attempts
+  json and csv have every category, in both measures (resource and canonical seconds); runs
   is empty there if the number of runs is not known.
 
 {FORMS_HELP}

@@ -47,7 +47,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         type=_percent,
         metavar="PERCENT",
         help="exit with code 1 if a larger part of pilots' time (the larger of the factory's and "
-        "gwmond's) is not explained, or if the factory tells nothing at all",
+        "gwmond's) is not explained, or if the factory reports nothing at all",
     )
     add_ledger_option(parser)
 

@@ -191,8 +191,8 @@ def _report(
 ) -> tuple[Document, bool]:
     """Return a report, and whether there is nothing in it."""
     counted, failures = not arguments.hours_only, arguments.failures
-    q = config.canonical.memory_mib
-    report = gather(ledger, scope, q, counted=counted, failures=failures)
+    memory_per_unit_mib = config.canonical.memory_mib
+    report = gather(ledger, scope, memory_per_unit_mib, counted=counted, failures=failures)
     places = arguments.site, arguments.entry, arguments.group
     waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
     most = MOST if arguments.limit is None else arguments.limit

@@ -246,7 +246,7 @@ class LedgerOptions(Section):
     url: str = Field(default_factory=_default_ledger)
     hours_retention: Duration = _seconds("5y")
     pilots_retention: Duration = _seconds("180d")
-    attempts_retention: Duration = _seconds("90d")
+    runs_retention: Duration = _seconds("90d")
     corrections_retention: Duration = _seconds("5y")
     problems_retention: Duration = _seconds("90d")
 

@@ -65,6 +65,6 @@ def many(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]
     """
     found = 0
     for first in range(0, len(rows), _AT_ONCE):
-        some = list(rows[first : first + _AT_ONCE])
-        found += connection.exec_driver_sql(statement, some).rowcount
+        rows_now = list(rows[first : first + _AT_ONCE])
+        found += connection.exec_driver_sql(statement, rows_now).rowcount
     return found

@@ -41,7 +41,7 @@ _NAMES_AT_ONCE = 500
 class Kind(StrEnum):
     """What a series counts; its labels are the fields of a type.
 
-    ``CARRIED`` is what was booked for pilots that retention took out (``PilotSeries`` without
+    ``CARRIED`` is what was posted for pilots that retention took out (``PilotSeries`` without
     evidence); neither it nor ``COUNT`` has hours.
     """
 

@@ -13,10 +13,10 @@ from gwmond.ledger import counters
 from gwmond.ledger.columns import HOURS
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
-from gwmond.ledger.pilot_codec import attempt_row, pilot_row
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
+from gwmond.ledger.pilot_codec import pilot_row, run_row
+from gwmond.ledger.pilot_reader import PILOT, RUN
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import attempts, factory_jobs, pilots
+from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.times import HOUR_US
@@ -59,7 +59,7 @@ PILOTS = pa.schema(
         "last_contact": _TIME,
         "retires": _TIME,
         "dies": _TIME,
-        "ended": _TEXT,
+        "end_source": _TEXT,
         "validation": _TEXT,
         "validation_end": _TIME,
         "ran_jobs": _BOOL,
@@ -80,8 +80,8 @@ FACTORY_JOBS = pa.schema(
         **dict.fromkeys((f"summary_{name}" for name in _OF_LINE), _INT),
     }
 )
-_OF_ATTEMPT = ("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical")
-ATTEMPTS = pa.schema(
+_OF_RUN = ("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical")
+RUNS = pa.schema(
     {
         "pilot": _INT,
         "pilot_name": _TEXT,
@@ -90,7 +90,7 @@ ATTEMPTS = pa.schema(
         "group": _TEXT,
         "node": _TEXT,
         "job": _TEXT,
-        "run": _INT,
+        "number": _INT,
         "start": _TIME,
         "end": _TIME,
         **_SIZE,
@@ -101,8 +101,8 @@ ATTEMPTS = pa.schema(
         "evidence": _TEXT,
         "result": _TEXT,
         "open": _BOOL,
-        **{f"{kind}_micros": _INT for kind in _OF_ATTEMPT},
-        **{f"{kind}_seconds": _FLOAT for kind in _OF_ATTEMPT},
+        **{f"{kind}_micros": _INT for kind in _OF_RUN},
+        **{f"{kind}_seconds": _FLOAT for kind in _OF_RUN},
     }
 )
 
@@ -119,7 +119,7 @@ def export(
         _hours(Kind.PILOT, PILOT_HOURS, lambda micros: (micros, _seconds(micros))),
         _hours(Kind.SITE, SITE_HOURS, lambda micros: (micros, _seconds(micros))),
         _pilots,
-        _attempts,
+        _runs,
         _hours(Kind.FACTORY, FACTORY_HOURS, lambda number: (number,)),
         _factory_jobs,
     )
@@ -192,8 +192,14 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
                         key.group,
                         key.node,
                     ),
-                    *(key.origin, row.start_us, row.end_us, row.contact_us, row.retire_us),
-                    *(row.die_us, row.ended, str(row.validation), row.validation_end_us),
+                    *(
+                        key.origin,
+                        row.start_us,
+                        row.end_us,
+                        row.posted_last_heard_us,
+                        row.retire_us,
+                    ),
+                    *(row.die_us, row.end_source, str(row.validation), row.validation_end_us),
                     *(row.ran_jobs, row.closed, *size, steps, settled),
                     [
                         {"rule": rule.value, "start": start, "end": end}
@@ -209,7 +215,7 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
 
 
 def _factory_jobs(connection: Connection, months: Months) -> Dataset:
-    """Each pilot as a job of its factory, in the month in which it was last told of."""
+    """Each pilot as a job of its factory, in the month in which it was last reported."""
     c = factory_jobs.c
     within = [c.last_us >= months.start_us]
     if months.stop_us is not None:
@@ -236,34 +242,34 @@ def _amount(micros: int) -> dict[str, object]:
     return {"amount_micros": micros, "amount_seconds": _seconds(micros)}
 
 
-def _attempts(connection: Connection, months: Months) -> Dataset:
-    within = [attempts.c.start_us >= months.start_us]
+def _runs(connection: Connection, months: Months) -> Dataset:
+    within = [runs.c.start_us >= months.start_us]
     if months.stop_us is not None:
-        within.append(attempts.c.start_us < months.stop_us)
+        within.append(runs.c.start_us < months.stop_us)
     names = ("name", "site", "entry", "group_name", "node")
     # By pilot, which is nearly by time, so that few months are in memory.
     query = (
-        select(*(pilots.c[name] for name in names), *ATTEMPT)
-        .join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
+        select(*(pilots.c[name] for name in names), *RUN)
+        .join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         .where(*within)
-        .order_by(attempts.c.pilot)
+        .order_by(runs.c.pilot)
     )
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for found in _stream(connection, query):
-            row = attempt_row(found[len(names) :])
+            row = run_row(found[len(names) :])
             outcome = row.outcome or (None, None, None)
             amounts = found[-5:-1]
             yield (
                 row.start_us,
                 (
-                    *(row.pilot, *found[: len(names)], row.key.job, row.key.number),
+                    *(row.pilot, *found[: len(names)], row.key.job, row.key.shadow_start),
                     *(row.start_us, row.end_us),
                     *(*row.size, row.user, row.job_group, *outcome, row.result, row.open),
                     *(*amounts, *map(_seconds, amounts)),
                 ),
             )
 
-    count = connection.scalar(select(func.count()).select_from(attempts).where(*within)) or 0
+    count = connection.scalar(select(func.count()).select_from(runs).where(*within)) or 0
     stored = stored_state(connection)
-    return Dataset("attempts", ATTEMPTS, rows(), count, stored.attempts_pruned_us)
+    return Dataset("runs", RUNS, rows(), count, stored.runs_pruned_us)

@@ -4,7 +4,7 @@ A message names the ledger (a password never appears), what happened and what an
 ``reopen`` says whether the open ``Ledger`` is lost: then ``close`` it and ``open`` again; otherwise
 the same object works again as soon as the cause is gone.  Either way nothing was half written:
 what the ledger holds after an error is what it held before, or (when the connection broke while
-a commit was under way) the whole batch; the tick that ``load`` returns tells which.
+a commit was under way) the whole batch; the tick that ``load`` returns shows which.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import ClassVar
 from gwmond.model.problem_names import ProblemName
 
 NOT_THERE = "does not exist"
-"""What is said of a ledger's file that is not there to be read."""
+"""The message on a ledger's file that is not there to be read."""
 
 
 class LedgerError(Exception):

@@ -1,4 +1,4 @@
-"""Facts of an attempt as compact JSON, and back, equal to what they were.
+"""Facts of a run as compact JSON, and back, equal to what they were.
 
 None is left out, and what is reported twice is there once: a field equal to the row's (or to the
 pilot of the fact before) is only named in "="; the ending's booleans are two strings of letters.
@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending, Side
 from gwmond.model.pilot_facts import Resources
-from gwmond.model.stored_pilots import AttemptRow
+from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.stored_pilots import RunRow
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
 _FLAGS = {
@@ -65,7 +65,7 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     source: Source = msgspec.field(name="s")
     written_us: int = msgspec.field(name="w")
     job: str | None = msgspec.field(default=None, name="j")
-    run: int | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="r")
+    shadow_start: int | msgspec.UnsetType | None = msgspec.field(default=msgspec.UNSET, name="r")
     pilot: str | None = msgspec.field(default=None, name="p")
     user: str | None = msgspec.field(default=None, name="u")
     job_group: str | None = msgspec.field(default=None, name="g")
@@ -83,7 +83,7 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
 
 
-def encode_facts(row: AttemptRow) -> str:
+def encode_facts(row: RunRow) -> str:
     """Return the JSON of a row's facts; raises ``ValueError`` for what cannot be stored."""
     base = _of_row(row)
     stored = []
@@ -93,8 +93,8 @@ def encode_facts(row: AttemptRow) -> str:
         known = _StoredFact(fact.source, fact.written_us, ending=_stored_ending(fact.ending))
         if fact.job != row.key.job:
             known.job = clean(fact.job, IDENTITY_CHARACTERS)
-        if fact.run != row.key.run:
-            known.run = fact.run
+        if fact.shadow_start != row.key.number:
+            known.shadow_start = fact.shadow_start
         for letter, name, other in zip(_SAME.values(), _SAME, base, strict=True):
             value = getattr(fact, name)
             if value is not None and value == other:
@@ -107,7 +107,7 @@ def encode_facts(row: AttemptRow) -> str:
     return _encoder.encode(stored).decode()
 
 
-def decode_facts(row: AttemptRow, text: str) -> tuple[AttemptFact, ...]:
+def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
     """Return the facts of a row whose other fields are decoded already.
 
     Raises ``ValueError`` for what was not written here.
@@ -124,10 +124,12 @@ def decode_facts(row: AttemptRow, text: str) -> tuple[AttemptFact, ...]:
             for name, letter, other in zip(_SAME, _SAME.values(), base, strict=True)
         }
         facts.append(
-            AttemptFact(
+            RunFact(
                 source=known.source,
                 job=row.key.job if known.job is None else known.job,
-                run=row.key.run if known.run is msgspec.UNSET else known.run,
+                shadow_start=row.key.number
+                if known.shadow_start is msgspec.UNSET
+                else known.shadow_start,
                 written_us=known.written_us,
                 ending=Ending() if known.ending is None else _ending(known.ending),
                 activated_us=known.activated_us,
@@ -139,7 +141,7 @@ def decode_facts(row: AttemptRow, text: str) -> tuple[AttemptFact, ...]:
     return tuple(facts)
 
 
-def _of_row(row: AttemptRow) -> tuple[Any, ...]:
+def _of_row(row: RunRow) -> tuple[Any, ...]:
     """Return what the fields of ``_SAME`` are compared with; a row does not have the pilot."""
     return None, row.user, row.job_group, row.start_us, row.end_us, row.size
 

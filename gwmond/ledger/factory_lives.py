@@ -16,7 +16,7 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import pilot_row
 from gwmond.ledger.pilot_reader import PILOT, chunks
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import attempts, factory_jobs, pilots
+from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
@@ -30,7 +30,7 @@ from gwmond.pilots.factory_records import jobs
 _LATE_US = 7 * 24 * HOUR_US
 """A line is written at most so long after its pilot's end, as far as runs are looked for."""
 
-_SUMMED_UP = func.coalesce(attempts.c.outcome, "") == SUMMARISED
+_SUMMED_UP = func.coalesce(runs.c.outcome, "") == SUMMARISED
 """What stands for the jobs of a summary: they have no record."""
 
 _OF_FILES = ("queue_", "summary_")
@@ -63,7 +63,7 @@ def read(
             numbers=_numbers(connection, since_us, until_us),
             reported=_reported(connection, since_us, until_us),
             runs=_runs(connection, since_us, min(until_us, now_us)),
-            booked=_booked(connection, since_us, until_us),
+            posted=_posted(connection, since_us, until_us),
             pruned_us=stored_state(connection).pilots_pruned_us,
         )
 
@@ -100,16 +100,16 @@ def _walls(connection: Connection, since_us: int, until_us: int) -> dict[int, in
 
     By their records: what is made of a summary cannot be compared with it.
     """
-    c = attempts.c
+    c = runs.c
     ended = pilots.c.end_us.between(since_us - _LATE_US, until_us)
     query = select(c.pilot, func.sum(c.end_us - c.start_us))
-    query = query.join_from(attempts, pilots, c.pilot == pilots.c.id)
+    query = query.join_from(runs, pilots, c.pilot == pilots.c.id)
     query = query.where(ended, c.end_us > c.start_us, ~_SUMMED_UP).group_by(c.pilot)
     return {pilot: int(wall) for pilot, wall in connection.execute(query)}
 
 
 def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, RunTime]:
-    c = attempts.c
+    c = runs.c
     end = func.coalesce(c.end_us, pilots.c.end_us, literal(until_us))
     inside = _least(end, until_us) - _most(c.start_us, since_us)
     core = c.cores * inside
@@ -117,7 +117,7 @@ def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, Run
     unknown = case((c.category.is_(None), core), else_=0)
     sums = (func.sum(amount) for amount in (by_records, unknown, case((_SUMMED_UP, core), else_=0)))
     query = select(pilots.c.entry, *sums)
-    query = query.join_from(attempts, pilots, c.pilot == pilots.c.id)
+    query = query.join_from(runs, pilots, c.pilot == pilots.c.id)
     query = query.where(c.start_us < until_us, end > since_us, end > c.start_us)
     return {
         entry: RunTime(*map(round, times))
@@ -125,12 +125,12 @@ def _runs(connection: Connection, since_us: int, until_us: int) -> dict[str, Run
     }
 
 
-def _least(one: ColumnElement[int], other: int) -> ColumnElement[int]:
-    return case((one < other, one), else_=other)
+def _least(first: ColumnElement[int], second: int) -> ColumnElement[int]:
+    return case((first < second, first), else_=second)
 
 
-def _most(one: ColumnElement[int], other: int) -> ColumnElement[int]:
-    return case((one > other, one), else_=other)
+def _most(first: ColumnElement[int], second: int) -> ColumnElement[int]:
+    return case((first > second, first), else_=second)
 
 
 def _numbers(
@@ -147,7 +147,7 @@ def _numbers(
 def _reported(connection: Connection, since_us: int, until_us: int) -> frozenset[str]:
     """Return entries whose files were read for some of the period, lines of completed_jobs too.
 
-    Files are taken to tell of all the time between two things that they tell.
+    Files are taken to cover all the time between two things that they have.
     """
     around = (since_us - _LATE_US) // HOUR_US, (until_us + _LATE_US) // HOUR_US
     reach: dict[str, tuple[Hour, Hour]] = {}
@@ -170,14 +170,14 @@ def _reported(connection: Connection, since_us: int, until_us: int) -> frozenset
     return frozenset(within & lines)
 
 
-def _booked(
+def _posted(
     connection: Connection, since_us: int, until_us: int
 ) -> dict[tuple[str, Category], int]:
     """Return what runs got of cores; a pilot's own time has no outcome."""
-    booked: defaultdict[tuple[str, Category], int] = defaultdict(int)
+    posted: defaultdict[tuple[str, Category], int] = defaultdict(int)
     hours = since_us // HOUR_US, until_us // HOUR_US - 1
     for labels, micros in counters.sums(connection, Kind.PILOT, *hours).items():
         series = counters.pilot_key(labels)
         if series[:2] == ("cpu", "resource") and series.outcome:
-            booked[series.entry, series.category] += micros
-    return dict(booked)
+            posted[series.entry, series.category] += micros
+    return dict(posted)

@@ -1,8 +1,9 @@
 """What counters stood at in the past, from hourly totals: series by series, hour by hour.
 
-Amounts are micros for time, and plain numbers for runs and pilots.  ``labels`` name what tells
-series apart, by the names that metrics have; what they leave out (the outcome of pilot time) is
-summed.  Each function reads one state of the ledger, and has one series in memory at a time.
+Amounts are micros for time, and plain numbers for runs and pilots.  ``labels`` name what
+distinguishes series, by the names that metrics have; what they leave out (the outcome of pilot
+time) is summed.  Each function reads one state of the ledger, and has one series in memory at a
+time.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from gwmond.ledger.counters import Kind
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import counted_rules
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import attempts, entries, pilots, series, series_hours
+from gwmond.ledger.schema import entries, pilots, runs, series, series_hours
 from gwmond.ledger.tables import stored_state
 from gwmond.model.factory_totals import FactoryKind
 from gwmond.model.hours import from_columns
@@ -83,7 +84,7 @@ def reach(reader: LedgerReader) -> Reach:
     with reader._reading() as connection:
         start = connection.scalar(select(func.min(series_hours.c.hour))) or 0
         last = connection.scalar(select(func.max(series_hours.c.hour)))
-        ends = [connection.scalar(select(func.max(table.c.end_us))) for table in (pilots, attempts)]
+        ends = [connection.scalar(select(func.max(table.c.end_us))) for table in (pilots, runs)]
         of_sites = select(func.min(series.c.created)).where(series.c.kind == Kind.SITE.value)
         polls = [
             connection.scalar(select(func.min(entries.c.first_seen))),
@@ -126,19 +127,19 @@ def factory_numbers(
     yield from _hours(reader, Kind.FACTORY, key, done, unit)
 
 
-def ended_attempts(reader: LedgerReader, labels: Labels, done: Done) -> Found:
+def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     """Yield runs whose outcome is known, by the hour in which they ended."""
     columns: dict[str, ColumnElement[Any]] = {
-        "category": attempts.c.category,
-        "outcome": attempts.c.outcome,
+        "category": runs.c.category,
+        "outcome": runs.c.outcome,
         **_PLACE,
     }
-    query = select(*(columns[name] for name in labels), _ended_in(attempts), func.count())
-    query = query.join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
-    query = query.where(attempts.c.category.is_not(None), attempts.c.end_us.is_not(None))
+    query = select(*(columns[name] for name in labels), _ended_in(runs), func.count())
+    query = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+    query = query.where(runs.c.category.is_not(None), runs.c.end_us.is_not(None))
     with reader._reading() as connection:
-        complete = -(-stored_state(connection).attempts_pruned_us // HOUR_US)
-        yield from _counts(connection, "attempts", query, labels, complete, done)
+        complete = -(-stored_state(connection).runs_pruned_us // HOUR_US)
+        yield from _counts(connection, "runs", query, labels, complete, done)
 
 
 def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
@@ -261,10 +262,10 @@ def _merged(connection: Connection, pairs: Sequence[tuple[int, int]]) -> Iterato
     """
     ordered = sorted(pairs, key=itemgetter(1))
     while ordered:
-        some, ordered = ordered[:_PAIRS], ordered[_PAIRS:]
-        while ordered and ordered[0][1] == some[-1][1]:
-            some.append(ordered.pop(0))
-        values = ", ".join(map(str, some))
+        batch, ordered = ordered[:_PAIRS], ordered[_PAIRS:]
+        while ordered and ordered[0][1] == batch[-1][1]:
+            batch.append(ordered.pop(0))
+        values = ", ".join(map(str, batch))
         statement = text(
             f"WITH merged (id, head) AS (VALUES {values}) "
             f"SELECT head, hour, SUM(amount / {MICRO}), SUM(amount % {MICRO}) "
@@ -276,7 +277,7 @@ def _merged(connection: Connection, pairs: Sequence[tuple[int, int]]) -> Iterato
 
 def _counts(
     connection: Connection,
-    what: Literal["attempts", "pilots"],
+    what: Literal["runs", "pilots"],
     query: Select[Any],
     labels: Labels,
     complete: Hour,

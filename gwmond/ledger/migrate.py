@@ -47,7 +47,7 @@ def _quoted(path: Path) -> str:
 
 
 def foreign(tables: Iterable[str], where: str) -> LedgerForeign:
-    """Return what is told of a sound database that is no ledger."""
+    """Return the message on a sound database that is no ledger."""
     what = f"a database of another program (tables {', '.join(sorted(tables)[:5])})"
     return LedgerForeign(where, what, "Name a new file, or an own database or schema.")
 

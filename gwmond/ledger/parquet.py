@@ -2,7 +2,7 @@
 
     DIR/pilot_hours/year=2026/month=01/part-0.parquet     hourly totals of pilot time
     DIR/site_hours/...                                    hourly totals of site time
-    DIR/pilots/..., DIR/attempts/...                      by the month in which they began (UTC)
+    DIR/pilots/..., DIR/runs/...                      by the month in which they began (UTC)
 
 An amount is two columns: ``*_micros``, an exact int64 of 10^-6 unit-seconds, to be summed, and
 ``*_seconds``, the same as float64, to be looked at.  Times are timestamps in UTC, memory is MiB.

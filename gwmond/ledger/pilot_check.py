@@ -2,13 +2,14 @@
 
 - ``hours``: each series' total is what was pruned plus the sum of its hours (and its counter
   is not below it);
-- ``pilots``, ``attempts``: what is booked for each is what the partition of its stored life gives.
-  Where retention took attempts of a closed pilot out, the life cannot be divided again; then
-  what is booked must be all that the pilot had to offer, or at most that if not all is known;
-- ``series``: what is booked for all pilots (and was, for those pruned) sums to the totals;
+- ``pilots``, ``runs``: what is posted for each is what the partition of its stored life gives.
+  Where retention took runs of a closed pilot out, the life cannot be divided again; then
+  what is posted must be all that the pilot had to offer, or at most that if not all is known;
+- ``series``: what is posted for all pilots (and was, for those pruned) sums to the totals;
 - ``site_canonical``: site time, each total against its hours;
 - ``factory``: the factory's own numbers, each total against its hours;
-- ``factory_jobs``: what its queue told of each of its jobs can be read, and is found by its name.
+- ``factory_jobs``: what its queue recorded of each of its jobs can be read, and is found by its
+  name.
 
 All in one transaction, and some hundred pilots in memory at a time.
 """
@@ -24,16 +25,16 @@ from sqlalchemy import Connection, exists, func, select
 
 from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_codec import KINDS, attempt_row, pilot_row
-from gwmond.ledger.pilot_life import booked, life_of
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT
-from gwmond.ledger.schema import attempts, pilots
+from gwmond.ledger.pilot_codec import KINDS, pilot_row, run_row
+from gwmond.ledger.pilot_life import life_of, posted
+from gwmond.ledger.pilot_reader import PILOT, RUN
+from gwmond.ledger.schema import pilots, runs
 from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.stored_pilots import (
-    AttemptRow,
     PilotDifference,
     PilotResidual,
     PilotRow,
+    RunRow,
 )
 from gwmond.model.totals import Micros
 from gwmond.model.units import MICRO, Resource
@@ -71,20 +72,20 @@ class _Residual:
 def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[PilotResidual, ...]:
     """Return the residuals, each 0 in a sound ledger."""
     hours, series, totals = _series(connection, progress)
-    of_pilots, of_attempts = _Residual("pilots"), _Residual("attempts")
-    for row, theirs in _lives(connection, progress):
+    of_pilots, of_runs = _Residual("pilots"), _Residual("runs")
+    for row, run_rows in _lives(connection, progress):
         of_pilots.checked += 1
-        of_attempts.checked += len(theirs)
-        if row.attempts_pruned:
+        of_runs.checked += len(run_rows)
+        if row.runs_pruned:
             of_pilots.skipped += 1
-            of_attempts.skipped += row.attempts_pruned
-            _check_pruned(row, theirs, memory_mib, of_pilots)
+            of_runs.skipped += row.runs_pruned
+            _check_pruned(row, run_rows, memory_mib, of_pilots)
         else:
-            _check_life(row, theirs, memory_mib, of_pilots, of_attempts)
+            _check_life(row, run_rows, memory_mib, of_pilots, of_runs)
         place = *row.identity.key, row.identity.group
         for kind, micros in row.settled.items():
             totals[*map(str, kind), *place] -= micros
-    _check_orphans(connection, of_attempts)
+    _check_orphans(connection, of_runs)
     of_series = _Residual("series")
     of_series.checked = series
     for carried in counters.stored_series(connection, Kind.CARRIED):
@@ -98,7 +99,7 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
     for proven in counters.prove(connection, Kind.FACTORY):
         factory.checked += proven.hours
         factory.differ(" ".join(proven.series.labels), proven.difference * MICRO)
-    residuals = (hours, of_pilots, of_attempts, of_series, site, factory, _places(connection))
+    residuals = (hours, of_pilots, of_runs, of_series, site, factory, _places(connection))
     return tuple(residual.result() for residual in residuals)
 
 
@@ -118,64 +119,65 @@ def _series(connection: Connection, progress: Progress) -> tuple[_Residual, int,
     return residual, number, totals
 
 
-def _lives(
-    connection: Connection, progress: Progress
-) -> Iterator[tuple[PilotRow, list[AttemptRow]]]:
-    """Yield every pilot with all attempts of it that are stored."""
-    every, done, last = connection.scalar(select(func.count()).select_from(pilots)) or 0, 0, -1
-    progress("pilots", 0, every)
-    some = select(*PILOT).order_by(pilots.c.id).limit(PILOTS_AT_ONCE)
-    while rows := [pilot_row(row) for row in connection.execute(some.where(pilots.c.id > last))]:
-        theirs: dict[int, list[AttemptRow]] = {row.id: [] for row in rows}
-        between = attempts.c.pilot.between(rows[0].id, rows[-1].id)
-        for found in connection.execute(select(*ATTEMPT).where(between)):
-            attempt = attempt_row(found)
-            if attempt.pilot in theirs:  # an orphan is found by ``_check_orphans``
-                theirs[attempt.pilot].append(attempt)
+def _lives(connection: Connection, progress: Progress) -> Iterator[tuple[PilotRow, list[RunRow]]]:
+    """Yield every pilot with all runs of it that are stored."""
+    number, done, last = connection.scalar(select(func.count()).select_from(pilots)) or 0, 0, -1
+    progress("pilots", 0, number)
+    query = select(*PILOT).order_by(pilots.c.id).limit(PILOTS_AT_ONCE)
+    while rows := [pilot_row(row) for row in connection.execute(query.where(pilots.c.id > last))]:
+        rows_by_pilot: dict[int, list[RunRow]] = {row.id: [] for row in rows}
+        between = runs.c.pilot.between(rows[0].id, rows[-1].id)
+        for found in connection.execute(select(*RUN).where(between)):
+            run = run_row(found)
+            if run.pilot in rows_by_pilot:  # an orphan is found by ``_check_orphans``
+                rows_by_pilot[run.pilot].append(run)
         for row in rows:
-            yield row, theirs[row.id]
+            yield row, rows_by_pilot[row.id]
         last, done = rows[-1].id, done + len(rows)
-        progress("pilots", done, every)
+        progress("pilots", done, number)
 
 
 def _check_life(
     row: PilotRow,
-    theirs: list[AttemptRow],
+    run_rows: list[RunRow],
     memory_mib: int,
     of_pilots: _Residual,
-    of_attempts: _Residual,
+    of_runs: _Residual,
 ) -> None:
-    found = booked(partition(life_of(row, theirs), q=memory_mib).settled)
+    found = posted(partition(life_of(row, run_rows), memory_per_unit_mib=memory_mib).settled)
     for key in row.settled.keys() | found.pilot.keys():
         missing = found.pilot.get(key, 0) - row.settled.get(key, 0)
         of_pilots.differ(f"pilot {row.id} {' '.join(key)}", missing)
-    for attempt in theirs:
-        amounts = found.attempts.get(attempt.key, {})
-        for kind in attempt.settled.keys() | amounts.keys():
-            where = f"{attempt.key.job} run {attempt.key.run} {' '.join(kind)}"
-            of_attempts.differ(where, amounts.get(kind, 0) - attempt.settled.get(kind, 0))
+    for run in run_rows:
+        amounts = found.runs.get(run.key, {})
+        for kind in run.settled.keys() | amounts.keys():
+            where = f"{run.key.job} run {run.key.number} {' '.join(kind)}"
+            of_runs.differ(where, amounts.get(kind, 0) - run.settled.get(kind, 0))
 
 
 def _check_pruned(
-    row: PilotRow, theirs: list[AttemptRow], memory_mib: int, of_pilots: _Residual
+    row: PilotRow, run_rows: list[RunRow], memory_mib: int, of_pilots: _Residual
 ) -> None:
-    """Check what can be without all attempts: the pilot's own share is not known any more."""
+    """Check what can be without all runs: the pilot's own share is not known any more."""
     life = life_of(row, ())._replace(ran_jobs=True)
-    offered, known = total(life, q=memory_mib), life.known_us >= life.until_us
-    every: Counter[tuple[Resource, Measure]] = Counter()
+    offered, known = (
+        total(life, memory_per_unit_mib=memory_mib),
+        life.known_us >= life.effective_end_us,
+    )
+    amounts: Counter[tuple[Resource, Measure]] = Counter()
     for (resource, measure, _, _), micros in row.settled.items():
-        every[resource, measure] += micros
+        amounts[resource, measure] += micros
     for kind in KINDS:
-        where = f"pilot {row.id} (attempts pruned) {' '.join(kind)}"
-        missing = offered.get(kind, 0) - every[kind]
+        where = f"pilot {row.id} (runs pruned) {' '.join(kind)}"
+        missing = offered.get(kind, 0) - amounts[kind]
         of_pilots.differ(where, missing if known else min(0, missing))
     left: Counter[tuple[Resource, Measure, Category, str]] = Counter(dict(row.settled))
-    for attempt in theirs:
-        if attempt.outcome is not None:
-            for (resource, measure), micros in attempt.settled.items():
-                left[resource, measure, *attempt.outcome[:2]] -= micros
+    for run in run_rows:
+        if run.outcome is not None:
+            for (resource, measure), micros in run.settled.items():
+                left[resource, measure, *run.outcome[:2]] -= micros
     for key, micros in left.items():
-        where = f"pilot {row.id} (attempts pruned) {' '.join(key)}"
+        where = f"pilot {row.id} (runs pruned) {' '.join(key)}"
         of_pilots.differ(where, min(0, micros))
 
 
@@ -189,10 +191,10 @@ def _places(connection: Connection) -> _Residual:
 
 
 def _check_orphans(connection: Connection, residual: _Residual) -> None:
-    """Count each attempt without its pilot as one micro at least."""
-    its_pilot = exists().where(pilots.c.id == attempts.c.pilot)
-    for row in connection.execute(select(*ATTEMPT).where(~its_pilot).limit(1000)):
-        attempt = attempt_row(row)
+    """Count each run without its pilot as one micro at least."""
+    its_pilot = exists().where(pilots.c.id == runs.c.pilot)
+    for row in connection.execute(select(*RUN).where(~its_pilot).limit(1000)):
+        run = run_row(row)
         residual.checked += 1
-        amount = max(1, sum(attempt.settled.values()))
-        residual.differ(f"{attempt.key.job} run {attempt.key.run} without pilot", amount)
+        amount = max(1, sum(run.settled.values()))
+        residual.differ(f"{run.key.job} run {run.key.number} without pilot", amount)

@@ -1,4 +1,4 @@
-"""Pilots and attempts as rows: values that go into columns, and back, equal to what they were."""
+"""Pilots and runs as rows: values that go into columns, and back, equal to what they were."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Interval,
     Measure,
     Outcome,
     Resources,
+    RunKey,
     Step,
     Validation,
 )
 from gwmond.model.pilot_sources import PilotFacts, replace
 from gwmond.model.stored_pilots import (
-    AttemptRow,
     OwnAmounts,
     PilotIdentity,
     PilotKind,
     PilotRow,
+    RunRow,
 )
 from gwmond.model.totals import Micros
 from gwmond.model.units import RESOURCES, Resource
@@ -51,7 +51,7 @@ KINDS: tuple[tuple[Resource, Measure], ...] = (
     ("gpu", "resource"),
     ("gpu", "canonical"),
 )
-"""What an attempt's four columns of micros are, in their order."""
+"""What a run's four columns of micros are, in their order."""
 
 
 _Step: TypeAlias = tuple[int, float, float, float, int]
@@ -78,14 +78,32 @@ def _amount(value: float) -> float:
 
 PILOT_COLUMNS = (
     *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
-    *("origin", "start_us", "end_us", "contact_us", "steps", "validation", "estimated", "ended"),
-    *("retire_us", "die_us", "known_until_us", "mark_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "heard_us", "factory_number", "facts"),
+    *(
+        "origin",
+        "start_us",
+        "end_us",
+        "posted_last_heard_us",
+        "steps",
+        "validation",
+        "estimated",
+        "end_source",
+    ),
+    *("retire_us", "die_us", "known_until_us", "settled_until_us", "ran_jobs", "closed", "settled"),
+    *("failure", "validation_end_us", "last_heard_us", "factory_number", "facts"),
 )
-PILOT_READ = (*PILOT_COLUMNS, "attempts_pruned")
+PILOT_READ = (*PILOT_COLUMNS, "runs_pruned")
 _AS_STORED = (
-    *("id", "start_us", "end_us", "contact_us", "ended", "retire_us", "die_us", "known_until_us"),
-    *("mark_us", "failure", "validation_end_us", "heard_us", "attempts_pruned"),
+    *(
+        "id",
+        "start_us",
+        "end_us",
+        "posted_last_heard_us",
+        "end_source",
+        "retire_us",
+        "die_us",
+        "known_until_us",
+    ),
+    *("settled_until_us", "failure", "validation_end_us", "last_heard_us", "runs_pruned"),
 )
 
 
@@ -96,14 +114,14 @@ def pilot_values(row: PilotRow) -> Values:
         *(whole(row.id), identity(key.name), whole(key.started), identity(key.factory_job)),
         *(clean(key.factory), clean(key.key.site), clean(key.key.entry), clean(key.group)),
         *(clean(key.node), key.origin, time_us(row.start_us), maybe_time(row.end_us)),
-        time_us(row.contact_us),
+        time_us(row.posted_last_heard_us),
         _json([(step.at_us, *map(_amount, step.size), step.least) for step in row.steps]),
         str(row.validation),
         _json(_rules(row)),
-        *(row.ended, maybe_time(row.retire_us), maybe_time(row.die_us)),
-        *(maybe_time(row.known_until_us), time_us(row.mark_us), int(row.ran_jobs)),
+        *(row.end_source, maybe_time(row.retire_us), maybe_time(row.die_us)),
+        *(maybe_time(row.known_until_us), time_us(row.settled_until_us), int(row.ran_jobs)),
         *(int(row.closed), _json(_nested(row.settled)), clean(row.failure)),
-        *(maybe_time(row.validation_end_us), time_us(row.heard_us)),
+        *(maybe_time(row.validation_end_us), time_us(row.last_heard_us)),
         identity(key.factory_number),
         _stored_facts(row.facts),
     )
@@ -239,21 +257,21 @@ def _flat(nested: _Settled) -> dict[tuple[Resource, Measure, Category, str], Mic
     }
 
 
-# --- Attempts ---------------------------------------------------------------------------------
+# --- Runs ---------------------------------------------------------------------------------
 
-ATTEMPT_COLUMNS = (
-    *("job", "run", "pilot", "start_us", "end_us", "cores", "memory_mib", "gpus", "user_name"),
+RUN_COLUMNS = (
+    *("job", "number", "pilot", "start_us", "end_us", "cores", "memory_mib", "gpus", "user_name"),
     *("job_group", "category", "outcome", "estimated", "result", "open"),
     *("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical", "facts"),
 )
 
 
-def attempt_values(row: AttemptRow) -> Values:
-    """Return the columns of an attempt; raises ``ValueError`` for what cannot be stored."""
+def run_values(row: RunRow) -> Values:
+    """Return the columns of a run; raises ``ValueError`` for what cannot be stored."""
     outcome = row.outcome
     return (
         identity(row.key.job),
-        whole(row.key.run),
+        whole(row.key.number),
         whole(row.pilot),
         time_us(row.start_us),
         None if row.end_us is None else time_us(row.end_us),
@@ -268,20 +286,20 @@ def attempt_values(row: AttemptRow) -> Values:
     )
 
 
-def attempt_row(values: Sequence[Any]) -> AttemptRow:
-    """Return the attempt of the columns ``ATTEMPT_COLUMNS``, or raise ``Undecodable``."""
+def run_row(values: Sequence[Any]) -> RunRow:
+    """Return the run of the columns ``RUN_COLUMNS``, or raise ``Undecodable``."""
     try:
-        return _attempt_row(values)
+        return _run_row(values)
     except (ValueError, KeyError, TypeError) as exc:
         raise Undecodable(f"job {values[0]} run {values[1]}: {exc!r}") from exc
 
 
-def _attempt_row(values: Sequence[Any]) -> AttemptRow:
-    (job, run, pilot, start, end, cores, memory, gpus, user, group, *rest) = values
+def _run_row(values: Sequence[Any]) -> RunRow:
+    (job, number, pilot, start, end, cores, memory, gpus, user, group, *rest) = values
     (category, label, estimated, result, is_open, *amounts, facts) = rest
-    row = AttemptRow(
+    row = RunRow(
         pilot=pilot,
-        key=AttemptKey(job, run),
+        key=RunKey(job, number),
         start_us=start,
         end_us=end,
         size=Resources(cores, memory, gpus),

@@ -1,7 +1,7 @@
 """What is forgotten of pilots, so that what is left can still be proven.
 
 Hours go into their series, closed pilots into series of the kind ``carried``; a closed pilot whose
-attempts went says how many they were.
+runs went says how many they were.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
 from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
-from gwmond.ledger.schema import attempts, corrections, pilots
+from gwmond.ledger.schema import corrections, pilots, runs
 from gwmond.ledger.tables import store_state, stored_state
 from gwmond.model.totals import Hour
 from gwmond.model.units import MICRO
 
 PILOTS_AT_ONCE = 1000
-ATTEMPTS_AT_ONCE = 10_000
+RUNS_AT_ONCE = 10_000
 
 
 class Retention(NamedTuple):
@@ -28,7 +28,7 @@ class Retention(NamedTuple):
 
     hours_s: float | None = None
     pilots_s: float | None = None
-    attempts_s: float | None = None
+    runs_s: float | None = None
     corrections_s: float | None = None
     problems_s: float | None = None
 
@@ -38,7 +38,7 @@ class Pruned(NamedTuple):
 
     hours: int = 0
     pilots: int = 0
-    attempts: int = 0
+    runs: int = 0
     corrections: int = 0
     places: int = 0
     experiments: int = 0
@@ -59,37 +59,37 @@ def prune_hours(connection: Connection, before: Hour) -> dict[str, int]:
     return {"hours": counters.prune_hours(connection, before)}
 
 
-def prune_attempts(connection: Connection, before_us: int) -> dict[str, int]:
-    """Take out some attempts of closed pilots that ended before; none are left when it is none.
+def prune_runs(connection: Connection, before_us: int) -> dict[str, int]:
+    """Take out some runs of closed pilots that ended before; none are left when it is none.
 
     One without an end of its own goes with its pilot.
     """
-    _remember(connection, attempts_pruned_us=before_us)
-    a = attempts.c
+    _remember(connection, runs_pruned_us=before_us)
+    a = runs.c
     query = (
-        select(a.job, a.run, a.pilot)
-        .join_from(attempts, pilots, a.pilot == pilots.c.id)
+        select(a.job, a.number, a.pilot)
+        .join_from(runs, pilots, a.pilot == pilots.c.id)
         .where(a.end_us < before_us, a.open == 0, pilots.c.closed == 1)
-        .limit(ATTEMPTS_AT_ONCE)
+        .limit(RUNS_AT_ONCE)
     )
     gone = connection.execute(query).all()
     if gone:
-        key = "job", "run", "pilot"
+        key = "job", "number", "pilot"
         this = (a[name] == bindparam(f"of_{name}", type_=a[name].type) for name in key)
         rows = [{f"of_{name}": v for name, v in zip(key, row, strict=True)} for row in gone]
-        connection.execute(delete(attempts).where(*this), rows)
+        connection.execute(delete(runs).where(*this), rows)
         counted = Counter(row.pilot for row in gone)
         more = update(pilots).where(pilots.c.id == bindparam("of_id"))
         connection.execute(
-            more.values(attempts_pruned=pilots.c.attempts_pruned + bindparam("more")),
+            more.values(runs_pruned=pilots.c.runs_pruned + bindparam("more")),
             [{"of_id": pilot, "more": number} for pilot, number in counted.items()],
         )
-    return {"attempts": len(gone)}
+    return {"runs": len(gone)}
 
 
 def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
-    """Take out some closed pilots that ended before, with their attempts; return how many."""
-    _remember(connection, pilots_pruned_us=before_us, attempts_pruned_us=before_us)
+    """Take out some closed pilots that ended before, with their runs; return how many."""
+    _remember(connection, pilots_pruned_us=before_us, runs_pruned_us=before_us)
     query = (
         select(*(pilots.c[name] for name in PILOT_READ))
         .where(pilots.c.closed == 1, pilots.c.end_us < before_us)
@@ -108,9 +108,9 @@ def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
             change.amounts[None] += micros
     counters.add(connection, carried, 0)
     ids = [row.id for row in gone]
-    taken = connection.execute(delete(attempts).where(attempts.c.pilot.in_(ids))).rowcount
+    taken = connection.execute(delete(runs).where(runs.c.pilot.in_(ids))).rowcount
     connection.execute(delete(pilots).where(pilots.c.id.in_(ids)))
-    return {"pilots": len(ids), "attempts": taken}
+    return {"pilots": len(ids), "runs": taken}
 
 
 def prune_corrections(connection: Connection, before_us: int) -> dict[str, int]:

@@ -16,21 +16,21 @@ from gwmond.ledger.classify import KEEP
 from gwmond.ledger.columns import Undecodable, clean, identity
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import (
-    ATTEMPT_COLUMNS,
     KIND_COLUMNS,
     PILOT_READ,
-    attempt_row,
+    RUN_COLUMNS,
     pilot_kind,
     pilot_row,
+    run_row,
 )
-from gwmond.ledger.schema import attempts, pilots
+from gwmond.ledger.schema import pilots, runs
 from gwmond.ledger.session import Session
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import AGE_US, QueueRecord
 from gwmond.model.facts import AD_LIFETIME_S, Cursor
 from gwmond.model.pilot_evidence import short_node
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotIdentity, PilotKind, PilotRow
+from gwmond.model.stored_pilots import PilotId, PilotIdentity, PilotKind, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 
 AT_ONCE = 500
@@ -38,16 +38,16 @@ _NAMES_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
 
 PILOT = tuple(pilots.c[name] for name in PILOT_READ)
-ATTEMPT = tuple(attempts.c[name] for name in ATTEMPT_COLUMNS)
+RUN = tuple(runs.c[name] for name in RUN_COLUMNS)
 
 _T = TypeVar("_T")
 
 
 def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
     """Divide values into lists that fit into one statement."""
-    every = list(values)
-    for first in range(0, len(every), size):
-        yield every[first : first + size]
+    items = list(values)
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
 
 
 class PilotLookup(Session):
@@ -66,7 +66,7 @@ class PilotLookup(Session):
         """Return what is stored under some keys; nothing is asked where there are none."""
         guard_us = keys.guard_us
         late_us = guard_us + AD_LIFETIME_S * SECOND_US
-        runs = list(_flat(self.find_attempts(keys.jobs))) if keys.jobs else []
+        runs = list(_flat(self.find_runs(keys.jobs))) if keys.jobs else []
         numbers = keys.pilots | {run.pilot for run in runs}
         found: list[PilotRow] = []
         if keys.startds:
@@ -89,7 +89,7 @@ class PilotLookup(Session):
             entries=self.pilots_of_entries(keys.entries) if keys.entries else {},
             places=self.find_places(keys.places) if keys.places else {},
             runs=runs,
-            whole=self.attempts_of(keys.whole) if keys.whole else {},
+            whole=self.runs_of(keys.whole) if keys.whole else {},
         )
 
     def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
@@ -97,14 +97,14 @@ class PilotLookup(Session):
         with self._reading() as connection:
             return tables.experiments_within(connection, since_us, until_us)
 
-    def attempts_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[AttemptRow]]:
-        """Return all attempts of these pilots, in the order of their keys; none is no entry."""
-        found: defaultdict[PilotId, list[AttemptRow]] = defaultdict(list)
-        order = attempts.c.pilot, attempts.c.job, attempts.c.run
+    def runs_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[RunRow]]:
+        """Return all runs of these pilots, in the order of their keys; none is no entry."""
+        found: defaultdict[PilotId, list[RunRow]] = defaultdict(list)
+        order = runs.c.pilot, runs.c.job, runs.c.number
         with self._reading() as connection:
-            for some in chunks(sorted(set(ids))):
-                query = select(*ATTEMPT).where(attempts.c.pilot.in_(some)).order_by(*order)
-                for row in map(attempt_row, connection.execute(query)):
+            for chunk in chunks(sorted(set(ids))):
+                query = select(*RUN).where(runs.c.pilot.in_(chunk)).order_by(*order)
+                for row in map(run_row, connection.execute(query)):
                     found[row.pilot].append(row)
         return dict(found)
 
@@ -173,13 +173,13 @@ class PilotLookup(Session):
         return found
 
     def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
-        """Return an entry's pilots that can be booked anew, by what is told and assumed of them.
+        """Return an entry's pilots that can be posted anew, by what is known and assumed of them.
 
-        Those of which only records of jobs tell are left out, and those without a size.
+        Those known from records of jobs only are left out, and those without a size.
         """
         c = pilots.c
         query = select(*(c[name] for name in KIND_COLUMNS)).where(
-            c.entry == clean(entry), c.origin != "jobs", c.attempts_pruned == 0
+            c.entry == clean(entry), c.origin != "jobs", c.runs_pruned == 0
         )
         found: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
         with self._reading() as connection:
@@ -194,20 +194,20 @@ class PilotLookup(Session):
         with self._reading() as connection:
             return {
                 place.name: place
-                for some in chunks(sorted(set(names)))
-                for place in tables.find_places(connection, some)
+                for chunk in chunks(sorted(set(names)))
+                for place in tables.find_places(connection, chunk)
             }
 
-    def find_attempts(self, jobs: Collection[str]) -> dict[str, list[AttemptRow]]:
+    def find_runs(self, jobs: Collection[str]) -> dict[str, list[RunRow]]:
         """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
         wanted = {identity(job): job for job in jobs}
-        found: defaultdict[str, list[AttemptRow]] = defaultdict(list)
+        found: defaultdict[str, list[RunRow]] = defaultdict(list)
         with self._reading() as connection:
-            for some in chunks(sorted(wanted)):
-                query = select(*ATTEMPT).where(attempts.c.job.in_(some))
-                for row in connection.execute(query.order_by(attempts.c.run, attempts.c.pilot)):
-                    attempt = attempt_row(row)
-                    found[wanted[attempt.key.job]].append(attempt)
+            for chunk in chunks(sorted(wanted)):
+                query = select(*RUN).where(runs.c.job.in_(chunk))
+                for row in connection.execute(query.order_by(runs.c.number, runs.c.pilot)):
+                    run = run_row(row)
+                    found[wanted[run.key.job]].append(run)
         return dict(found)
 
     def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
@@ -215,9 +215,9 @@ class PilotLookup(Session):
         with self._reading() as connection:
             return {
                 row.id: row
-                for some in chunks(sorted(set(ids)))
+                for chunk in chunks(sorted(set(ids)))
                 for row in map(
-                    pilot_row, connection.execute(select(*PILOT).where(pilots.c.id.in_(some)))
+                    pilot_row, connection.execute(select(*PILOT).where(pilots.c.id.in_(chunk)))
                 )
             }
 
@@ -239,17 +239,17 @@ def _flat(rows: Mapping[str, Iterable[_T]]) -> Iterator[_T]:
     return chain.from_iterable(rows.values())
 
 
-def late_attempts(connection: Connection, ids: list[PilotId]) -> Iterator[AttemptRow]:
-    """Yield attempts of these pilots that are open or end after the pilot's mark.
+def late_runs(connection: Connection, ids: list[PilotId]) -> Iterator[RunRow]:
+    """Yield runs of these pilots that are open or end after the pilot's mark.
 
-    Pilots are named by number: asked for all at once, a database may read all attempts instead.
+    Pilots are named by number: asked for all at once, a database may read all runs instead.
     """
-    c = attempts.c
-    late = or_(c.open == 1, c.end_us.is_(None), c.end_us > pilots.c.mark_us)
-    query = select(*ATTEMPT).join_from(attempts, pilots, c.pilot == pilots.c.id).where(late)
+    c = runs.c
+    late = or_(c.open == 1, c.end_us.is_(None), c.end_us > pilots.c.settled_until_us)
+    query = select(*RUN).join_from(runs, pilots, c.pilot == pilots.c.id).where(late)
     for some in chunks(ids):
-        theirs = query.where(c.pilot.in_(some)).order_by(c.pilot, c.job, c.run)
-        yield from map(attempt_row, connection.execute(theirs))
+        theirs = query.where(c.pilot.in_(some)).order_by(c.pilot, c.job, c.number)
+        yield from map(run_row, connection.execute(theirs))
 
 
 # --- Pilots by what lines of central logs call them ---------------------------------------------
@@ -259,8 +259,8 @@ def _of_startds(connection: Connection, startds: Collection[str]) -> Iterator[Pi
     """Yield pilots with one of these names up to the ``@``."""
     wanted = sorted(startds)
     for first in range(0, len(wanted), _NAMES_AT_ONCE):
-        some = wanted[first : first + _NAMES_AT_ONCE]
-        yield from connection.scalars(select(pilots.c.id).where(_named(connection, some)))
+        chunk = wanted[first : first + _NAMES_AT_ONCE]
+        yield from connection.scalars(select(pilots.c.id).where(_named(connection, chunk)))
 
 
 def _on_nodes(
@@ -270,9 +270,9 @@ def _on_nodes(
 
     All pilots that ended since the first moment are looked through, some at a time.
     """
-    c, every = pilots.c, [at_us for _, at_us in moments]
+    c, times_us = pilots.c, [at_us for _, at_us in moments]
     query = select(c.id, c.node, c.start_us, c.end_us).where(
-        c.end_us >= min(every) - late_us, c.start_us <= max(every) + early_us
+        c.end_us >= min(times_us) - late_us, c.start_us <= max(times_us) + early_us
     )
     rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
     yield from _there(rows, moments, early_us, late_us)
@@ -285,13 +285,13 @@ def _nameless(
 
     All of them are looked through, some at a time; most pilots have a startd's name.
     """
-    c, every = pilots.c, [at_us for _, at_us in moments]
+    c, times_us = pilots.c, [at_us for _, at_us in moments]
     query = select(c.id, c.node, c.start_us, c.start_us).where(
         _without_startd(connection),
-        c.end_us >= min(every) - age_us,
+        c.end_us >= min(times_us) - age_us,
         c.node != "",
-        c.start_us >= min(every) - age_us,
-        c.start_us <= max(every) + early_us,
+        c.start_us >= min(times_us) - age_us,
+        c.start_us <= max(times_us) + early_us,
     )
     rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
     yield from _there(rows, moments, early_us, age_us)

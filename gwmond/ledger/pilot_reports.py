@@ -14,37 +14,37 @@ from gwmond.ledger import counters, pilot_check
 from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
-from gwmond.ledger.pilot_codec import attempt_row, pilot_row
-from gwmond.ledger.pilot_reader import ATTEMPT, PILOT, PilotLookup, chunks
-from gwmond.ledger.schema import attempts, corrections, gaps, pilots
+from gwmond.ledger.pilot_codec import pilot_row, run_row
+from gwmond.ledger.pilot_reader import PILOT, RUN, PilotLookup, chunks
+from gwmond.ledger.schema import corrections, gaps, pilots, runs
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
 from gwmond.model.stored_pilots import (
-    AttemptRow,
     PilotCorrection,
     PilotHour,
     PilotId,
     PilotIdentity,
     PilotResidual,
     PilotRow,
+    RunRow,
 )
 from gwmond.model.totals import Hour
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
 
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
-_ORDERS = {"start": "start_us", "end": "end_us", "contact": "contact_us"}
+_ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}
 _PILOTS_AT_ONCE = 200
 MOST_OPEN = 10_000
-_STICKS_OUT_US = 86_400_000_000  # an attempt begins and ends within its pilot, give or take a day
+_STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
 
 
 class PilotFilter(NamedTuple):
     """Which pilots; what is None does not matter.
 
     Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
-    ``user`` ran at least one attempt on it.
+    ``user`` has at least one run on it.
     """
 
     since_us: int | None = None
@@ -58,8 +58,8 @@ class PilotFilter(NamedTuple):
     id: PilotId | None = None
 
 
-class AttemptFilter(NamedTuple):
-    """Which attempts; what is None does not matter.  They overlap [since, until)."""
+class RunFilter(NamedTuple):
+    """Which runs; what is None does not matter.  They overlap [since, until)."""
 
     since_us: int | None = None
     until_us: int | None = None
@@ -70,12 +70,12 @@ class AttemptFilter(NamedTuple):
 
 
 _TRIALS = select(
-    *(attempts.c[name] for name in ("job", "run", "job_group", "user_name", "pilot")),
+    *(runs.c[name] for name in ("job", "number", "job_group", "user_name", "pilot")),
     *(pilots.c.node, pilots.c.entry, pilots.c.site),
-    *(attempts.c.start_us, attempts.c.end_us, attempts.c.result),
-).join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
+    *(runs.c.start_us, runs.c.end_us, runs.c.result),
+).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
 
-EVERY_PILOT, EVERY_ATTEMPT = PilotFilter(), AttemptFilter()
+EVERY_PILOT, EVERY_RUN = PilotFilter(), RunFilter()
 
 
 class PilotReports(PilotLookup):
@@ -99,10 +99,10 @@ class PilotReports(PilotLookup):
         with self._reading() as connection:
             return [pilot_row(row) for row in connection.execute(query)]
 
-    def attempt_rows(
-        self, wanted: AttemptFilter = EVERY_ATTEMPT, limit: int | None = None
-    ) -> Iterator[tuple[AttemptRow, PilotIdentity]]:
-        """Yield the attempts that are wanted, by pilot and job.
+    def run_rows(
+        self, wanted: RunFilter = EVERY_RUN, limit: int | None = None
+    ) -> Iterator[tuple[RunRow, PilotIdentity]]:
+        """Yield the runs that are wanted, by pilot and job.
 
         Some pilots at a time are read, each time in a transaction of its own, so that neither
         memory nor the writer waits for whoever takes them.
@@ -113,44 +113,42 @@ class PilotReports(PilotLookup):
                 query = _next_pilots(wanted, last)
                 rows = [pilot_row(row) for row in connection.execute(query)]
                 identities = {row.id: row.identity for row in rows}
-                theirs = select(*ATTEMPT).where(
-                    attempts.c.pilot.in_(identities), *_of_attempts(wanted)
-                )
-                theirs = theirs.order_by(attempts.c.pilot, attempts.c.job, attempts.c.run)
-                found = map(attempt_row, connection.execute(theirs.limit(left)))
-                some = [(row, identities[row.pilot]) for row in found]
-            yield from some
+                of_chunk = select(*RUN).where(runs.c.pilot.in_(identities), *_of_runs(wanted))
+                of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
+                found = map(run_row, connection.execute(of_chunk.limit(left)))
+                chunk = [(row, identities[row.pilot]) for row in found]
+            yield from chunk
             if len(rows) < _PILOTS_AT_ONCE:
                 return
             last = rows[-1].id
-            left = None if left is None else left - len(some)
+            left = None if left is None else left - len(chunk)
 
-    def open_attempts(
+    def open_runs(
         self,
         silent_before_us: int,
         places: Sequence[str | None] = (None, None, None),
         since_us: int = 0,
         until_us: int = 1 << 62,
-    ) -> list[tuple[AttemptRow, PilotRow]]:
-        """Return the attempts that are not decided and do not go on, each with its pilot.
+    ) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs that are not decided and do not go on, each with its pilot.
 
         Of a site, entry and group (None: any); the latest ``MOST_OPEN``.  On a pilot that was
         heard of last before ``silent_before_us`` nothing goes on.  They overlap [since, until).
         """
         over = or_(
-            attempts.c.end_us.is_not(None),
+            runs.c.end_us.is_not(None),
             pilots.c.end_us.is_not(None),
-            and_(pilots.c.contact_us < silent_before_us, pilots.c.origin == "collector"),
+            and_(pilots.c.posted_last_heard_us < silent_before_us, pilots.c.origin == "collector"),
         )
         site, entry, group = places
-        theirs = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
-        query = select(*ATTEMPT).join_from(attempts, pilots, attempts.c.pilot == pilots.c.id)
-        last = func.coalesce(attempts.c.end_us, pilots.c.end_us, pilots.c.contact_us)
-        within = last >= since_us, attempts.c.start_us < until_us
-        query = query.where(attempts.c.open == 1, over, *within, *theirs)
-        query = query.order_by(attempts.c.start_us.desc()).limit(MOST_OPEN)
+        of_pilots = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
+        query = select(*RUN).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+        last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
+        within = last >= since_us, runs.c.start_us < until_us
+        query = query.where(runs.c.open == 1, over, *within, *of_pilots)
+        query = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
         with self._reading() as connection:
-            rows = [attempt_row(row) for row in connection.execute(query)]
+            rows = [run_row(row) for row in connection.execute(query)]
         key = self.pilots_by_id({row.pilot for row in rows})
         return [(row, key[row.pilot]) for row in rows if row.pilot in key]
 
@@ -173,10 +171,10 @@ class PilotReports(PilotLookup):
         """Return runs that began in an interval (both ends included) and say something.
 
         Of these users, or of all; not more than ``limit``: those nearest to the interval's middle.
-        A run is told as it was at ``known_us``: one that went on then, five minutes after its
+        A run is returned as it was at ``known_us``: one that went on then, five minutes after its
         start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
         """
-        c, found = attempts.c, list[Trial]()
+        c, found = runs.c, list[Trial]()
         middle = (since_us + until_us) // 2
         later = c.start_us.between(middle, until_us), c.start_us
         earlier = c.start_us.between(since_us, middle - 1), c.start_us.desc()
@@ -185,10 +183,10 @@ class PilotReports(PilotLookup):
         says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
         each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
         with self._reading() as connection:
-            for some in each:
-                theirs = true() if some is None else c.user_name.in_(some)
+            for user_names in each:
+                of_users = true() if user_names is None else c.user_name.in_(user_names)
                 for within, order in (later, earlier):
-                    query = _TRIALS.where(within, says, theirs).order_by(order, c.job, c.run)
+                    query = _TRIALS.where(within, says, of_users).order_by(order, c.job, c.number)
                     rows = connection.execute(query.limit(limit // 2))
                     found += (_trial(row, known_us) for row in rows)
         found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
@@ -222,7 +220,7 @@ class PilotReports(PilotLookup):
     ) -> tuple[PilotResidual, ...]:
         """Prove all that the ledger holds; see ``pilot_check``.
 
-        ``progress`` is told what is being checked, how much was done and how much there is.
+        ``progress`` is called with what is being checked, how much was done and how much there is.
         ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
         """
         with self._reading() as connection:
@@ -257,11 +255,11 @@ def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.name is not None:
         yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
     if wanted.user is not None:
-        yield exists().where(attempts.c.pilot == c.id, attempts.c.user_name == wanted.user)
+        yield exists().where(runs.c.pilot == c.id, runs.c.user_name == wanted.user)
 
 
-def _of_attempts(wanted: AttemptFilter) -> Iterator[ColumnElement[bool]]:
-    c = attempts.c
+def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
+    c = runs.c
     if wanted.since_us is not None:
         yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
     if wanted.until_us is not None:
@@ -270,14 +268,14 @@ def _of_attempts(wanted: AttemptFilter) -> Iterator[ColumnElement[bool]]:
         yield c.user_name == wanted.user
 
 
-def _next_pilots(wanted: AttemptFilter, last: PilotId) -> Select[Any]:
+def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
     since, until = wanted.since_us, wanted.until_us
-    theirs = PilotFilter(
+    of_pilots = PilotFilter(
         since_us=None if since is None else since - _STICKS_OUT_US,
         until_us=None if until is None else until + _STICKS_OUT_US,
         site=wanted.site,
         entry=wanted.entry,
         group=wanted.group,
     )
-    query = select(*PILOT).where(pilots.c.id > last, *_of_pilots(theirs))
+    query = select(*PILOT).where(pilots.c.id > last, *_of_pilots(of_pilots))
     return query.order_by(pilots.c.id).limit(_PILOTS_AT_ONCE)

@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_reader import late_attempts, open_pilots
+from gwmond.ledger.pilot_reader import late_runs, open_pilots
 from gwmond.ledger.pilot_reports import PilotReports
 from gwmond.ledger.schema import problems
 from gwmond.model.batch import LedgerState, TimedProblem
@@ -39,7 +39,7 @@ class LedgerReader(PilotReports):
             rows = tuple(open_pilots(connection))
             return state._replace(
                 pilots=rows,
-                attempts=tuple(late_attempts(connection, [row.id for row in rows])),
+                runs=tuple(late_runs(connection, [row.id for row in rows])),
                 cursors=tables.stored_cursors(connection),
                 places=tables.open_places(connection),
                 experiments=tables.open_experiments(connection),

@@ -1,7 +1,7 @@
 """The tables of a new ledger; migrations make those of older ledgers equal to them.
 
 Series and their hours are described in ``counters``; other amounts are micros.  Columns ``*_us``
-are microseconds since the epoch.  Facts, resources over time and what is booked for a pilot are
+are microseconds since the epoch.  Facts, resources over time and what is posted for a pilot are
 compact JSON (see ``pilot_codec``).  Works on SQLite from 3.24 and PostgreSQL from 9.5.
 """
 
@@ -97,7 +97,7 @@ peaks = Table(
 )
 
 # One row: how many batches were committed, up to when site time is accounted, and what retention
-# took out: the hours before ``pruned_before``, and closed pilots and attempts that ended before
+# took out: the hours before ``pruned_before``, and closed pilots and runs that ended before
 # ``*_pruned_us``.  ``next_id`` of a pilot is never given back, also when the latest are pruned.
 ledger_state = Table(
     "ledger_state",
@@ -107,7 +107,7 @@ ledger_state = Table(
     Column("next_id", BigInteger, nullable=False),
     Column("pruned_before", Integer, nullable=False),
     Column("pilots_pruned_us", BigInteger, nullable=False),
-    Column("attempts_pruned_us", BigInteger, nullable=False),
+    Column("runs_pruned_us", BigInteger, nullable=False),
     Column("wall", Double),
     Column("mono", Double),
     Column("boot", Double),
@@ -140,28 +140,28 @@ pilots = Table(
     Column("origin", Text, nullable=False),
     Column("start_us", BigInteger, nullable=False),
     Column("end_us", BigInteger, index=True),
-    Column("contact_us", BigInteger, nullable=False),
+    Column("posted_last_heard_us", BigInteger, nullable=False),
     Column("steps", Text, nullable=False),
     Column("validation", Text, nullable=False),
     Column("estimated", Text, nullable=False),
-    Column("ended", Text, nullable=False),
+    Column("end_source", Text, nullable=False),
     Column("retire_us", BigInteger),
     Column("die_us", BigInteger),
     Column("known_until_us", BigInteger),
-    Column("mark_us", BigInteger, nullable=False),
+    Column("settled_until_us", BigInteger, nullable=False),
     Column("ran_jobs", Integer, nullable=False),
     Column("closed", Integer, nullable=False),
     Column("settled", Text, nullable=False),
     Column("failure", Text, nullable=False),
     Column("validation_end_us", BigInteger),
-    # The last contact, as contact_us is of the version that is booked.
-    Column("heard_us", BigInteger, nullable=False, server_default="0"),
+    # The last contact, as posted_last_heard_us is of the version that is posted.
+    Column("last_heard_us", BigInteger, nullable=False, server_default="0"),
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
-    # What each source says of it, as JSON (see gwmond.model.pilot_sources).
+    # What each source reports on it, as JSON (see gwmond.model.pilot_sources).
     Column("facts", Text, nullable=False, server_default="{}"),
-    # How many of its attempts were taken out by retention.
-    Column("attempts_pruned", BigInteger, nullable=False, server_default="0"),
+    # How many of its runs were taken out by retention.
+    Column("runs_pruned", BigInteger, nullable=False, server_default="0"),
 )
 # (For PostgreSQL they have no condition: to name one here would load its dialect.)
 Index(
@@ -171,11 +171,11 @@ Index(
 )
 
 # The key begins with the job, so that its index is the one that runs of a job are found by.
-attempts = Table(
-    "attempts",
+runs = Table(
+    "runs",
     metadata,
     Column("job", Text, primary_key=True),
-    Column("run", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("pilot", BigInteger, primary_key=True, autoincrement=False, index=True),
     Column("start_us", BigInteger, nullable=False, index=True),
     Column("end_us", BigInteger, index=True),
@@ -196,7 +196,8 @@ attempts = Table(
     Column("facts", Text, nullable=False),
 )
 
-# What the factory's queue and summary tell of its jobs, ``number`` is cluster.proc: facts as JSON.
+# What the factory's queue and summary report of its jobs, ``number`` is cluster.proc: facts as
+# JSON.
 factory_jobs = Table(
     "factory_jobs",
     metadata,

@@ -149,7 +149,7 @@ def _create(path: Path) -> None:
         what = f"the file is gone but its log {path}-wal is here, with the last transactions"
         raise LedgerCorrupt(str(path), what, "Put the file back, or move the log away as well.")
     new = _beside(path, ".new")
-    _remove(new)  # our own, of an attempt that was killed
+    _remove(new)  # our own, of a run that was killed
     if exposed(path.parent):
         with tempfile.TemporaryDirectory(prefix="gwmond-") as private:
             blank = _blank(Path(private, path.name), str(path))
@@ -216,7 +216,7 @@ class SqliteBackend:
             raise LedgerCorrupt(self.where, what, KEEP)
 
     def note(self) -> None:
-        with suppress(OSError):  # the batch is stored; what is wrong now, the next verify tells
+        with suppress(OSError):  # the batch is stored; what is wrong now, the next verify shows
             self._sizes = self._now()[1]
 
     def vacuum(self) -> None:

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gwmond.ledger.counters import Kind, span
-from gwmond.ledger.schema import attempts, gaps, metadata
+from gwmond.ledger.schema import gaps, metadata, runs
 from gwmond.ledger.tables import stored_cursors
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.totals import Hour
@@ -21,7 +21,7 @@ _POSTGRES = text("SELECT pg_total_relation_size(to_regclass(:name))")
 
 
 class TableStats(NamedTuple):
-    """``bytes`` with indexes; None where the database cannot tell."""
+    """``bytes`` with indexes; None where the database does not say."""
 
     table: str
     rows: int
@@ -29,13 +29,13 @@ class TableStats(NamedTuple):
 
 
 class LedgerStats(NamedTuple):
-    """Hours are None where there are none yet; ``attempt_bytes`` is for each, with indexes."""
+    """Hours are None where there are none yet; ``run_bytes`` is for each, with indexes."""
 
     tables: tuple[TableStats, ...]
     site_hours: tuple[Hour | None, Hour | None]
     pilot_hours: tuple[Hour | None, Hour | None]
     factory_hours: tuple[Hour | None, Hour | None]
-    attempt_bytes: float | None
+    run_bytes: float | None
     cursors: tuple[Cursor, ...]
     gaps: tuple[Gap, ...]
 
@@ -48,15 +48,15 @@ def stats(connection: Connection) -> LedgerStats:
         for name, table in sorted(metadata.tables.items())
         for size in (sizes.get(name),)
     )
-    of_attempts = next(table for table in tables if table.table == attempts.name)
-    known = of_attempts.rows and of_attempts.bytes is not None
+    of_runs = next(table for table in tables if table.table == runs.name)
+    known = of_runs.rows and of_runs.bytes is not None
     of_gaps = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
     return LedgerStats(
         tables=tables,
         site_hours=span(connection, Kind.SITE),
         pilot_hours=span(connection, Kind.PILOT),
         factory_hours=span(connection, Kind.FACTORY),
-        attempt_bytes=(of_attempts.bytes or 0) / of_attempts.rows if known else None,
+        run_bytes=(of_runs.bytes or 0) / of_runs.rows if known else None,
         cursors=tuple(stored_cursors(connection).values()),
         gaps=tuple(Gap(*row) for row in connection.execute(of_gaps.limit(GAPS_SHOWN))),
     )

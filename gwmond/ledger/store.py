@@ -87,7 +87,7 @@ class Ledger(LedgerReader):
     def prune(self, now: float, keep: Retention) -> Pruned:
         """Forget what is older than its retention; ``now`` in epoch seconds.
 
-        Of pilots only closed ones that ended before, of attempts only those of closed pilots.  What
+        Of pilots only closed ones that ended before, of runs only those of closed pilots.  What
         can be proven stays provable.  It takes several transactions, so that each is short.
         """
 
@@ -108,7 +108,7 @@ class Ledger(LedgerReader):
         pilots_us = before_us(keep.pilots_s)
         step(pilot_prune.prune_hours, before_us(keep.hours_s) // HOUR_US)
         step(pilot_prune.prune_closed, pilots_us)
-        step(pilot_prune.prune_attempts, before_us(keep.attempts_s))
+        step(pilot_prune.prune_runs, before_us(keep.runs_s))
         step(pilot_prune.prune_corrections, before_us(keep.corrections_s))
         step(tables.prune_places, pilots_us)
         step(tables.prune_experiments, pilots_us)
@@ -154,7 +154,7 @@ def _joined(parts: Sequence[Batch]) -> Batch:
         counts.update(part.counts)
     return parts[0]._replace(
         pilots=_all(part.pilots for part in parts),
-        attempts=_all(part.attempts for part in parts),
+        runs=_all(part.runs for part in parts),
         moved=_all(part.moved for part in parts),
         withdrawn=_all(part.withdrawn for part in parts),
         heard=_all(part.heard for part in parts),

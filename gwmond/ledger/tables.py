@@ -1,4 +1,4 @@
-"""The rows of all tables but pilots, attempts and series: stored, read and forgotten.
+"""The rows of all tables but pilots, runs and series: stored, read and forgotten.
 
 Each function runs in the caller's transaction; ``*_values`` raises ``ValueError`` for what cannot
 be stored, ``*_row`` raises ``Undecodable`` for what was not written here.
@@ -80,7 +80,7 @@ class Stored(NamedTuple):
     next_id: PilotId = 1
     pruned_before: Hour = 0
     pilots_pruned_us: int = 0
-    attempts_pruned_us: int = 0
+    runs_pruned_us: int = 0
     wall: float | None = None
     mono: float | None = None
     boot: float | None = None
@@ -204,7 +204,7 @@ def gap_values(gap: Gap) -> Row:
     }
 
 
-# --- What a factory's queue and summary tell of its jobs ---------------------------------------
+# --- What a factory's queue and summary report of its jobs ---------------------------------------
 
 PLACE = tuple(factory_jobs.c[name] for name in ("entry", "number", "open", "facts"))
 
@@ -286,7 +286,7 @@ def find_places(connection: Connection, names: Collection[str]) -> Iterable[Queu
 
 
 def prune_places(connection: Connection, before_us: int) -> dict[str, int]:
-    """Take out some of which nothing was told since; none are left when it is 0."""
+    """Take out some of which nothing was reported since; none are left when it is 0."""
     old = select(factory_jobs.c.name).where(factory_jobs.c.last_us < before_us)
     names = list(connection.scalars(old.limit(PLACES_AT_ONCE)))
     for first in range(0, len(names), 500):

@@ -5,7 +5,7 @@ or overwritten log silently takes commits back, and counters would go down.  Evi
 
 * the wal-index ``<file>-shm``, which a killed process leaves behind, counts the committed frames;
 * an unbroken chain of frames with two or more commits stands behind the damaged one.  One commit
-  alone may be a transaction that failed or that a power cut interrupted: nobody was told of it.
+  alone may be a transaction that failed or that a power cut interrupted: nobody knows of it.
 
 Reads only, and before SQLite does (it would rebuild the index and the evidence were gone).
 Formats: https://www.sqlite.org/fileformat2.html#the_write_ahead_log and walformat.html.

@@ -1,7 +1,7 @@
 """How a batch is stored; in the caller's transaction.
 
-Rows of pilots and attempts go to the driver as tuples, past SQLAlchemy's handling of parameters,
-because a pool brings a million attempts a day.
+Rows of pilots and runs go to the driver as tuples, past SQLAlchemy's handling of parameters,
+because a pool brings a million runs a day.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from gwmond.ledger.backend import many, mark
 from gwmond.ledger.columns import clean, identity, time_s, time_us, whole
 from gwmond.ledger.counters import Changes, Key, Kind, Series, key_of
 from gwmond.ledger.pilot_codec import (
-    ATTEMPT_COLUMNS,
     PILOT_COLUMNS,
+    RUN_COLUMNS,
     Values,
-    attempt_values,
     pilot_values,
+    run_values,
 )
 from gwmond.ledger.schema import (
     corrections,
@@ -47,7 +47,7 @@ class Prepared(NamedTuple):
 
     batch: Batch
     pilots: list[Values]
-    attempts: list[Values]
+    runs: list[Values]
     moved: list[Values]
     withdrawn: list[Values]
     heard: list[Values]
@@ -73,10 +73,10 @@ def prepare(batch: Batch) -> Prepared:
     return Prepared(
         batch=batch,
         pilots=[pilot_values(row) for row in batch.pilots],
-        attempts=[attempt_values(row) for row in batch.attempts],
-        moved=[(identity(key.job), whole(key.run), whole(pilot)) for pilot, key in batch.moved],
+        runs=[run_values(row) for row in batch.runs],
+        moved=[(identity(key.job), whole(key.number), whole(pilot)) for pilot, key in batch.moved],
         withdrawn=[(whole(pilot),) for pilot in batch.withdrawn],
-        heard=[(time_us(heard_us), whole(pilot)) for pilot, heard_us in batch.heard],
+        heard=[(time_us(last_heard_us), whole(pilot)) for pilot, last_heard_us in batch.heard],
         changes=counters.changes(batch),
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         replaced=(
@@ -122,15 +122,15 @@ def _replace(marker: str, table: str, columns: tuple[str, ...], key: tuple[str, 
 
 
 def _store_pilots(connection: Connection, rows: Prepared) -> None:
-    """Take out what is not there any more, then store the pilots and attempts."""
+    """Take out what is not there any more, then store the pilots and runs."""
     name = mark(connection)
-    gone = f"DELETE FROM attempts WHERE job = {name} AND run = {name} AND pilot = {name}"
+    gone = f"DELETE FROM runs WHERE job = {name} AND number = {name} AND pilot = {name}"
     many(connection, gone, rows.moved)
     many(connection, f"DELETE FROM pilots WHERE id = {name}", rows.withdrawn)
     many(connection, _replace(name, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
-    many(connection, f"UPDATE pilots SET heard_us = {name} WHERE id = {name}", rows.heard)
-    key = ("job", "run", "pilot")
-    many(connection, _replace(name, "attempts", ATTEMPT_COLUMNS, key), rows.attempts)
+    many(connection, f"UPDATE pilots SET last_heard_us = {name} WHERE id = {name}", rows.heard)
+    key = ("job", "number", "pilot")
+    many(connection, _replace(name, "runs", RUN_COLUMNS, key), rows.runs)
 
 
 def _store_corrections(

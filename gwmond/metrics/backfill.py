@@ -54,7 +54,7 @@ def _factory(family: Family) -> Read:
 SOURCES: Mapping[str, Read] = {
     "gwmond_pilot_resource_seconds_total": lambda *arguments: _pilot_time("resource", *arguments),
     "gwmond_pilot_canonical_seconds_total": lambda *arguments: _pilot_time("canonical", *arguments),
-    "gwmond_job_runs_total": hourly.ended_attempts,
+    "gwmond_job_runs_total": hourly.ended_runs,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,
     "gwmond_pilot_estimated_canonical_seconds_total": hourly.estimated_time,
@@ -125,13 +125,13 @@ def write(
     for name, read in SOURCES.items() if hours.last > hours.first else ():
         family = _FAMILIES[name]
 
-        def done(some: int, number: int, name: str = name) -> None:
-            progress(name, some, max(some, number))
+        def done(series: int, number: int, name: str = name) -> None:
+            progress(name, series, max(series, number))
 
         # Closed also when the file fails: a reading that is left open holds the ledger.
         with closing(read(reader, family.labels, done)) as found:
-            some = write_family(out, family, found, hours, labels)
-        series, samples = series + some.series, samples + some.samples
+            records = write_family(out, family, found, hours, labels)
+        series, samples = series + records.series, samples + records.samples
     out.write("# EOF\n")
     return Written(series, samples)
 

@@ -25,7 +25,7 @@ _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED
 )
 _CATEGORIES = (
-    f"{', '.join(info.category for info in INFOS if info.category and info.of_jobs)} (attempts), "
+    f"{', '.join(info.category for info in INFOS if info.category and info.of_jobs)} (runs), "
     f"{', '.join(info.category for info in INFOS if info.category and not info.of_jobs)} "
     "(the pilot's own)"
 )
@@ -82,10 +82,10 @@ def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Total]]:
         )
 
 
-def _attempts(s: Snapshot) -> Iterator[Sample]:
+def _runs(s: Snapshot) -> Iterator[Sample]:
     counted = (
         Sample((count_key.category.value, *count_key[2:]), shown.micros, shown.created)
-        for count_key, shown in _counted(s, "attempts")
+        for count_key, shown in _counted(s, "runs")
     )
     known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
     return with_zeros(counted, known)
@@ -188,7 +188,7 @@ FAMILIES = (
         "",
         "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,
         ("category", "outcome", "site", "entry", "group"),
-        _attempts,
+        _runs,
     ),
     Family(
         "gwmond_suspected_black_holes",
@@ -259,7 +259,7 @@ FAMILIES = (
         ),
     ),
     Family(
-        "gwmond_attempt_contradictions_total",
+        "gwmond_run_contradictions_total",
         "counter",
         "",
         "Fields of a run in which sources differ, since gwmond started; and of a pilot in which "

@@ -12,7 +12,7 @@ from gwmond.model.times import SECOND_US
 
 _DAY = (
     " Of 24 complete hours that ended an hour ago or more, computed once an hour; none for an "
-    "entry of which the factory tells nothing." + POLLED
+    "entry without numbers of the factory." + POLLED
 )
 
 
@@ -30,7 +30,7 @@ FIGURES: dict[str, Callable[[Reconciled], float | None]] = {
     "pilot_cores": lambda row: row.pilot_core_us / SECOND_US,
     "jobs": lambda row: row.jobs.core_us / SECOND_US,
     "jobs_by_summaries": lambda row: row.jobs.summarised_core_us / SECOND_US,
-    "jobs_by_category": lambda row: row.booked_core_us / SECOND_US,
+    "jobs_by_category": lambda row: row.posted_core_us / SECOND_US,
     "factory_pilots": lambda row: None if row.factory_us is None else row.factory_us / SECOND_US,
     "factory_condor": _sum(FactoryKind.SUMMARY_CONDOR_SECONDS),
     "factory_jobs": _sum(FactoryKind.SUMMARY_JOB_SECONDS),

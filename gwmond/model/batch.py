@@ -15,14 +15,14 @@ from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
-from gwmond.model.pilot_facts import AttemptKey
+from gwmond.model.pilot_facts import RunKey
 from gwmond.model.stored_pilots import (
-    AttemptRow,
     CountKey,
     PilotCorrection,
     PilotId,
     PilotRow,
     PilotSeries,
+    RunRow,
 )
 from gwmond.model.totals import Hour, Micros, SiteKey, Total
 from gwmond.model.units import Resource
@@ -60,9 +60,9 @@ class Batch(NamedTuple):
     ``before`` is the number of batches that the ledger holds, so that none is stored twice.
 
     Of pilots (``now_us``: when they were settled):
-    - ``pilots``, ``attempts``, ``cursors``, ``places`` (what the factory's queue and summary tell
+    - ``pilots``, ``runs``, ``cursors``, ``places`` (what the factory's queue and summary report
       of its jobs) and ``experiments`` replace what is stored under the same key;
-    - ``moved`` are attempts that are no longer where they were (their key or pilot has changed),
+    - ``moved`` are runs that are no longer where they were (their key or pilot has changed),
       ``withdrawn`` pilots that never were;
     - ``heard``: when pilots were last heard of whose rows are not among ``pilots``;
     - ``increments`` are never negative; ``counts`` may be, for an outcome that was revised;
@@ -78,8 +78,8 @@ class Batch(NamedTuple):
     before: int
     now_us: int
     pilots: tuple[PilotRow, ...] = ()
-    attempts: tuple[AttemptRow, ...] = ()
-    moved: tuple[tuple[PilotId, AttemptKey], ...] = ()
+    runs: tuple[RunRow, ...] = ()
+    moved: tuple[tuple[PilotId, RunKey], ...] = ()
     increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
     corrections: tuple[PilotCorrection, ...] = ()
     counts: Mapping[CountKey, int] = MappingProxyType({})
@@ -137,7 +137,7 @@ class Totals(NamedTuple):
 class LedgerState(NamedTuple):
     """What the accounting goes on from; a new ledger has no batches and no tick.
 
-    ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``attempts``
+    ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``runs``
     theirs which are open or end after the pilot's mark; ``places`` and ``experiments`` are those
     that are open.
     """
@@ -149,7 +149,7 @@ class LedgerState(NamedTuple):
     peaks: Mapping[EntryKey, tuple[Peak, ...]] = MappingProxyType({})
     next_id: PilotId = 1
     pilots: tuple[PilotRow, ...] = ()
-    attempts: tuple[AttemptRow, ...] = ()
+    runs: tuple[RunRow, ...] = ()
     cursors: Mapping[tuple[str, str], Cursor] = MappingProxyType({})
     places: tuple[QueueRecord, ...] = ()
     experiments: tuple[Experiment, ...] = ()

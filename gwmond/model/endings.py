@@ -15,7 +15,7 @@ Side: TypeAlias = Literal["access_point", "execution_point"]
 
 
 class Ending(NamedTuple):
-    """The evidence of one attempt's end."""
+    """The evidence of one run's end."""
 
     # Whether it is over at all: a history has it, or its claim is gone.
     over: bool = False
@@ -54,7 +54,7 @@ class Ending(NamedTuple):
     startd_ended: bool | None = None
     # A later run of the same job has begun.
     superseded: bool | None = None
-    # "Failed to send job exit status to shadow": the program had ended, and no history tells how
+    # "Failed to send job exit status to shadow": the program had ended, and no history has how
     # (starter's jic_shadow.cpp:notifyJobExit); from a starter's log or a central log.
     unsent: bool | None = None
     # A central log has a failure of a container at the beginning of this run.
@@ -77,7 +77,7 @@ class Ending(NamedTuple):
 
     @property
     def reason(self) -> Meaning | None:
-        """What HTCondor says of why the run was ended from outside."""
+        """What HTCondor reports on why the run was ended from outside."""
         return self.vacated or self.held
 
     @property

@@ -25,7 +25,7 @@ class PilotResult(StrEnum):
 
 
 class SiteVerdict(NamedTuple):
-    """What a poll says of an entry's CPUs."""
+    """What a poll reports on an entry's CPUs."""
 
     state: State
     reason: str

@@ -155,7 +155,7 @@ class FactoryLives(NamedTuple):
     - ``lives``: pilots that live in the period, and those of lines written in it.
     - ``jobs``: the factory's records of its jobs, by entry and ``cluster.proc``.
     - ``numbers``: the factory's sums of the period; ``reported``: entries with any of them.
-    - ``runs``, and ``booked``: core-micros of runs by entry and category.
+    - ``runs``, and ``posted``: core-micros of runs by entry and category.
     - ``pruned_us``: pilots that ended before are not in the ledger any more.
     """
 
@@ -164,5 +164,5 @@ class FactoryLives(NamedTuple):
     numbers: Mapping[tuple[str, FactoryKind], int]
     reported: frozenset[str]
     runs: Mapping[str, RunTime]
-    booked: Mapping[tuple[str, Category], int]
+    posted: Mapping[tuple[str, Category], int]
     pruned_us: int = 0

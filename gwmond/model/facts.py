@@ -86,7 +86,7 @@ class Pilot(NamedTuple):
 
 
 class DemandGroup(NamedTuple):
-    """Idle jobs of one schedd which matching cannot tell apart.
+    """Idle jobs of one schedd which matching cannot distinguish.
 
     ``signature`` identifies all that matching depends on, so that two schedds' alike groups share
     cached evaluations; ``ad`` is the text of the job ad (new ClassAd syntax) to match with.

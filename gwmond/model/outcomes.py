@@ -207,11 +207,11 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.preempted is True and e.startd_ended is False),
     Rule("container_logged", _OTHER, "image_failed",
          "a central log has a failure of the container's image or runtime as this run began, and "
-         "no record tells how it ended",
+         "no record has how it ended",
          lambda e: e.container_failed is True and e.reason is None
          and (e.began is not True or e.early is not False), inferred=True, compared=True),
     Rule("gone_with_pilot", _PREEMPTED, "lost_contact",
-         "no record tells how, but the startd ended: design, evidence",
+         "no record has how, but the startd ended: design, evidence",
          lambda e: e.startd_ended is True, inferred=True),
     Rule("exit_unsent", _OTHER, "lost_contact",
          "Failed to send job exit status to shadow (jic_shadow.cpp:notifyJobExit): the startd went "
@@ -225,15 +225,15 @@ RULES: tuple[Rule, ...] = (
          lambda e: e.starter_killed),
     Rule("vacated", _OTHER, "vacated", "codes UNSPECIFIED", _is(_M.UNSPECIFIED)),
     Rule("ended_by_condor", _OTHER, "ended_by_condor",
-         "an exit that was not the program's own: HTCondor ended it, nothing tells why; what a "
-         "hold leaves (measured), until the schedd's history or the next run tells more",
+         "an exit that was not the program's own: HTCondor ended it, it is not known why; what a "
+         "hold leaves (measured), until the schedd's history or the next run says more",
          lambda e: e.own_accord is False),
     Rule("disconnected", _OTHER, "lost_contact",
-         "JobDisconnectedDate, and a later run: contact was lost, nothing tells whose fault",
+         "JobDisconnectedDate, and a later run: contact was lost, it is not known whose fault",
          lambda e: e.disconnected is True and e.superseded is True, inferred=True),
     Rule("no_record", _OTHER, "no_record", "a later run of the job: this one is over",
          lambda e: e.superseded is True, inferred=True),
-    Rule("unknown", _OTHER, "unknown", "nothing tells", lambda _: True, inferred=True),
+    Rule("unknown", _OTHER, "unknown", "nothing is known", lambda _: True, inferred=True),
 )
 # fmt: on
 
@@ -261,7 +261,7 @@ RUNS: tuple[tuple[Category, str], ...] = tuple(
 """Every category and outcome under which a run can be counted; summarised time is no run."""
 
 
-@lru_cache(maxsize=65536)  # most attempts end alike
+@lru_cache(maxsize=65536)  # most runs end alike
 def rule_of(ending: Ending) -> Rule:
     """Return the line of the table that decides.
 
@@ -272,7 +272,7 @@ def rule_of(ending: Ending) -> Rule:
 
 
 def classify(ending: Ending) -> Outcome | None:
-    """Return the outcome of an attempt, None as long as it is not over."""
+    """Return the outcome of a run, None as long as it is not over."""
     if not ending.over:
         return None
     rule = rule_of(ending)

@@ -173,9 +173,9 @@ class PilotOutput(NamedTuple):
     - ``registered``: False if HTCondor started, no job ran, and it ran for less than
       ``LEAST_CONDOR_S``, or its daemons could not update a collector; None: not known.
     - ``activations``: how often a claim was activated.
-    - ``attempts``: from the embedded StartdHistoryLog; ``runs``: from starter logs, those which
-      the history does not have.
-    - ``seen_us``: when the files were last written.
+    - ``records``: of the embedded StartdHistoryLog; ``runs``: of starter logs, without those that
+      the history has.
+    - ``written_us``: when the files were last written.
     - ``logs``: the names of the embedded logs.
     - ``at_us``: the time at which it counts: its pilot's end, else when it was last written.
     """
@@ -197,16 +197,16 @@ class PilotOutput(NamedTuple):
     xml: XmlResult | None = None
     activations: int | None = None
     registered: bool | None = None
-    attempts: tuple[JobRecord, ...] = ()
+    records: tuple[JobRecord, ...] = ()
     runs: tuple[StarterRun, ...] = ()
-    seen_us: int | None = None
+    written_us: int | None = None
     logs: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
     @property
     def at_us(self) -> int | None:
         """The time at which it counts."""
-        return self.seen_us if self.end_us is None else self.end_us
+        return self.written_us if self.end_us is None else self.end_us
 
     @property
     def times(self) -> list[int]:
@@ -214,9 +214,7 @@ class PilotOutput(NamedTuple):
         times = [self.start_us, self.end_us, self.validation_end_us]
         times += [self.condor_start_us, self.condor_end_us]
         times += [self.pause.end_us if self.pause else None]
-        times += [attempt.fact.end_us for attempt in self.attempts] + [
-            run.end_us for run in self.runs
-        ]
+        times += [record.fact.end_us for record in self.records] + [run.end_us for run in self.runs]
         return [time_us for time_us in times if time_us is not None]
 
 

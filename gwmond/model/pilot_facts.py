@@ -61,38 +61,38 @@ UNNUMBERED = 10**9
 """
 
 
-class AttemptKey(NamedTuple):
-    """One run of one job: GlobalJobId and NumShadowStarts, if that is known (see ``number``).
+class RunKey(NamedTuple):
+    """One run of one job: GlobalJobId and a number, NumShadowStarts if that is known.
 
     Where a schedd reconnected to a job after a restart it counts another shadow start for the
-    same run; the lowest number stands for the run (see attempt_runs).
+    same run; the lowest number stands for the run (see same_run).
     """
 
     job: str
-    run: int
+    number: int
 
     @property
-    def number(self) -> int | None:
+    def shadow_start(self) -> int | None:
         """NumShadowStarts, which counts from 1; None if only slots or logs know of the run."""
-        return self.run if 0 < self.run < UNNUMBERED else None
+        return self.number if 0 < self.number < UNNUMBERED else None
 
 
 class Outcome(NamedTuple):
-    """How an attempt ended: its category, a label of the bounded vocabulary in ``outcomes``."""
+    """How a run ended: its category, a label of the bounded vocabulary in ``outcomes``."""
 
     category: Category
     label: str
     evidence: Evidence = "measured"
 
 
-class Attempt(NamedTuple):
+class Run(NamedTuple):
     """One run of a job on this pilot; ``outcome`` is None as long as it is not known.
 
     The interval may stick out of the pilot's life (clocks differ between hosts) and may be empty.
     Without an end it lasts as long as the pilot.
     """
 
-    key: AttemptKey
+    key: RunKey
     start_us: int
     end_us: int | None
     size: Resources
@@ -104,7 +104,7 @@ class Validation(StrEnum):
 
     UNKNOWN = "unknown"
     PASSED = "passed"
-    STARTED = "started"  # it has passed, but nothing would tell of jobs that ran
+    STARTED = "started"  # it has passed, but nothing would show jobs that ran
     FAILED = "failed"
 
     @property
@@ -119,9 +119,9 @@ class Assumption(StrEnum):
     In order of precedence: time to which several rules apply is counted under the first of them.
     """
 
-    NO_OUTPUT = "no_output"  # only the factory's queue or summary tells of the pilot
-    LIFE = "life"  # only records of jobs tell of the pilot
-    JOBS = "jobs"  # only a summary tells of its jobs
+    NO_OUTPUT = "no_output"  # the pilot is known from the factory's queue or summary only
+    LIFE = "life"  # the pilot is known from records of jobs only
+    JOBS = "jobs"  # its jobs are known from a summary only
     BEGIN = "begin"  # when it began
     END = "end"  # when it ended
     VALIDATION = "validation"  # whether HTCondor started, or whether it ran jobs
@@ -212,26 +212,26 @@ class PilotLife(NamedTuple):
       is not settled.  None: all of the life is known.
     - ``estimated``: when its time is estimated, such as the time between the last contact and
       the end.
-    - ``ran_jobs`` says that there are attempts which are not listed (see ``pilot_time.advance``).
+    - ``ran_jobs`` says that there are runs which are not listed (see ``pilot_time.advance``).
     """
 
     start_us: int
     end_us: int | None
     now_us: int
     steps: tuple[Step, ...]
-    attempts: tuple[Attempt, ...] = ()
+    runs: tuple[Run, ...] = ()
     validation: Validation = Validation.PASSED
     known_until_us: int | None = None
     estimated: Estimates = NO_ESTIMATES
     ran_jobs: bool = False
 
     @property
-    def until_us(self) -> int:
+    def effective_end_us(self) -> int:
         """The end of the life as far as it is known; never before its start."""
         return max(self.start_us, self.now_us if self.end_us is None else self.end_us)
 
     @property
     def known_us(self) -> int:
-        """How far the attempts are known, within the life."""
-        until = self.until_us
+        """How far the runs are known, within the life."""
+        until = self.effective_end_us
         return until if self.known_until_us is None else min(self.known_until_us, until)

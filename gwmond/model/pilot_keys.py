@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.factory_jobs import QueueRecord, place_name
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotRow
+from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 
 Moment: TypeAlias = tuple[str, int]
 """A node (``short_node``), and a time at which a line about it was written."""
@@ -74,5 +74,5 @@ class PilotRows(NamedTuple):
     pilots: Sequence[PilotRow]
     entries: Mapping[str, Sequence[PilotRow]]
     places: Mapping[str, QueueRecord]
-    runs: Sequence[AttemptRow]
-    whole: Mapping[PilotId, Sequence[AttemptRow]]
+    runs: Sequence[RunRow]
+    whole: Mapping[PilotId, Sequence[RunRow]]

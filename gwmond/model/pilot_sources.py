@@ -1,4 +1,4 @@
-"""What each source says of one pilot: one immutable record, with one field a source.
+"""What each source reports on one pilot: one immutable record, with one field a source.
 
 Units: times are microseconds since the epoch, memory is MiB.  An absent value is ``None`` (a text:
 empty) and never zero.
@@ -59,20 +59,20 @@ class Restart(Struct, frozen=True):
 class AdFacts(Struct, frozen=True, omit_defaults=True):
     """The ads of a pilot that registered in a collector.
 
-    - ``heard_us``: LastHeardFrom of the latest.
-    - ``began_us``: when its startd began, by the first; None if no ad tells.
-    - ``sizes``: the size of the machine, and from when on; empty if no ad tells.
+    - ``last_heard_us``: LastHeardFrom of the latest.
+    - ``began_us``: when its startd began, by the first; None if no ad has it.
+    - ``sizes``: the size of the machine, and from when on; empty if no ad has any.
     - ``end_source``, ``end_us``: how its ad went, and when it was known last.
     - ``missing_since_us``: when a poll first did not find it.
     - ``shown``: attributes that are only shown (``SHOWN``), with their texts.
     """
 
-    heard_us: int
+    last_heard_us: int
     began_us: int | None = None
     sizes: tuple[Step, ...] = ()
     lifetime_us: int = LIFETIME_US
     restarts: tuple[Restart, ...] = ()
-    end_source: Literal["", "shutdown", "vanished"] = ""
+    end_source: Literal["", "shutdown", "ad_expired"] = ""
     end_us: int | None = None
     missing_since_us: int | None = None
     shown: tuple[tuple[str, str], ...] = ()
@@ -81,14 +81,14 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
 class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
     """The ads of a pilot that only advertises that its validation failed.
 
-    - ``first_us``: when the first was sent; ``heard_us``: the latest, not after ``die_us``.
+    - ``first_us``: when the first was sent; ``last_heard_us``: the latest, not after ``die_us``.
     - ``die_us``: when it will end, as it announces (GLIDEIN_ToDie).
     - ``end_us``: when it ended, once that is decided by its ads; None while it waits.
     - ``failure``: the test that failed.
     """
 
     first_us: int
-    heard_us: int
+    last_heard_us: int
     die_us: int | None = None
     failure: str = ""
     lifetime_us: int = LIFETIME_US
@@ -158,7 +158,7 @@ class SummaryFacts(Struct, frozen=True, omit_defaults=True):
     jobs_us: Interval | None = None
 
 
-class RunFacts(Struct, frozen=True, omit_defaults=True):
+class RunBounds(Struct, frozen=True, omit_defaults=True):
     """The runs of jobs on the pilot, together.
 
     - ``first_us``, ``last_us``: of a pilot that only records of jobs have: when it began and ended.
@@ -205,7 +205,7 @@ class PilotFacts(Struct, frozen=True, omit_defaults=True):
     queue: QueueFacts | None = None
     summary: SummaryFacts | None = None
     central_log_us: int | None = None
-    runs: RunFacts = RunFacts()
+    runs: RunBounds = RunBounds()
     decisions: Decisions = Decisions()
 
     def attribute(self, key: str) -> str | None:

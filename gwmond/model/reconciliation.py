@@ -75,7 +75,7 @@ class Reconciled:
     """One entry.
 
     - ``pilots_us``, ``pilot_core_us``: pilots' lives within the period; ``ended``: how many ended.
-    - ``jobs``: by records of runs, and by summaries where there are none; ``booked_core_us``: what
+    - ``jobs``: by records of runs, and by summaries where there are none; ``posted_core_us``: what
       the ledger's categories give to both.
     - ``numbers``: the factory's sums of the period; missing ones are absent.
     - ``factory_us``: its pilot time, None if it has none in the period.
@@ -89,7 +89,7 @@ class Reconciled:
     pilots_us: int = 0
     pilot_core_us: int = 0
     jobs: RunTime = field(default_factory=RunTime)
-    booked_core_us: int = 0
+    posted_core_us: int = 0
     numbers: dict[FactoryKind, int] = field(default_factory=dict)
     factory_us: int | None = None
     parts: dict[Cause, CausePart] = field(default_factory=dict)
@@ -137,7 +137,7 @@ class Reconciled:
         """
         run_time = self.jobs
         return (
-            self.booked_core_us
+            self.posted_core_us
             - (run_time.core_us - run_time.open_core_us)
             - run_time.summarised_core_us
         )

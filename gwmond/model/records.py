@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.model.attempts import AttemptFact
+from gwmond.model.run_facts import RunFact
 
 
 class JobRecord(NamedTuple):
@@ -19,7 +19,7 @@ class JobRecord(NamedTuple):
       count for a pilot that no collector has shown.
     """
 
-    fact: AttemptFact
+    fact: RunFact
     startd: str
     started: int | None = None
     site: str = ""

@@ -102,7 +102,7 @@ class SilentPilot(NamedTuple):
     name: str
     entry: EntryKey
     group: str
-    heard_us: int
+    last_heard_us: int
 
 
 class PilotTime(NamedTuple):

@@ -1,4 +1,4 @@
-"""Pilots, their attempts and their time, as the ledger holds them.
+"""Pilots, their runs and their time, as the ledger holds them.
 
 Units: times are whole microseconds since the epoch, an hour is ``epoch // 3600`` (UTC), amounts
 are micros (10^-6 of one core, chip or canonical unit for one second), memory is MiB.
@@ -10,28 +10,30 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.attempts import AttemptFact
 from gwmond.model.facts import EntryKey, Evidence
 from gwmond.model.pilot_facts import (
     Assumption,
-    Attempt,
-    AttemptKey,
     Category,
     Interval,
     Measure,
     Outcome,
     Resources,
+    Run,
+    RunKey,
     Step,
     Validation,
     union,
 )
 from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
+from gwmond.model.run_facts import RunFact
 from gwmond.model.states import State
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 
 PilotId: TypeAlias = int
-End: TypeAlias = Literal["", "shutdown", "vanished", "assumed", "logged", "queue", "reported"]
+End: TypeAlias = Literal[
+    "", "shutdown", "ad_expired", "assumed", "central_log", "queue", "pilot_output"
+]
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
 
 
@@ -71,7 +73,7 @@ class PilotIdentity(NamedTuple):
 
 
 class PilotKind(NamedTuple):
-    """What pilots of an entry have in common: what was told of them, and what was assumed."""
+    """What pilots of an entry have in common: what is known of them, and what was assumed."""
 
     reported: ReportedSize
     size: Resources
@@ -85,21 +87,21 @@ class PilotKind(NamedTuple):
 class PilotRow(NamedTuple):
     """A pilot as stored; ``id`` is given by the caller and never changes.
 
-    - ``end_us`` None: it runs; ``ended`` says how it ended (``shutdown``: it took leave of the
-      collector; ``vanished``: its ad expired, the end is the last contact; ``assumed``: nothing
-      told of its end, but nothing was heard of it later; ``logged``: a central log says so;
-      ``queue``: its factory's queue or summary does; ``reported``: its own output says so).
-    - ``facts``: what each source says of it; all else follows from that and from its runs.
-    - ``contact_us``: when it was last heard of, in the version that is booked.
-    - ``heard_us``: when it was last heard of, whatever is booked; 0 if that was not stored.
-    - ``mark_us``: all before is settled, and attempts that ended before need not be loaded.
+    - ``end_us`` None: it runs; ``end_source`` says how that is known (``shutdown``: it invalidated
+      its ads ; ``ad_expired``: its ad expired, the end is the last contact; ``assumed``: no source
+      has its end, and nothing was heard of it later; ``central_log``: a central log says so;
+      ``queue``: its factory's queue or summary does; ``pilot_output``: its own output says so).
+    - ``facts``: what each source reports on it; all else follows from that and from its runs.
+    - ``posted_last_heard_us``: when it was last heard of, in the version that is posted.
+    - ``last_heard_us``: when it was last heard of, whatever is posted; 0 if that was not stored.
+    - ``settled_until_us``: all before is settled, and runs that ended before need not be loaded.
     - ``closed``: nothing more is expected of it.
     - ``failure``: why its validation failed: the class, and the test after a space.
     - ``assumed``: which rule stands for a missing fact, from when to when; ``assumed_micros``: how
       much of the pilot is counted under each, in canonical micros of a resource (``CountKey``).
-    - ``validation_end_us``: when its validation ended, if its output or a summary tells.
-    - ``settled``: what is booked for it, by resource, measure, category and outcome.
-    - ``attempts_pruned``: how many of its attempts retention took out; the ledger's own, and
+    - ``validation_end_us``: when its validation ended, if its output or a summary has it.
+    - ``settled``: what is posted for it, by resource, measure, category and outcome.
+    - ``runs_pruned``: how many of its runs retention took out; the ledger's own, and
       ignored when written.
     """
 
@@ -107,22 +109,22 @@ class PilotRow(NamedTuple):
     identity: PilotIdentity
     start_us: int
     end_us: int | None
-    contact_us: int
+    posted_last_heard_us: int
     steps: tuple[Step, ...]
     validation: Validation
     assumed: Mapping[Assumption, Interval]
-    ended: End
+    end_source: End
     retire_us: int | None
     die_us: int | None
     known_until_us: int | None
-    mark_us: int
+    settled_until_us: int
     ran_jobs: bool
     closed: bool
     settled: OwnAmounts
-    attempts_pruned: int = 0
+    runs_pruned: int = 0
     failure: str = ""
     validation_end_us: int | None = None
-    heard_us: int = 0
+    last_heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     facts: PilotFacts = PilotFacts()
 
@@ -132,16 +134,16 @@ class PilotRow(NamedTuple):
         return union(self.assumed.values())
 
 
-class AttemptRow(NamedTuple):
-    """An attempt as stored; ``facts`` are all that was told of it, so that it can be merged anew.
+class RunRow(NamedTuple):
+    """A run as stored; ``facts`` are all its facts, so that it can be merged anew.
 
-    ``settled`` are the micros booked for it by (resource, measure); ``result`` is what it says
+    ``settled`` are the micros posted for it by (resource, measure); ``result`` is what it says
     about early failures (``early_failure.Result`` or empty); ``executed_us`` how long the program
     ran, if known; ``open`` as long as its outcome is not known or may still be revised.
     """
 
     pilot: PilotId
-    key: AttemptKey
+    key: RunKey
     start_us: int
     end_us: int | None
     size: Resources
@@ -151,16 +153,16 @@ class AttemptRow(NamedTuple):
     result: str
     open: bool
     settled: Mapping[tuple[Resource, Measure], Micros]
-    facts: tuple[AttemptFact, ...]
+    facts: tuple[RunFact, ...]
 
     @property
-    def attempt(self) -> Attempt:
-        """It as it was booked; what its facts say by today's rules may differ."""
-        return Attempt(self.key, self.start_us, self.end_us, self.size, self.outcome)
+    def as_run(self) -> Run:
+        """It as it was posted; what its facts say by today's rules may differ."""
+        return Run(self.key, self.start_us, self.end_us, self.size, self.outcome)
 
 
 class PilotCorrection(NamedTuple):
-    """A signed change of what was booked before; ``time_us`` is when it was made."""
+    """A signed change of what was posted before; ``time_us`` is when it was made."""
 
     time_us: int
     pilot: PilotId
@@ -171,7 +173,7 @@ class PilotCorrection(NamedTuple):
 
 
 class CountKey(NamedTuple):
-    """What is counted: ``attempts`` by category and outcome, ``pilots`` by their own category.
+    """What is counted: ``runs`` by category and outcome, ``pilots`` by their own category.
 
     ``verdicts`` that pilots have checked: by the entry's state (as ``category``), and by whether it
     agreed with what the pilot met (``outcome``, "true" or "false").
@@ -180,7 +182,7 @@ class CountKey(NamedTuple):
     the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
     """
 
-    what: Literal["attempts", "pilots", "assumed", "assumed_gpu", "verdicts"]
+    what: Literal["runs", "pilots", "assumed", "assumed_gpu", "verdicts"]
     category: Category | State
     outcome: str
     site: str
@@ -213,7 +215,7 @@ class PilotDifference(NamedTuple):
 class PilotResidual(NamedTuple):
     """What was checked, and how far it is off: ``micros`` is 0 in a sound ledger.
 
-    ``checked`` counts what was compared (hours, pilots, attempts, series), ``skipped`` what could
+    ``checked`` counts what was compared (hours, pilots, runs, series), ``skipped`` what could
     only be compared in part.  ``micros`` sums absolute values; ``worst`` are the largest.
     """
 

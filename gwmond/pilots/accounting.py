@@ -1,20 +1,20 @@
-"""The book: takes facts in, gives batches out.
+"""The accounting: takes facts in, gives batches out.
 
 Units: times are microseconds since the epoch, amounts are micros.
 
-    book = PilotAccounting(state, rules)
-    book.load(ledger.fetch(book.keys_of_ads(pilots)))
-    book.see(now, period, pilots, complete=True)
-    book.load(ledger.fetch(book.keys_of_records(records)))
-    book.tell(records)
-    book.settle(now, known)
-    while keys := book.missing():
-        book.load(ledger.fetch(keys))
-        book.go_on()
-    ledger.commit(book.batch(now, cursors)); book.stored()
+    accounting = PilotAccounting(state, rules)
+    accounting.load(ledger.fetch(accounting.keys_of_ads(pilots)))
+    accounting.add_ads(now, period, pilots, complete=True)
+    accounting.load(ledger.fetch(accounting.keys_of_records(records)))
+    accounting.add_records(records)
+    accounting.settle(now, known)
+    while keys := accounting.missing():
+        accounting.load(ledger.fetch(keys))
+        accounting.go_on()
+    ledger.commit(accounting.batch(now, cursors)); accounting.stored()
 
 The accounting asks nobody: the keys of what it needs are collected, and fetched in one batch.  A
-batch stays in the book until ``stored``: what could not be stored comes again with the next.
+batch stays in the accounting until ``stored``: what could not be stored comes again with the next.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import AttemptRow, PilotId, PilotKind, PilotRow
+from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
 from gwmond.model.units import Resource
 from gwmond.model.waits import Wait
 from gwmond.pilots import posting
@@ -78,25 +78,25 @@ class PilotAccounting:
         self._experiments = Experiments(state.experiments, rules.check_us)
         self.silence = Silence(state.cursors)
         self._changes = PendingAmounts()
-        self._counts = PendingCounts(rules.q)
+        self._counts = PendingCounts(rules.memory_per_unit_mib)
         self._now_us = 0  # when it was settled last, by the clock
         self._at = DecisionTime(0, 0, 0)
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self._not_storable = 0
-        self.comes = ExpectedInput.EVERYTHING  # an import says at its end that no more does
+        self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
         self.residual: Counter[Measure] = Counter()
         self._load(state)
 
     def _load(self, state: LedgerState) -> None:
         for row in state.pilots:
-            self._cache.add_pilot(OpenPilot.of(row, loaded_from_us=row.mark_us))
-        self._cache.recall_attempts(state.attempts)
-        rows: defaultdict[int, list[AttemptRow]] = defaultdict(list)
-        for attempt in state.attempts:
-            rows[attempt.pilot].append(attempt)
+            self._cache.add_pilot(OpenPilot.of(row, loaded_from_us=row.settled_until_us))
+        self._cache.recall_runs(state.runs)
+        rows: defaultdict[int, list[RunRow]] = defaultdict(list)
+        for run in state.runs:
+            rows[run.pilot].append(run)
         for pilot in self._cache.pilots.values():
-            pilot.note_booked(rows[pilot.id])
+            pilot.note_posted(rows[pilot.id])
             pilot.counted = posting.counted(pilot)
             self._ads.sizes.note_pilot(pilot)
         self.files.places.load(state.places)
@@ -108,7 +108,7 @@ class PilotAccounting:
 
     @property
     def contradictions(self) -> Mapping[str, int]:
-        """How often sources differed on a field of an attempt, so far."""
+        """How often sources differed on a field of a run, so far."""
         return self._matcher.contradictions
 
     @property
@@ -136,7 +136,7 @@ class PilotAccounting:
         return self._matcher.keys(records)
 
     def keys_of_files(self, facts: Sequence[FileFact]) -> PilotKeys:
-        """Return the keys of what may be stored of what files tell."""
+        """Return the keys of what may be stored of what files report."""
         keys = self.files.keys(facts)
         keys.update(self.central_log.keys(_lines(facts)))
         return keys
@@ -150,7 +150,9 @@ class PilotAccounting:
         self._cache.load(rows)
         self.files.load(rows)
 
-    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
+    def add_ads(
+        self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
+    ) -> bool:
         """Take in what collectors show; see ``CollectorAds.see``.
 
         Return whether a pilot was new although it began long ago: its jobs may have, too.
@@ -164,21 +166,21 @@ class PilotAccounting:
         """Let pilots that collectors show check what the last poll said of their entries."""
         self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
-    def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
+    def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in the claims that slots show; ``complete``: all there are."""
-        self.tell(records)
+        self.add_records(records)
         self._cache.show(now_us, records, complete=complete)
 
-    def tell(self, records: Sequence[JobRecord]) -> None:
+    def add_records(self, records: Sequence[JobRecord]) -> None:
         """Take in records of jobs."""
         self._matcher.tell(records)
 
-    def report(
+    def add_facts(
         self,
         facts: Sequence[FileFact],
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> list[NewFact]:
-        """Take in what files tell, and ``expected`` sizes of entries' pilots; return the news."""
+        """Take in what files report, and ``expected`` sizes of entries' pilots; return the news."""
         self._ads.sizes.expect(expected)
         new = self.files.take(facts)
         self._matcher.absorb()
@@ -188,11 +190,11 @@ class PilotAccounting:
     def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
         """Decide what can be decided, and post what is settled.
 
-        ``known_us``: attempts that began before are known.  ``silent``: schedds whose records
+        ``known_us``: runs that began before are known.  ``silent``: schedds whose records
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
         self._now_us = now_us
-        now_us += self.comes.ahead_us
+        now_us += self.expected.ahead_us
         self._at = DecisionTime(now_us, self._now_us, known_us)
         self._silent = silent
         self._left_out = []
@@ -201,14 +203,14 @@ class PilotAccounting:
 
     def go_on(self) -> None:
         """Go on with what was left out, once what was missing is loaded."""
-        self.report(())
+        self.add_facts(())
         left_out, self._left_out = {pilot.id for pilot in self._left_out}, []
         self._use()
         self._post(
             [
                 pilot
                 for pilot in self._cache.pilots.values()
-                if pilot.id in left_out or pilot.from_us < FAR_US or pilot.booked is None
+                if pilot.id in left_out or pilot.changed_since_us < FAR_US or pilot.posted is None
             ]
         )
 
@@ -216,7 +218,7 @@ class PilotAccounting:
         """Use what has been told, as far as can be by now."""
         self._matcher.absorb()
         self.central_log.settle(self._at.now_us, self._at.known_us)
-        self.files.settle(self._now_us, self.comes)
+        self.files.settle(self._now_us, self.expected)
         for pilot in self._cache.withdrawing():
             self._counts.uncount(pilot)
             self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._now_us)
@@ -224,7 +226,7 @@ class PilotAccounting:
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
         later = LaterRuns(self._cache.jobs)
-        while pilots:  # what is decided on one pilot may tell something of another
+        while pilots:  # what is decided on one pilot may say something about another
             for pilot in pilots:
                 if not (pilot.closed or self._settle(pilot, later)):
                     self._left_out.append(pilot)
@@ -232,7 +234,7 @@ class PilotAccounting:
             pilots = [
                 pilot
                 for pilot in self._cache.pilots.values()
-                if pilot.from_us < FAR_US and pilot.known_us and pilot.id not in left_out
+                if pilot.changed_since_us < FAR_US and pilot.known_us and pilot.id not in left_out
             ]
         if not self._cache.missing:
             self._experiments.settle(self._cache.pilots, self._at.known_us)
@@ -243,16 +245,18 @@ class PilotAccounting:
         if not needs_posting(pilot, now_us, known_us, self.rules):
             self._close(pilot, now_us)
             return True
-        grows = Assumption.SIZE in pilot.assumed and bool(pilot.attempts)
+        grows = Assumption.SIZE in pilot.assumed and bool(pilot.runs)
         # The life of a pilot that only jobs have depends on all of them.
-        if (pilot.implied or grows or pilot.is_renamed) and not self._cache.has_whole(pilot):
+        if (pilot.known_from_jobs_only or grows or pilot.is_renamed) and not self._cache.has_whole(
+            pilot
+        ):
             return False
         if pilot.is_renamed or pilot.posted_as is None:
             only_runs(pilot, self._matcher)
         decide_runs(pilot, self._at, later, self._matcher, self.rules, self._silent)
-        if pilot.implied:
-            posting.imply(pilot, self.rules.q)
-            quiet = known_us >= pilot.contact_us + self.rules.quiet_us
+        if pilot.known_from_jobs_only:
+            posting.imply(pilot, self.rules.memory_per_unit_mib)
+            quiet = known_us >= pilot.last_heard_us + self.rules.quiet_us
             if not quiet and not pilot.known_us:
                 return True
             if quiet and pilot.end_us is None:
@@ -264,7 +268,7 @@ class PilotAccounting:
         entries = posting.post(pilot, known_us, self.rules)
         if entries is None:
             return self._cache.has_whole(pilot)
-        pilot.booked_at_us = now_us
+        pilot.posted_at_us = now_us
         self._changes.take(pilot.id, entries, self._now_us)
         self._counts.count(pilot)
         self._close(pilot, now_us)
@@ -274,11 +278,11 @@ class PilotAccounting:
         self, entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]]
     ) -> dict[PilotId, SizeChange]:
         """Return what is to become of an entry's pilots, by what is stored of all of them."""
-        found = changes(entry, kinds, self.rules.q)
+        found = changes(entry, kinds, self.rules.memory_per_unit_mib)
         return {number: change for change, ids in found for number in ids}
 
     def change(self, changed: Mapping[PilotId, SizeChange]) -> None:
-        """Change what was assumed of pilots, all of whose attempts are in memory."""
+        """Change what was assumed of pilots, all of whose runs are in memory."""
         for number, change in changed.items():
             if (pilot := self._cache.pilots.get(number)) is not None:
                 if resized(pilot, change):
@@ -289,35 +293,35 @@ class PilotAccounting:
 
     def trials(self, now_us: int, known_us: int) -> list[TrialKeys]:
         """Return which runs are evidence for the verdicts on early failures that fall now."""
-        ahead_us = self.comes.ahead_us
+        ahead_us = self.expected.ahead_us
         return trial_keys(self._cache, now_us + ahead_us, known_us + ahead_us, self.rules)
 
     def judge(
         self, now_us: int, known_us: int, trials: Mapping[TrialKeys, Sequence[Trial]]
     ) -> None:
         """Decide on early failures; see ``verdicts``."""
-        ahead_us = self.comes.ahead_us
+        ahead_us = self.expected.ahead_us
         decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
 
     @property
     def open_groups(self) -> set[str]:
         """Groups of jobs with early failures that are not judged."""
-        return {attempt.merged.job_group or "" for attempt in undecided(self._cache)}
+        return {run.merged.job_group or "" for run in undecided(self._cache)}
 
     def batch(self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()) -> Batch:
         """Return all that is not stored yet."""
-        attempts: list[AttemptRow] = []
+        runs: list[RunRow] = []
         rows: dict[int, PilotRow] = {}
         for pilot in self._cache.pilots.values():
-            changed = [attempt for attempt in pilot.attempts.values() if attempt.dirty]
+            changed = [run for run in pilot.runs.values() if run.dirty]
             if pilot.dirty or changed:
                 rows[pilot.id] = pilot.row()
-            attempts += [attempt.row() for attempt in changed]
+            runs += [run.row() for run in changed]
         return Batch(
             before=self.batches,
             now_us=now_us,
             pilots=tuple(rows.values()),
-            attempts=tuple(attempts),
+            runs=tuple(runs),
             moved=tuple(sorted(self._cache.moved)),
             withdrawn=tuple(sorted(self._cache.withdrawn)),
             heard=self._cache.heard(rows),
@@ -361,8 +365,8 @@ class PilotAccounting:
         self._cache.stored()
         for pilot in list(self._cache.pilots.values()):
             pilot.dirty = False
-            for attempt in pilot.attempts.values():
-                attempt.dirty = False
+            for run in pilot.runs.values():
+                run.dirty = False
             if pilot.closed:
                 self._cache.drop_pilot(pilot)
             else:
@@ -374,30 +378,28 @@ class PilotAccounting:
         found = [
             pilot
             for pilot in self._cache.pilots.values()
-            if is_silent(pilot.identity, pilot.end_us, pilot.contact_us, before_us)
+            if is_silent(pilot.identity, pilot.end_us, pilot.last_heard_us, before_us)
             and not is_failed(pilot)
         ]
-        return sorted(found, key=lambda pilot: (-pilot.contact_us, pilot.id))
+        return sorted(found, key=lambda pilot: (-pilot.last_heard_us, pilot.id))
 
     def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
         """Return what runs that are over wait for; see ``waits``."""
-        attempts = (
-            attempt for pilot in self._cache.pilots.values() for attempt in pilot.attempts.values()
-        )
-        return waits(attempts, self.rules, self.silence.before_us, silent, later_us)
+        runs = (run for pilot in self._cache.pilots.values() for run in pilot.runs.values())
+        return waits(runs, self.rules, self.silence.before_us, silent, later_us)
 
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
-        return posting.unsettled(self._cache.pilots.values(), self.rules.q)
+        return posting.unsettled(self._cache.pilots.values(), self.rules.memory_per_unit_mib)
 
     def _close(self, pilot: OpenPilot, now_us: int) -> None:
-        """Close a pilot of which nothing more is expected, and prove that it is booked whole."""
+        """Close a pilot of which nothing more is expected, and prove that it is posted whole."""
         end_us = pilot.end_us
-        if end_us is None or pilot.mark_us < end_us or pilot.counted is None:
+        if end_us is None or pilot.settled_until_us < end_us or pilot.counted is None:
             return
-        if any(attempt.is_open for attempt in pilot.attempts.values()):
+        if any(run.is_open for run in pilot.runs.values()):
             return
-        if not pilot.implied and now_us < end_us + self.rules.linger_us:
+        if not pilot.known_from_jobs_only and now_us < end_us + self.rules.linger_us:
             return
         self.residual.update(posting.residual(pilot, self.rules))
         pilot.closed, pilot.dirty = True, True

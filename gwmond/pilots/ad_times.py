@@ -48,7 +48,7 @@ _GAPS, _STORED, _FEW = 1000, 100, 5
 
 
 class UpdateGaps:
-    """The latest gaps; few of them tell nothing."""
+    """The latest gaps; few of them show nothing."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = PersistedState(SOURCE, UPDATE_GAPS, cursors)
@@ -108,7 +108,7 @@ def silent_before_us(cursors: Mapping[tuple[str, str], Cursor]) -> int:
 
 
 def is_silent(
-    identity: PilotIdentity, end_us: int | None, heard_us: int, silent_before_us: int
+    identity: PilotIdentity, end_us: int | None, last_heard_us: int, silent_before_us: int
 ) -> bool:
     """Return whether a pilot that collectors have shown is silent; one that has ended is not."""
-    return end_us is None and identity.origin == "collector" and heard_us < silent_before_us
+    return end_us is None and identity.origin == "collector" and last_heard_us < silent_before_us

@@ -24,7 +24,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TypeAlias
 
-from gwmond.model.attempts import AttemptFact
 from gwmond.model.factory_jobs import (
     AGE_US,
     GUARD_US,
@@ -35,13 +34,14 @@ from gwmond.model.factory_jobs import (
 )
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
-from gwmond.model.own_names import is_own, may_be_of, own_name
 from gwmond.model.pilot_evidence import CentralEvent, PilotName, PilotOutput, short_node
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import PilotFacts, replace
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact
 from gwmond.model.stored_pilots import End, PilotIdentity
+from gwmond.model.synthetic_names import is_synthetic, same_user, synthetic_name
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.life import ends_of, start_of
@@ -50,11 +50,11 @@ from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Rules, sane
 
-KNOWN_ENDS = frozenset({"reported", "shutdown"})
+KNOWN_ENDS = frozenset({"pilot_output", "shutdown"})
 _Submission: TypeAlias = tuple[object, ...]
 _LATER_S = 30
 _SAME_US = 60 * SECOND_US
-"""No pilot's output tells its beginning in two ways that differ more."""
+"""No pilot's output has its beginning in two ways that differ more."""
 
 
 class Assignment:
@@ -84,15 +84,15 @@ class Assignment:
         pilot.identity, pilot.dirty = identity, True
         self._cache.index(pilot)
         pilot.derive()
-        pilot.touch(pilot.start_us)  # to be counted again
+        pilot.mark_changed(pilot.start_us)  # to be counted again
 
     def kept_apart(
         self, identity: PilotIdentity, before: PilotIdentity | None = None
     ) -> PilotIdentity:
         """Return an identity under names that are kept apart (``model.names``).
 
-        A pilot that was accounted as one of many (``before``) stays so.  An entry of which files
-        tell is its factory's own, so only the site is a name that anybody could choose.
+        A pilot that was accounted as one of many (``before``) stays so.  An entry that is known
+        from files is its factory's own, so only the site is a name that anybody could choose.
         """
         if before is not None and before.key == OTHER_ENTRY:
             return identity._replace(key=before.key, group=before.group)
@@ -115,8 +115,8 @@ class Assignment:
                 return pilot
         guard = self._rules.start_guard_us
         for pilot in same:
-            began = shown.started and pilot.contact_us >= shown.began * SECOND_US - guard
-            if pilot.implied and began:
+            began = shown.started and pilot.last_heard_us >= shown.began * SECOND_US - guard
+            if pilot.known_from_jobs_only and began:
                 return pilot
         known = self._known_from_files(shown) if shown.factory_job else None
         if known is None and not shown.started:
@@ -124,12 +124,12 @@ class Assignment:
         return known
 
     def _known_from_files(self, shown: Pilot) -> OpenPilot | None:
-        """Return the pilot of which only its factory's files have told so far."""
+        """Return the pilot known only from its factory's files so far."""
         here = self._cache.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
         if shown.entry == OTHER_ENTRY:
             here += self._cache.by_job.get(shown.factory_job, ())
         for pilot in here:
-            near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.until_us
+            near = pilot.start_us - ZONES_US <= shown.began * SECOND_US <= pilot.effective_end_us
             if near and pilot.no_output:
                 return pilot
             same_job = pilot.identity.factory_job == shown.factory_job
@@ -147,7 +147,7 @@ class Assignment:
         else:
             found = [pilot for pilot in cache.by_name.get(shown.name, ()) if is_failed(pilot)]
         first_us = min(shown.started, shown.last_heard) * SECOND_US
-        same = [pilot for pilot in found if first_us <= pilot.until_us + pilot.lifetime_us]
+        same = [pilot for pilot in found if first_us <= pilot.effective_end_us + pilot.lifetime_us]
         return max(same, key=lambda pilot: pilot.start_us, default=None)
 
     def pilot_of_record(self, record: JobRecord) -> OpenPilot | None:
@@ -170,14 +170,18 @@ class Assignment:
     def _may_be_started(self, pilot: OpenPilot, started: int | None) -> bool:
         """Return whether a pilot's startd may have been started then, though it first was not.
 
-        A pilot's master starts its startd again; a claim's number has the time when the startd
-        was ready, and its ad when its process began; when an implied pilot began may not be known.
+        A pilot's master starts its startd again; a claim's number has the time when the startd was
+        ready, and its ad when its process began; when a pilot known from jobs only began may not be
+        known.
         """
         if started is None or pilot.identity.factory_job:
             return True
         if 0 <= started - pilot.identity.started <= _LATER_S:
             return True
-        return pilot.implied and pilot.start_us >= started * SECOND_US - self._rules.start_guard_us
+        return (
+            pilot.known_from_jobs_only
+            and pilot.start_us >= started * SECOND_US - self._rules.start_guard_us
+        )
 
     def pilot_of_output(self, output: PilotOutput) -> OpenPilot | None:
         """Return the pilot whose output this is: by its startd's name, else by its job."""
@@ -190,7 +194,7 @@ class Assignment:
         return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
 
 
-def first_time_us(fact: AttemptFact) -> int:
+def first_time_us(fact: RunFact) -> int:
     """Return when a run began, else when it ended, else when that was written."""
     for time_us in (fact.start_us, fact.end_us):
         if time_us is not None:
@@ -210,7 +214,7 @@ def startd_of(output: PilotOutput) -> str:
             if "@" in pilot_name.startd or not pilot_name.node
             else f"{pilot_name.startd}@{pilot_name.node}"
         )
-    return own_name(
+    return synthetic_name(
         number_of(output),
         "" if pilot_name.schedd else pilot_name.user,
         pilot_name.instance,
@@ -229,11 +233,11 @@ def place_of_output(output: PilotOutput) -> str:
 
 
 def _may_be_output_of(pilot: OpenPilot, output: PilotOutput) -> bool:
-    """Return whether no other schedd is told of a pilot, and its time is about the output's."""
+    """Return whether no other schedd is known for a pilot, and its time is about the output's."""
     job, known = output.name.factory_job, pilot.identity.factory_job
     if job and known and known != job and not known.startswith("#"):
         return False
-    if job != known and not may_be_of(pilot.identity.name, output.name.user):
+    if job != known and not same_user(pilot.identity.name, output.name.user):
         return False
     times = output.times
     if not times:
@@ -241,14 +245,16 @@ def _may_be_output_of(pilot: OpenPilot, output: PilotOutput) -> bool:
     begins = known_start(pilot) and output.start_us is not None
     if begins and abs(pilot.start_us - (output.start_us or 0)) > _SAME_US:
         return False  # what it runs as starts again, and its output is written anew
-    return pilot.start_us - ZONES_US <= max(times) and min(times) <= pilot.until_us + ZONES_US
+    return (
+        pilot.start_us - ZONES_US <= max(times) and min(times) <= pilot.effective_end_us + ZONES_US
+    )
 
 
 def _apart(pilot: OpenPilot, output: PilotOutput) -> tuple[int, int]:
-    """Return how far a pilot's life and what its output tells are apart, and their beginnings."""
+    """Return how far a pilot's life and its output are apart, and their beginnings."""
     first_us, last_us = min(output.times, default=0), max(output.times, default=0)
     start_us = output.start_us if output.start_us is not None else first_us
-    apart_us = max(0, first_us - pilot.until_us, pilot.start_us - last_us)
+    apart_us = max(0, first_us - pilot.effective_end_us, pilot.start_us - last_us)
     return apart_us, abs(start_us - pilot.start_us)
 
 
@@ -263,7 +269,7 @@ class QueueMatching:
     where its beginning and end differ least.  Another execution through most of which it lived is
     no pilot: a job runs once at a time.
 
-    - ``told``: of which a source of its own tells; ``made``: of which only its factory does.
+    - ``told``: which a source of its own has; ``made``: of which only its factory does.
     - ``alone``: jobs of which no pilot is known, ``made`` apart; the others are not certain.
     - ``covered``: executions of which no pilot is known, as one of the same job lived then.
     - ``stale``: pilots that were made of a job which by now is none, or another's.  Of one that
@@ -327,30 +333,30 @@ def _choose(
 
 def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
     """Return whether a pilot may be a job: by when it began, and by whose it is."""
-    return may_be_of(pilot.identity.name, job.user) and job.fits(_first_us(pilot), guard_us)
+    return same_user(pilot.identity.name, job.user) and job.fits(_first_us(pilot), guard_us)
 
 
 def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
-    """Return whether a pilot that only its factory tells of is this job.
+    """Return whether a pilot that is known from its factory only is this job.
 
     One that was made of a line alone may have begun long before it was thought to have.
     """
-    if not may_be_of(pilot.identity.name, job.user):
+    if not same_user(pilot.identity.name, job.user):
         return False
     return pilot.end_us in {*job.written_us, job.ended_us} or job.fits(pilot.start_us)
 
 
 def _is_of(place: QueueRecord, pilot: OpenPilot) -> bool:
-    """Return whether a pilot was made of what is told at a place: some of that was its end."""
+    """Return whether a pilot was made of what is reported at a place: some of that was its end."""
     ends = [(event.at_us, event.name.user) for event in place.events]
     ends += [(line.written_us or 0, line.name.user) for line in place.lines]
-    return any(at == pilot.end_us and may_be_of(pilot.identity.name, user) for at, user in ends)
+    return any(at == pilot.end_us and same_user(pilot.identity.name, user) for at, user in ends)
 
 
 def _made_of(
     pilots: Sequence[OpenPilot], jobs: dict[int, FactoryJob], cut_us: int
 ) -> dict[int, OpenPilot]:
-    """Return which pilot of which only its factory tells is which job: the nearest are the same.
+    """Return which pilot known from its factory only is which job: the nearest are the same.
 
     What began since ``cut_us`` is none that began before.
     """
@@ -381,12 +387,12 @@ def _covers(pilot: OpenPilot, job: FactoryJob) -> bool:
 
 
 def _submission(job: FactoryJob) -> _Submission:
-    """Return what executions of one job have in common; empty if only a summary tells of it."""
+    """Return what executions of one job have in common; empty for a summary alone."""
     return () if job.first_us is None else (job.instance, job.user, job.first_us)
 
 
 def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
-    """Return by how much an execution differs from what is told of a pilot."""
+    """Return by how much an execution differs from what is known of a pilot."""
     first_us = _first_us(pilot)
     early_us = (job.started_us if job.started_us is not None else first_us) - first_us
     differs_us = max(0, early_us) if Assumption.BEGIN in pilot.assumed else abs(early_us)
@@ -398,7 +404,7 @@ def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
 
 
 def _first_us(pilot: OpenPilot) -> int:
-    """Return what is told of a pilot first, whatever its job says of its beginning."""
+    """Return the first that is known of a pilot, whatever its job says of its beginning."""
     first_us = start_of(pilot.known).first_us
     return pilot.start_us if first_us is None else first_us
 
@@ -411,9 +417,11 @@ def _end_without_queue(pilot: OpenPilot) -> tuple[End, int]:
 
 
 def _last_us(pilot: OpenPilot) -> int:
-    """Return what is told of a pilot last, whatever its job says of its end."""
+    """Return the last that is known of a pilot, whatever its job says of its end."""
     _, end_us = _end_without_queue(pilot)
-    return max(end_us, pilot.contact_us) if pilot.ended == "queue" else pilot.until_us
+    return (
+        max(end_us, pilot.last_heard_us) if pilot.end_source == "queue" else pilot.effective_end_us
+    )
 
 
 # --- Lines of central logs ----------------------------------------------------------------------
@@ -452,18 +460,18 @@ def line_keys(
 class LogLines:
     """The pilots in memory that lines of central logs may mean, by what they are called.
 
-    1. The factory's job, else the startd's name, where the line tells it.
+    1. The factory's job, else the startd's name, where the line has it.
     2. Without a startd's name: site and host, among the pilots that were there then.
     3. Where that leads to nothing, and nothing more is waited for (``last``): site and host, among
-       the pilots of which only files tell, and no startd's name.  Their output was cut off, or is
-       of a failed validation.  The first number of a startd's name is the process that their
-       output tells (``glidein_PID_RANDOM``, condor_startup.sh): another one is not meant; one that
-       tells none may be, if there is none with this.  Where the pilot's site is not known, process
-       or entry and the host tell.  First those that were there then by what is known; then those
-       whose end nothing tells, up to ``AGE_US`` after they began.
+       the pilots known from files only, without a startd's name.  Their output was cut off, or is
+       of a failed validation.  The first number of a startd's name is the process in their
+       output (``glidein_PID_RANDOM``, condor_startup.sh): another one is not meant; one without
+       may be, if there is none with this.  Where the pilot's site is not known, process
+       or entry and the host decide.  First those that were there then by what is known; then those
+       whose end is not known, up to ``AGE_US`` after they began.
 
-    What an earlier line has told of a pilot's end is not gone by in 3, so that the order of lines
-    makes no difference.
+    What an earlier line has reported of a pilot's end is not gone by in 3, so that the order of
+    lines makes no difference.
     """
 
     def __init__(self, events: Collection[CentralEvent], cache: PilotCache, rules: Rules) -> None:
@@ -509,11 +517,11 @@ class LogLines:
     def _nameless(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots without a startd's name that may have been there then."""
         pid, entry = _pid(event.name), event.name.entry
-        here = [pilot for pilot in self._at(event) if is_own(pilot.identity.name)]
+        here = [pilot for pilot in self._at(event) if is_synthetic(pilot.identity.name)]
         here += [
             pilot
             for pilot in self._at(event, {""})
-            if is_own(pilot.identity.name)
+            if is_synthetic(pilot.identity.name)
             and pilot not in here
             and (entry or (pid is not None and _told_pid(pilot) == pid))
         ]
@@ -524,7 +532,7 @@ class LogLines:
             pilot
             for pilot in here
             if pilot.has_output
-            and (pilot.waits or pilot.ended in {"assumed", "logged"})
+            and (pilot.end_unknown or pilot.end_source in {"assumed", "central_log"})
             and event.at_us <= pilot.start_us + AGE_US
         ]
 
@@ -552,13 +560,17 @@ class LogLines:
 
 def _gone(pilot: OpenPilot) -> int:
     """Return up to when a pilot may have been there."""
-    if pilot.ended in {"reported", "queue"}:
-        return pilot.until_us
+    if pilot.end_source in {"pilot_output", "queue"}:
+        return pilot.effective_end_us
     if pilot.has_output:  # whether its end is waited for still makes no difference
         return last_reported_us(pilot) + pilot.lifetime_us
     if pilot.end_us is None:
         return FAR_US
-    return pilot.gone_us if pilot.gone_us is not None else pilot.end_us + pilot.lifetime_us
+    return (
+        pilot.missing_since_us
+        if pilot.missing_since_us is not None
+        else pilot.end_us + pilot.lifetime_us
+    )
 
 
 def _moment(event: CentralEvent) -> tuple[str, int]:
@@ -572,7 +584,7 @@ def _bare_startd(pilot: OpenPilot) -> str:
 
 
 def _pid(name: PilotName) -> int | None:
-    """Return the process that a line's startd's name tells.
+    """Return the process in the startd's name of a line.
 
     >>> _pid(PilotName(startd="glidein_12_345")), _pid(PilotName(startd="other_1"))
     (12, None)
@@ -582,5 +594,5 @@ def _pid(name: PilotName) -> int | None:
 
 
 def _told_pid(pilot: OpenPilot) -> int | None:
-    """Return the process that a pilot's output tells."""
+    """Return the process in a pilot's output."""
     return pilot.facts.output.pid if pilot.facts.output is not None else None

@@ -1,24 +1,24 @@
-"""What central logs tell of pilots and of the runs on them.
+"""What central logs report of pilots and of the runs on them.
 
 Units: times are microseconds since the epoch.
 
 A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
 site and node if only one pilot was there then (see ``assign.LogLines``).  Whose pilot is not known
-waits for it, and what is told of a run waits until its time is known: a bounded number, as long as
-``quiet``, also across restarts.
+waits for it, and what is reported of a run waits until its time is known: a bounded number, as long
+as ``quiet``, also across restarts.
 
 =================== ===========================================================================
-pilot_end           the pilot ended then (``logged``): better than when it was last seen, worse
+pilot_end           the pilot ended then (``central_log``): better than when it was last seen, worse
                     than its own output and its factory's queue; it goes on if it was heard of
                     later.  Of several the last one counts
-exit_unsent         the run that ended then, and whose end no history tells, ended then; its
+exit_unsent         the run that ended then, and whose end no history has, ended then; its
                     exit is lost (``Ending.unsent``)
-container_failure   the run that had begun just before, and whose end no history tells, failed
+container_failure   the run that had begun just before, and whose end no history has, failed
                     for that (``Ending.container_failed``)
 =================== ===========================================================================
 
 A line has no job, so a run is found by its pilot and by time: where several may be meant, none is.
-Invariants: a line that is told again changes nothing; of ends the order does not matter.
+Invariants: a line that is read again changes nothing; of ends the order does not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.cursor_kinds import WAITING_LINES
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
@@ -37,11 +36,12 @@ from gwmond.model.pilot_evidence import CentralEvent, CentralKind
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.ad_times import PersistedState
 from gwmond.pilots.assign import LogLines, line_keys
-from gwmond.pilots.attempt_facts import tells_exit
-from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.merged_runs import tells_exit
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Rules, sane
 from gwmond.pilots.run_matcher import RunMatcher
@@ -123,7 +123,7 @@ class CentralLogEvents:
                     del self._waiting[first]
 
     def settle(self, now_us: int, known_us: int) -> None:
-        """Try again what waits; ``known_us``: attempts that began before are known."""
+        """Try again what waits; ``known_us``: runs that began before are known."""
         self._now_us, self._known_us = now_us, max(self._known_us, known_us)
         if not self._waiting:
             return
@@ -214,9 +214,9 @@ class CentralLogEvents:
             self._matcher.add(run.key.job, [_fact(run, event)])
         return None
 
-    def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenAttempt]:
+    def _runs(self, pilot: OpenPilot, event: CentralEvent) -> list[OpenRun]:
         """Return the runs that a line may be about: the likeliest ones."""
-        runs = list(pilot.attempts.values())
+        runs = list(pilot.runs.values())
         if same := [run for run in runs if _has(run, event)]:
             return same
         at_us, rules = event.at_us, self._rules
@@ -226,23 +226,21 @@ class CentralLogEvents:
             for run in runs
             for end_us in (_measured_end(run),)
             if run.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
-            if end_us is not None or (run.seen_us or 0) <= at_us + guard
+            if end_us is not None or (run.last_shown_us or 0) <= at_us + guard
         ]
         if event.kind is CentralKind.CONTAINER_FAILURE:
             soon = at_us + rules.end_tolerance_us
             fitting = [
-                attempt
-                for attempt, end_us in there
-                if at_us <= attempt.start_us + rules.early_us + guard and (end_us or at_us) <= soon
+                run
+                for run, end_us in there
+                if at_us <= run.start_us + rules.early_us + guard and (end_us or at_us) <= soon
             ]
-            return [attempt for attempt in fitting if not _tells_exit(attempt)] or fitting[:1]
-        at_end = [
-            attempt for attempt, end_us in there if end_us is not None and end_us <= at_us + guard
-        ]
+            return [run for run in fitting if not _tells_exit(run)] or fitting[:1]
+        at_end = [run for run, end_us in there if end_us is not None and end_us <= at_us + guard]
         for group in (
-            [attempt for attempt in at_end if not _tells_exit(attempt)],
-            [attempt for attempt, end_us in there if end_us is None],
-            [attempt for attempt, _ in there if not _tells_exit(attempt)],
+            [run for run in at_end if not _tells_exit(run)],
+            [run for run, end_us in there if end_us is None],
+            [run for run, _ in there if not _tells_exit(run)],
             at_end,
         ):
             if group:
@@ -276,21 +274,21 @@ def end(pilot: OpenPilot, at_us: int) -> None:
     pilot.learn(replace(pilot.facts, central_log_us=last_us))
 
 
-def _measured_end(run: OpenAttempt) -> int | None:
-    """Return when a run ended, if a record tells."""
+def _measured_end(run: OpenRun) -> int | None:
+    """Return when a run ended, if a record has it."""
     return run.merged.end_us if run.merged.evidence == "measured" else None
 
 
-def _is_over(run: OpenAttempt) -> bool:
+def _is_over(run: OpenRun) -> bool:
     """Return whether a run is known to have ended."""
     return run.merged.ending.over or run.gone or run.pilot.end_us is not None
 
 
-def _tells_exit(run: OpenAttempt) -> bool:
+def _tells_exit(run: OpenRun) -> bool:
     return any(tells_exit(fact) for fact in run.facts)
 
 
-def _has(run: OpenAttempt, event: CentralEvent) -> bool:
+def _has(run: OpenRun, event: CentralEvent) -> bool:
     """Return whether a run has a line already."""
     return any(
         fact.source is Source.CENTRAL_LOG
@@ -300,12 +298,12 @@ def _has(run: OpenAttempt, event: CentralEvent) -> bool:
     )
 
 
-def _fact(run: OpenAttempt, event: CentralEvent) -> AttemptFact:
+def _fact(run: OpenRun, event: CentralEvent) -> RunFact:
     unsent = event.kind is CentralKind.EXIT_UNSENT
-    return AttemptFact(
+    return RunFact(
         source=Source.CENTRAL_LOG,
         job=run.key.job,
-        run=run.key.number,
+        shadow_start=run.key.shadow_start,
         written_us=event.at_us,
         pilot=run.pilot.label,
         start_us=run.merged.start_us,

@@ -4,10 +4,10 @@ Units: times are microseconds since the epoch.
 
 How a pilot's end is known:
 
-- its ad is gone although it was renewed lately: it took leave (``shutdown``), after it was last
-  seen and before now; the end is the last sight, or what an attempt on it shows later;
-- its ad has expired: it was killed, or its host is gone (``vanished``); the end is the last
-  contact, or what an attempt on it shows later, and that stretch is estimated.  An ad expires
+- its ad is gone although it was renewed lately: it shut down cleanly (``shutdown``), after it was
+  last seen and before now; the end is the last sight, or what a run on it shows later;
+- its ad has expired: it was killed, or its host is gone (``ad_expired``); the end is the last
+  contact, or what a run on it shows later, and that stretch is estimated.  An ad expires
   when it was not renewed for its lifetime (see ``ad_times``);
 - a new startd has taken its name: the same, at the latest when that one began.
 
@@ -60,7 +60,7 @@ class CollectorAds:
         self._cache = cache
         self._assignment = assignment
         self._rules = rules
-        self.sizes = Sizes(rules.q)
+        self.sizes = Sizes(rules.memory_per_unit_mib)
         self.late = False  # a pilot was shown for the first time long after it began
         self.gaps = UpdateGaps(cursors)
 
@@ -100,17 +100,21 @@ class CollectorAds:
     def _see_one(self, at_us: int, period_us: int, shown: Pilot) -> OpenPilot:
         if shown.failed:
             return self._see_failed(at_us, shown)
-        heard_us = shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
+        last_heard_us = (
+            shown.last_heard * SECOND_US if sane(shown.last_heard * SECOND_US) else at_us
+        )
         pilot = self._assignment.pilot_of_ad(shown)
         if pilot is None:
             pilot = self._new(at_us, shown)
-        elif pilot.implied or pilot.no_output or (pilot.has_output and not pilot.pruned):
-            self._adopt(pilot, shown, heard_us)
+        elif (
+            pilot.known_from_jobs_only or pilot.no_output or (pilot.has_output and not pilot.pruned)
+        ):
+            self._adopt(pilot, shown, last_heard_us)
         self._replace_others(pilot, shown)
-        if heard_us > pilot.contact_us and _watched(pilot, at_us, period_us):
-            self.gaps.note(heard_us - pilot.contact_us)
-        self._take(pilot, shown, heard_us)
-        pilot.seen_us = at_us
+        if last_heard_us > pilot.last_heard_us and _watched(pilot, at_us, period_us):
+            self.gaps.note(last_heard_us - pilot.last_heard_us)
+        self._take(pilot, shown, last_heard_us)
+        pilot.last_polled_us = at_us
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
         return pilot
 
@@ -120,29 +124,33 @@ class CollectorAds:
         start_us = next((time_us for time_us in times if sane(time_us)), at_us)
         identity = _identity(shown, shown.started or start_us // SECOND_US)
         self.late = self.late or start_us < at_us - LATE_US
-        ads = AdFacts(heard_us=start_us, began_us=start_us)
+        ads = AdFacts(last_heard_us=start_us, began_us=start_us)
         return self._assignment.add(identity, PilotFacts(ads=ads))
 
-    def _take(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
+    def _take(self, pilot: OpenPilot, shown: Pilot, last_heard_us: int) -> None:
         """Take in what the ad of a registered pilot says."""
         lifetime_us = shown.ad_lifetime_s * SECOND_US
-        ads = pilot.facts.ads or AdFacts(heard_us=0)
-        sizes = _sizes(pilot, ads.sizes, shown, heard_us)
+        ads = pilot.facts.ads or AdFacts(last_heard_us=0)
+        sizes = _sizes(pilot, ads.sizes, shown, last_heard_us)
         restart = _restart(pilot, ads.restarts, shown)
         same = sizes == ads.sizes and restart is None and lifetime_us == ads.lifetime_us
         same = same and shown.shown == ads.shown
-        if same and pilot.hear(heard_us):
+        if same and pilot.hear(last_heard_us):
             if shown.size is None:
                 self.sizes.assume(pilot)
             return
         after = replace(ads, sizes=sizes, lifetime_us=lifetime_us, shown=shown.shown)
-        if heard_us > ads.heard_us:
+        if last_heard_us > ads.last_heard_us:
             after = replace(
-                after, heard_us=heard_us, end_source="", end_us=None, missing_since_us=None
+                after,
+                last_heard_us=last_heard_us,
+                end_source="",
+                end_us=None,
+                missing_since_us=None,
             )
         if restart is not None:
             after = replace(after, restarts=(*ads.restarts, restart))
-            pilot.touch(restart.lost_us)
+            pilot.mark_changed(restart.lost_us)
         pilot.learn(replace(pilot.facts, ads=after))
         if shown.size is None:
             self.sizes.assume(pilot)
@@ -155,18 +163,20 @@ class CollectorAds:
         if pilot is None:
             times = (shown.started * SECOND_US, shown.last_heard * SECOND_US)
             start_us = min((time_us for time_us in times if sane(time_us)), default=at_us)
-            facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, heard_us=start_us))
+            facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, last_heard_us=start_us))
             pilot = self._assignment.add(_identity(shown, start_us // SECOND_US), facts)
         failed.follow(pilot, shown, at_us, self.sizes)
         return pilot
 
-    def _adopt(self, pilot: OpenPilot, shown: Pilot, heard_us: int) -> None:
+    def _adopt(self, pilot: OpenPilot, shown: Pilot, last_heard_us: int) -> None:
         """A pilot that only jobs, or files, had is shown by a collector now.
 
         Which job of its factory it is has to be decided anew.
         """
         known = known_start(pilot) or not shown.started
-        ads = AdFacts(heard_us=heard_us, began_us=None if known else shown.began * SECOND_US)
+        ads = AdFacts(
+            last_heard_us=last_heard_us, began_us=None if known else shown.began * SECOND_US
+        )
         decisions = Decisions(size=pilot.facts.decisions.size)
         pilot.learn(replace(pilot.facts, ads=ads, queue=None, summary=None, decisions=decisions))
         started = pilot.start_us // SECOND_US if known else shown.started
@@ -176,21 +186,21 @@ class CollectorAds:
         """End the pilots before this one that had its name."""
         for other in self._cache.by_name[shown.name]:
             before = other is not pilot and other.start_us < pilot.start_us
-            if before and other.end_us is None and not other.implied:
-                end_us = min(other.contact_us, pilot.start_us)
-                _lose(other, "vanished", end_us, pilot.start_us)
+            if before and other.end_us is None and not other.known_from_jobs_only:
+                end_us = min(other.last_heard_us, pilot.start_us)
+                _lose(other, "ad_expired", end_us, pilot.start_us)
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
         lifetime_us = min(pilot.lifetime_us, self.gaps.longest_us())
-        expired = pilot.contact_us + lifetime_us <= at_us
+        expired = pilot.last_heard_us + lifetime_us <= at_us
         if _watched(pilot, at_us, period_us) and not expired:
-            _lose(pilot, "shutdown", max(pilot.contact_us, pilot.seen_us), at_us)
+            _lose(pilot, "shutdown", max(pilot.last_heard_us, pilot.last_polled_us), at_us)
         else:
-            _lose(pilot, "vanished", pilot.contact_us, at_us)
+            _lose(pilot, "ad_expired", pilot.last_heard_us, at_us)
 
 
 def _lose(
-    pilot: OpenPilot, source: Literal["shutdown", "vanished"], end_us: int, missing_us: int
+    pilot: OpenPilot, source: Literal["shutdown", "ad_expired"], end_us: int, missing_us: int
 ) -> None:
     """Take in that no ad of a pilot is there any more."""
     facts = pilot.facts
@@ -205,7 +215,7 @@ def _lose(
 
 
 def _sizes(
-    pilot: OpenPilot, sizes: tuple[Step, ...], shown: Pilot, heard_us: int
+    pilot: OpenPilot, sizes: tuple[Step, ...], shown: Pilot, last_heard_us: int
 ) -> tuple[Step, ...]:
     """Return the sizes that ads have shown, with this one."""
     if shown.size is None:
@@ -213,9 +223,9 @@ def _sizes(
     size = resources(shown.size)
     if not sizes:
         return (Step(pilot.start_us, size),)
-    if sizes[-1].size == size or heard_us <= pilot.contact_us:
+    if sizes[-1].size == size or last_heard_us <= pilot.last_heard_us:
         return sizes
-    return (*sizes, Step(max(heard_us, sizes[-1].at_us + 1), size))
+    return (*sizes, Step(max(last_heard_us, sizes[-1].at_us + 1), size))
 
 
 def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> Restart | None:
@@ -223,22 +233,22 @@ def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> R
     at_us = shown.began * SECOND_US
     known = any(restart.at_us == at_us for restart in restarts)
     if shown.started > pilot.identity.started and sane(at_us) and not known:
-        return Restart(min(pilot.contact_us, at_us), at_us)
+        return Restart(min(pilot.last_heard_us, at_us), at_us)
     return None
 
 
 def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:
     """Return whether one of the last polls has seen it."""
-    return at_us - pilot.seen_us <= 3 * period_us
+    return at_us - pilot.last_polled_us <= 3 * period_us
 
 
 def _sound(shown: Pilot) -> Pilot:
-    """Return a pilot whose start is 0 if its ad tells none that makes sense."""
+    """Return a pilot whose start is 0 if its ad has none that makes sense."""
     return shown if sane(shown.started * SECOND_US) else shown._replace(started=0)
 
 
 def _epoch(seconds: int | None) -> int | None:
-    """Return a time that an ad tells, None if it makes no sense."""
+    """Return a time of an ad, None if it makes no sense."""
     return seconds * SECOND_US if seconds is not None and sane(seconds * SECOND_US) else None
 
 

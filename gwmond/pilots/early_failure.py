@@ -45,7 +45,7 @@ SHORT_US = 60_000_000
 """A run that succeeded within a minute, transfers included, was very short."""
 
 WINDOW_US = 6 * 3_600_000_000
-"""How long a verdict stays open after the attempt's end."""
+"""How long a verdict stays open after the run's end."""
 
 MOST_TRIALS = 100_000
 """So many runs are weighed at once, so that this takes a bounded time."""
@@ -75,7 +75,7 @@ class Trial(NamedTuple):
     """
 
     job: str
-    run: int
+    number: int
     group: str
     pilot: str
     node: str
@@ -93,8 +93,8 @@ class Trial(NamedTuple):
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What tells a run from others."""
-        return self.job, self.run, self.pilot
+        """What distinguishes a run from others."""
+        return self.job, self.number, self.pilot
 
 
 class Evidence(NamedTuple):
@@ -191,25 +191,25 @@ def _compare(
 ) -> _Compared:
     """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
     compared = _Compared({}, {})
-    some = _TrialRuns(known, starts, groups, "node")
-    strata = some.strata()
+    runs = _TrialRuns(known, starts, groups, "node")
+    strata = runs.strata()
     for kind in KINDS:
         if kind == "pilot":
-            some = some._replace(counted="pilot")
-            strata = some.strata()
-        findings = compare(some.tables(strata, kind), rate)
+            runs = runs._replace(counted="pilot")
+            strata = runs.strata()
+        findings = compare(runs.tables(strata, kind), rate)
         compared.findings.update({(kind, name): finding for name, finding in findings.items()})
         for name, finding in findings.items():
             if finding.significant(rate) and (
                 kind not in _OF_NODES
-                or some.better_half(strata, kind, name).significant(rate / len(findings))
+                or runs.better_half(strata, kind, name).significant(rate / len(findings))
             ):
                 compared.at_fault[kind, name] = finding
-        places = some.at(kind)
+        places = runs.at(kind)
         kept = [i for i, name in enumerate(places) if (kind, name) not in compared.at_fault]
         if len(kept) < len(places):
-            some = some.of(kept)
-            strata = some.strata()
+            runs = runs.of(kept)
+            strata = runs.strata()
     return compared
 
 

@@ -1,4 +1,4 @@
-"""What pilots of an entry have in common: for those of which nothing tells it."""
+"""What pilots of an entry have in common: for those where it is not known."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Entries:
         self._sizes = sizes
         self._sites: dict[str, str] = {}
         self._factories: dict[str, str] = {}
-        self.known: set[str] = set()  # entries of which anything was told since the start
+        self.known: set[str] = set()  # entries for which anything was reported since the start
 
     def unknown(self, entries: Iterable[str]) -> set[str]:
         """Return those of entries of which the ledger was not asked yet."""
@@ -50,9 +50,9 @@ class Entries:
                 self._factories[entry] = output.name.factory
 
     def site(self, entry: str) -> str:
-        """Return the site of an entry's pilots, empty if none has told it."""
+        """Return the site of an entry's pilots, empty if none has reported it."""
         return self._sites.get(entry, "")
 
     def factory(self, entry: str) -> str:
-        """Return the factory of an entry's pilots, empty if none has told it."""
+        """Return the factory of an entry's pilots, empty if none has reported it."""
         return self._factories.get(entry, "")

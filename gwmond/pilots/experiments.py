@@ -30,7 +30,7 @@ class Experiments:
         self._wait_us = wait_us
 
     def begin(self, before: Verdicts, shown: Iterable[Pilot], now_us: int, by_name: ByName) -> None:
-        """Take in pilots that have registered since ``before``, of those that the book has."""
+        """Take in known pilots that have registered since ``before``."""
         for pilot, experiment in registered(before, shown, now_us, self._wait_us):
             same = max(by_name.get(pilot.name, ()), key=attrgetter("start_us"), default=None)
             if same is not None and same.id not in self._begun:
@@ -39,7 +39,7 @@ class Experiments:
                 self._changed[same.id] = self._open[same.id]
 
     def settle(self, pilots: Mapping[PilotId, OpenPilot], known_us: int) -> None:
-        """Decide what can be; one of which the book has no pilot any more was none."""
+        """Decide what can be; one of which the accounting has no pilot any more was none."""
         self._begun &= pilots.keys()
         for number, key in list(self._open.items()):
             pilot = pilots.get(number)
@@ -49,8 +49,8 @@ class Experiments:
                 self._changed[number] = key._replace(result=found)
 
     def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> PilotResult:
-        runs = (run.start_us for run in pilot.attempts.values() if not run.summarised)
-        watched = Watched(min(runs, default=None), pilot.end_us, pilot.contact_us)
+        runs = (run.start_us for run in pilot.runs.values() if not run.summarised)
+        watched = Watched(min(runs, default=None), pilot.end_us, pilot.last_heard_us)
         return result(experiment, watched, known_us, self._wait_us)
 
     def rows(self) -> tuple[Experiment, ...]:

@@ -1,4 +1,4 @@
-"""What a factory's files tell of pilots: their outputs, its queue, its summary.
+"""What a factory's files report of pilots: their outputs, its queue, its summary.
 
 Units: times are microseconds since the epoch.
 """
@@ -48,7 +48,7 @@ class FactoryFacts:
     def left_out(self) -> Counter[ProblemName]:
         """How many facts could not be accounted so far, by the reason.
 
-        Without outputs that tell no time, which are named when they are read.
+        Without outputs without a time, which are named when they are read.
         """
         found = Counter({ProblemName.BAD_TIME: self._outputs.absurd})
         found[ProblemName.TOO_MANY_RUNS] = self._outputs.crowded
@@ -61,13 +61,13 @@ class FactoryFacts:
         return f"{number} records" + (f", the latest of the pilot {name}" if name else "")
 
     def resized(self, pilot: OpenPilot) -> None:
-        """Say that its cores are others: what a summary tells of it is used anew."""
+        """Say that its cores are others: what a summary reports of it is used anew."""
         if pilot.identity.factory_job and not pilot.pruned:
             self.places.change(place_of(pilot.identity))
 
     @property
     def entries(self) -> frozenset[str]:
-        """The entries of which files have told since the start."""
+        """The entries for which files have reported since the start."""
         return frozenset(self._entries.known)
 
     def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
@@ -90,7 +90,7 @@ class FactoryFacts:
         self.places.load_stored(rows)
 
     def take(self, facts: Sequence[FileFact]) -> list[NewFact]:
-        """Take in facts; return those of the factory that it had not told before.
+        """Take in facts; return those of the factory that it had not reported before.
 
         Those that wait for missing runs are taken in when this is called again.
         """
@@ -98,14 +98,14 @@ class FactoryFacts:
         self.places.reported(self._outputs.take(outputs))
         return self.places.take(_of_places(facts))
 
-    def settle(self, now_us: int, comes: ExpectedInput) -> None:
-        """Use what can be used by now, and by what more may be told."""
+    def settle(self, now_us: int, expected: ExpectedInput) -> None:
+        """Use what can be used by now, and by what more may be reported."""
         for pilot in self._cache.pilots.values():
-            if pilot.from_us < FAR_US and pilot.end_us is not None:
-                self._jobs.touch(pilot)
-        self._jobs.settle(now_us, comes, self._watched_us)
+            if pilot.changed_since_us < FAR_US and pilot.end_us is not None:
+                self._jobs.mark_changed(pilot)
+        self._jobs.settle(now_us, expected, self._watched_us)
         for pilot in self._cache.pilots.values():
-            if pilot.waits:
+            if pilot.end_unknown:
                 place = place_of(pilot.identity)
                 if place not in self.places and not self.places.is_missing(place):
                     give_up(pilot)

@@ -1,17 +1,17 @@
-"""What a factory's queue and summary tell meets pilots.
+"""What a factory's queue and summary report meets pilots.
 
 Units: times are microseconds since the epoch.
 
-Neither tells the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
+Neither has the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
 time (see ``assign``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
-What is told waits in the ledger for its pilot.  Each execution of a job is a pilot (see
+What is reported waits in the ledger for its pilot.  Each execution of a job is a pilot (see
 ``queue_jobs``).  Order of evidence: design page, section 3.
 
 ===================== =========================================================================
-no end in the output  the queue's end, if it is not before the last contact (or the last thing that
-                      the output tells); what lies between is estimated.  Without the queue: the
+no end in the output  the queue's end, if it is not before the last contact (or the last time in
+                      the output); what lies between is estimated.  Without the queue: the
                       summary's duration, not beyond the time when the summary was written
-no beginning in the   the queue's start, if it is not after the first thing that the output tells;
+no beginning in the   the queue's start, if it is not after the first time in the output;
 output                what lies between is estimated
 no output, no ad      the queue's start and end; else it ended when the summary was written, and had
                       lasted as long as that says; all of it is estimated (``no_output``), its size
@@ -49,7 +49,7 @@ from gwmond.pilots.summaries import contradictions
 
 
 class FactoryJobs:
-    """Lets pilots be what was told at places, and makes those of which nothing else tells."""
+    """Lets pilots be what was reported at places, and makes those that nothing else has."""
 
     def __init__(
         self,
@@ -68,19 +68,19 @@ class FactoryJobs:
         self._matcher = matcher
         self._entries = entries
         self._rules = rules
-        self._now_us, self._comes = 0, ExpectedInput.EVERYTHING  # as it was settled last
+        self._now_us, self._expected = 0, ExpectedInput.EVERYTHING  # as it was settled last
 
-    def touch(self, pilot: OpenPilot) -> None:
-        """Say that more is known of a pilot: what was told at its place is used anew."""
+    def mark_changed(self, pilot: OpenPilot) -> None:
+        """Say that more is known of a pilot: what was reported at its place is used anew."""
         if not pilot.identity.factory_job or pilot.pruned:
             return
         name = place_of(pilot.identity)
         if name in self._places or not pilot.no_output:
             self._places.change(name)
 
-    def settle(self, now_us: int, comes: ExpectedInput, watched_us: int | None) -> None:
+    def settle(self, now_us: int, expected: ExpectedInput, watched_us: int | None) -> None:
         """Use what can be used; collectors were watched without a gap since ``watched_us``."""
-        self._now_us, self._comes = now_us, comes
+        self._now_us, self._expected = now_us, expected
         for name in self._places.due(now_us, self._late_us, self._cache.missing):
             if self._entries.unknown([self._places[name].entry]):
                 self._cache.missing.entries.add(self._places[name].entry)
@@ -91,10 +91,10 @@ class FactoryJobs:
     @property
     def _late_us(self) -> int:
         """Up to when it was waited for files."""
-        return self._now_us + self._comes.files_ahead_us
+        return self._now_us + self._expected.files_ahead_us
 
     def _decide(self, name: str, watched_us: int | None) -> None:
-        """Use what is told at a place; if runs of a pilot there are missing, once more later."""
+        """Use what is reported at a place; once more later, if runs of a pilot are missing."""
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
         here = self._cache.at_place(place.entry, place.number)
         made = [pilot for pilot in here if pilot.no_output]
@@ -104,7 +104,7 @@ class FactoryJobs:
         used = {pilot.id: jobs[index] for index, pilot in matches.told.items()}
         waits = False
         for pilot in shown:
-            waits |= pilot.waits and self._goes_on(pilot, place, used.get(pilot.id), told_us)
+            waits |= pilot.end_unknown and self._goes_on(pilot, place, used.get(pilot.id), told_us)
         for index, job in enumerate(jobs):
             due_us = job.due_us(told_us, self._rules.quiet_us)
             late = due_us is not None and (self._now_us if job.runs else self._late_us) >= due_us
@@ -138,7 +138,7 @@ class FactoryJobs:
         until_us = job.due_us(told_us, self._rules.quiet_us) if job and ended else None
         if until_us is not None:
             now_us = self._late_us
-        elif self._comes is ExpectedInput.NOTHING:
+        elif self._expected is ExpectedInput.NOTHING:
             until_us = read_until(pilot, told_us, self._rules)
         else:
             written_us = place.written_us(pilot.start_us)
@@ -161,7 +161,7 @@ class FactoryJobs:
         """Take out a pilot that was made of a job which by now is another, or another's."""
         if pilot.pruned or not self._has_whole(pilot, place):
             return
-        if all(attempt.summarised for attempt in pilot.attempts.values()):
+        if all(run.summarised for run in pilot.runs.values()):
             self._cache.withdraw(pilot)
 
     def _alone(
@@ -176,7 +176,7 @@ class FactoryJobs:
         return late or (job.over and not known)
 
     def _use(self, pilot: OpenPilot, job: FactoryJob, place: QueueRecord, *, late: bool) -> bool:
-        """A job that is this pilot; return whether it can tell nothing more of it."""
+        """A job that is this pilot; return whether it can say nothing more of it."""
         if pilot.no_output:
             known = job.life is not None and sane(*job.life)
             if known and self._has_whole(pilot, place.name):
@@ -197,7 +197,7 @@ class FactoryJobs:
             summaries.tell_line(pilot, line, self._matcher)
 
     def _make(self, place: QueueRecord, job: FactoryJob, watched_us: int | None) -> None:
-        """Let there be a pilot that nothing else tells of."""
+        """Let there be a pilot that nothing else has."""
         if job.life is None:
             return
         site = self._entries.site(place.entry) or place.entry
@@ -207,7 +207,7 @@ class FactoryJobs:
         self._shape(self._assignment.add(identity, facts), job)
 
     def _name(self, pilot: OpenPilot, identity: PilotIdentity) -> None:
-        """Give a pilot the name and group that its factory tells now."""
+        """Give a pilot the name and group that its factory reports now."""
         if identity._replace(started=pilot.identity.started) != pilot.identity:
             self._assignment.rename(pilot, identity)
 
@@ -217,7 +217,7 @@ class FactoryJobs:
 
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
-    """Return whether a job can tell nothing more of its pilot."""
-    if pilot.ended in KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
-        return job.settled_us is not None or pilot.ended == "reported"
+    """Return whether a job can say nothing more of its pilot."""
+    if pilot.end_source in KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
+        return job.settled_us is not None or pilot.end_source == "pilot_output"
     return late and pilot.end_us is not None

@@ -5,8 +5,8 @@ time whole seconds.
 
 Nothing here is believed or made better: it is what the factory says, to be compared with what
 gwmond accounts.  What was taken stays until ``clear``, and is stored in the transaction that stores
-the cursors of the files and what they told of each place (``factory_jobs.Place``).  Only what a
-place had not been told is taken in, so that an event, a line, and the output of a pilot counts
+the cursors of the files and what they reported of each place (``factory_jobs.Place``).  Only what a
+place did not know is taken in, so that an event, a line, and the output of a pilot counts
 once, in however many copies of its file, at any path, and however often they are read; an output
 counts as what it was when it was read first, and one that was empty then and is not any more counts
 as that, too.  What retention has taken out of places is not known any more.
@@ -20,7 +20,6 @@ from math import floor
 
 from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKey, FactoryKind
 from gwmond.model.facts import EntryRequest
-from gwmond.model.own_names import client_name
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     PilotName,
@@ -28,6 +27,7 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
+from gwmond.model.synthetic_names import client_name
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_records import NewFact
 from gwmond.pilots.rare.returned_outputs import OutputNoLongerEmpty
@@ -49,7 +49,7 @@ class FactoryNumbers:
         """How many records had no usable time or entry so far, and are in no sum."""
 
     def take(self, facts: Sequence[NewFact]) -> None:
-        """Take in what a factory's files tell that they had not told before."""
+        """Take in what a factory's files report that they had not reported before."""
         for fact in facts:
             if isinstance(fact, QueueEvent):
                 self._event(fact)

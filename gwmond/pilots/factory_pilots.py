@@ -1,4 +1,4 @@
-"""What a job of the factory changes of a pilot that better sources tell of.
+"""What a job of the factory changes of a pilot that better sources know.
 
 Units: times are microseconds since the epoch.  The rules are in ``factory_jobs``.  Each function
 may be called again with the same facts, or with others: the last call counts.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from gwmond.model.factory_jobs import FactoryJob, QueueRecord
 from gwmond.model.facts import EntryKey
-from gwmond.model.own_names import own_name
 from gwmond.model.pilot_sources import QueueFacts, replace
 from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.synthetic_names import synthetic_name
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.open_pilot import OpenPilot
 
@@ -23,12 +23,12 @@ def queue_facts(job: FactoryJob) -> QueueFacts:
 
 def amend(pilot: OpenPilot, job: FactoryJob | None) -> None:
     """Take in the job that is this pilot; None: no job is, or more than one may be."""
-    if not pilot.implied and not (job is None and pilot.no_output):
+    if not pilot.known_from_jobs_only and not (job is None and pilot.no_output):
         pilot.learn(replace(pilot.facts, queue=None if job is None else queue_facts(job)))
 
 
 def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
-    """Return a pilot's identity, where its output does not tell its group with that of its job.
+    """Return a pilot's identity, where its output does not have its group with that of its job.
 
     ``job``: None if that is not known.
     """
@@ -39,10 +39,10 @@ def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
 
 
 def identity_of(place: QueueRecord, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
-    """Return the identity of a pilot that only its factory tells of; its schedd is not known."""
+    """Return the identity of a pilot known from its factory only, without a schedd."""
     began_us = job.life[0] if job.life is not None else 0
     return PilotIdentity(
-        name=own_name(place.number, job.user, job.instance, place.entry),
+        name=synthetic_name(place.number, job.user, job.instance, place.entry),
         started=began_us // SECOND_US,
         factory_job=f"#{place.number}",
         factory=factory,
@@ -54,5 +54,5 @@ def identity_of(place: QueueRecord, job: FactoryJob, site: str, factory: str) ->
 
 
 def _client(job: FactoryJob) -> str:
-    """Return for whom a job ran, as well as its factory tells that."""
+    """Return for whom a job ran, as well as its factory has that."""
     return job.client or (job.line.name.frontend if job.line is not None else "") or job.user

@@ -1,14 +1,14 @@
-"""What a factory's queue and its summary tell of a pilot, as a job of the factory.
+"""What a factory's queue and its summary report of a pilot, as a job of the factory.
 
 Units: times are microseconds since the epoch.
 
 Facts come by ``QueueRecord``: an entry's name and ``cluster.proc``.  Numbers of jobs come again:
 another schedd of the factory counts its own, and one that was set up anew begins from 1.  So the
-facts of a record may be of several jobs; directory and time tell them apart:
+facts of a record may be of several jobs; directory and time distinguish them:
 
 - Events of one directory (instance and user) are divided into jobs, and each execution of these is
   a pilot (see ``queue_jobs``).
-- A line of the summary tells entry and user.  It is of the latest job of that user that had been
+- A line of the summary has entry and user.  It is of the latest job of that user that had been
   submitted when it was written, and of its last execution that had begun; of two lines of one job
   the later counts.
 
@@ -46,7 +46,7 @@ _Known: TypeAlias = defaultdict[tuple[object, ...], list[_F]]
 
 
 class Added(NamedTuple):
-    """A place with more facts, and which of these it had not been told before, each once.
+    """A place with more facts, and which of these it did not know before, each once.
 
     ``cut``: there were more than are kept; what is left out is not among the new ones.
     """
@@ -67,18 +67,18 @@ def add(before: QueueRecord, facts: Iterable[PlaceFact]) -> Added:
         bare = _bare(fact)
         if _keep(events, bare) if isinstance(bare, QueueEvent) else _keep(lines, bare):
             new.append(fact)
-    every = sorted(chain.from_iterable(events.values()), key=_by_time)
+    all_events = sorted(chain.from_iterable(events.values()), key=_by_time)
     written = sorted(chain.from_iterable(lines.values()), key=_by_writing)
     outputs, new_outputs = returned_outputs.taken(before.outputs, came)
     place = before._replace(
-        events=tuple(every[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
+        events=tuple(all_events[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
     )
     both = chain[QueueEvent | CompletedPilot](place.events, place.lines)
     kept = {_what(pilot_name) for pilot_name in both}
     return Added(
         place,
         new=[*new_outputs, *(fact for fact in new if _what(fact) in kept)],
-        cut=max(len(every), len(written)) > MOST,
+        cut=max(len(all_events), len(written)) > MOST,
     )
 
 
@@ -122,18 +122,18 @@ def _bare(fact: QueueEvent | CompletedPilot) -> QueueEvent | CompletedPilot:
 
 
 def _what(fact: QueueEvent | CompletedPilot) -> tuple[object, ...]:
-    """Return what is told, without of whom."""
+    """Return the fact, without of whom."""
     return fact[2:4] if isinstance(fact, QueueEvent) else fact[2:]
 
 
 def _within(name: PilotName, other: PilotName) -> bool:
-    """Return whether a name tells nothing that the other does not."""
+    """Return whether a name says nothing that the other does not."""
     pairs = zip(name, other, strict=True)
     return all(mine in {None, "", theirs} for mine, theirs in pairs)
 
 
 def _by_what(facts: Iterable[_F]) -> _Known[_F]:
-    """Return facts by what they tell."""
+    """Return facts by what they say."""
     known: _Known[_F] = defaultdict(list)
     for fact in facts:
         known[_what(fact)].append(fact)
@@ -141,9 +141,9 @@ def _by_what(facts: Iterable[_F]) -> _Known[_F]:
 
 
 def _keep(known: _Known[_F], fact: _F) -> bool:
-    """Keep a fact unless another tells it, and as much of whose it is; return whether it is new.
+    """Keep a fact unless another has it, and as much of whose it is; return whether it is new.
 
-    It takes the place of those that tell less of that: a copy of a log at another path does.
+    It takes the place of those that say less of that: a copy of a log at another path does.
     """
     same = known[_what(fact)]
     if any(_within(fact.name, pilot_name.name) for pilot_name in same):
@@ -172,8 +172,8 @@ def _by_begin(job: FactoryJob) -> tuple[object, ...]:
     return job.submitted_us or job.started_us or job.settled_us or 0, job.instance
 
 
-def _age(one: CompletedPilot, later: CompletedPilot) -> int:
-    return (later.written_us or 0) - (one.written_us or 0)
+def _age(earlier: CompletedPilot, later: CompletedPilot) -> int:
+    return (later.written_us or 0) - (earlier.written_us or 0)
 
 
 def _job_of(line: CompletedPilot, found: Sequence[FactoryJob]) -> int | None:

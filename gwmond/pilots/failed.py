@@ -8,14 +8,14 @@ No startd is behind their ads, so other rules hold than for pilots that register
   before the ad was sent is another, of a factory that counts anew.  If that pilot had registered,
   its HTCondor had run and ended badly: it has passed its validation, and goes on waiting.
 - **Category**: its validation failed, so that all of its time is lost (``validation_fails``).
-- **Beginning**: its first ad.  How long it validated before that its output alone tells.
+- **Beginning**: its first ad.  How long it validated before that its output alone has.
 - **Size**: the ads' is a dummy; see ``sizes``.
 - **End**: the ads announce it (``GLIDEIN_ToDie``) and live on after it.  Once that time has come
   the pilot ended then, whenever its ads were heard; what is after the last of them is estimated.
   One that has been silent for longer than two of its ads take was killed: it ended with its last.
   The same if its ads are gone before it was to end.
-- Its **output** knows all of it better, before or after; its factory's queue, where that alone has
-  told of it, its beginning and end.
+- Its **output** knows all of it better, before or after; its factory's queue, where it is known
+  from that alone, its beginning and end.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def is_failed(pilot: OpenPilot) -> bool:
 
 def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
     """Take in what its ads say at ``at_us``."""
-    pilot.seen_us = at_us
-    if pilot.pruned or pilot.implied:
+    pilot.last_polled_us = at_us
+    if pilot.pruned or pilot.known_from_jobs_only:
         return
     ended = pilot.end_us is not None
     failed = _failed_ads(pilot, shown, at_us)
     pilot.learn(replace(pilot.facts, failed_ads=failed))
-    if pilot.ended == "reported" or pilot.no_output:
+    if pilot.end_source == "pilot_output" or pilot.no_output:
         return
     pilot.die_us = failed.die_us
     if pilot.has_output:  # without an end: it goes on as long as this
@@ -54,7 +54,7 @@ def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
     elif is_failed(pilot):
         _close(pilot, _announced(pilot, at_us))
         sizes.assume(pilot)
-    elif pilot.end_us is not None and pilot.contact_us > pilot.end_us:
+    elif pilot.end_us is not None and pilot.last_heard_us > pilot.end_us:
         goes_on = replace(failed, end_us=None, missing_since_us=None)
         ads = pilot.facts.ads
         if ads is not None:
@@ -64,21 +64,21 @@ def follow(pilot: OpenPilot, shown: Pilot, at_us: int, sizes: Sizes) -> None:
 
 def _failed_ads(pilot: OpenPilot, shown: Pilot, at_us: int) -> FailedAdFacts:
     """Return what its ads have said, with this one."""
-    heard_us = shown.last_heard * SECOND_US
-    if not sane(heard_us):
-        heard_us = at_us
+    last_heard_us = shown.last_heard * SECOND_US
+    if not sane(last_heard_us):
+        last_heard_us = at_us
     start_us = shown.started * SECOND_US
-    first_us = start_us if sane(start_us) else heard_us
-    before = pilot.facts.failed_ads or FailedAdFacts(first_us=first_us, heard_us=0)
+    first_us = start_us if sane(start_us) else last_heard_us
+    before = pilot.facts.failed_ads or FailedAdFacts(first_us=first_us, last_heard_us=0)
     die_us = None if shown.dies is None else shown.dies * SECOND_US
     if die_us is not None and not sane(die_us):
         die_us = None
     if die_us is not None and die_us > pilot.start_us:
-        heard_us = min(heard_us, die_us)
+        last_heard_us = min(last_heard_us, die_us)
     return replace(
         before,
         first_us=min(before.first_us, first_us),
-        heard_us=max(before.heard_us, heard_us),
+        last_heard_us=max(before.last_heard_us, last_heard_us),
         die_us=die_us,
         failure=before.failure or shown.failure,
         lifetime_us=shown.ad_lifetime_s * SECOND_US,
@@ -88,15 +88,15 @@ def _failed_ads(pilot: OpenPilot, shown: Pilot, at_us: int) -> FailedAdFacts:
 def lost(pilot: OpenPilot, at_us: int) -> None:
     """Say that the collector shows none of its ads any more."""
     end_us = _announced(pilot, at_us)
-    _close(pilot, pilot.contact_us if end_us is None else end_us, at_us)
+    _close(pilot, pilot.last_heard_us if end_us is None else end_us, at_us)
 
 
 def _announced(pilot: OpenPilot, at_us: int) -> int | None:
     """Return when it ended, by what it has announced; None if that is still to come."""
     if pilot.die_us is None or at_us < pilot.die_us:
         return None
-    silent_us = min(pilot.seen_us, pilot.die_us) - pilot.contact_us
-    return pilot.contact_us if silent_us > _SILENT_US else max(pilot.die_us, pilot.contact_us)
+    silent_us = min(pilot.last_polled_us, pilot.die_us) - pilot.last_heard_us
+    return pilot.last_heard_us if silent_us > _SILENT_US else max(pilot.die_us, pilot.last_heard_us)
 
 
 def _close(pilot: OpenPilot, end_us: int | None, missing_us: int | None = None) -> None:

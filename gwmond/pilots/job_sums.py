@@ -1,4 +1,4 @@
-"""In which unit a factory's summary, or a pilot's statistics, tell how long jobs ran.
+"""In which unit a factory's summary, or a pilot's statistics, say how long jobs ran.
 
 Units: whole seconds; what is returned is time of the whole pilot: on 8 cores eight jobs of one core
 that ran for 4000 s at once make 4000 s, and one such job makes 500 s.
@@ -10,13 +10,13 @@ Which times, a line of completed_jobs does not say:
 divided         before v3.10.12: all of them
 mixed           since then: those of jobs that ended by themselves (``goodput``, ``terminated``);
                 ``duration`` is the real sum, and ``idle`` is made with it, so that it may be
-                negative, and tells nothing
+                negative, and says nothing
 =============== ===============================================================================
 
 A line shows it by itself, so that it does not matter what else is known by then.  A divided time,
 times the cores, is at most the real sum: a line in which that is so is read as mixed, any other
 as divided.  (It may be divided, too, if of all the time of jobs only so small a part was that of
-jobs which ended by themselves.  Then less is said to be their time than was: estimated.)
+jobs which ended by themselves.  Then their time is reported too small: estimated.)
 
 A number far above HTCondor's time, by ``EXTRA``, is no divided one.  Beside a smaller one that it
 is too small for, it is a real sum on another number of cores: then the smaller one alone counts.
@@ -38,14 +38,14 @@ _PER_MILLE = 1000
 
 
 class Sums(NamedTuple):
-    """For how long the whole pilot was busy, None if not told; ``good_s``: ended by themselves."""
+    """For how long the whole pilot was busy, None if not known; ``good_s``: ended by themselves."""
 
     busy_s: int | None
     good_s: int
 
 
 def tells_jobs(line: CompletedPilot) -> bool | None:
-    """Return whether a line tells that jobs ran, or that none did; None if it tells neither.
+    """Return whether a line says that jobs ran, or that none did; None if it says neither.
 
     >>> from gwmond.model.pilot_evidence import PilotName
     >>> tells_jobs(CompletedPilot("", PilotName(), 0, 90, True, 80, None, None, 9, 9, 0, 0, 0, 0))
@@ -61,7 +61,7 @@ def tells_jobs(line: CompletedPilot) -> bool | None:
 
 
 def of_line(line: CompletedPilot, cores: float) -> Sums:
-    """Return what a line of completed_jobs tells of a pilot with so many cores."""
+    """Return what a line of completed_jobs reports of a pilot with so many cores."""
     condor_s, idle = line.condor_s or 0, line.idle
     by_idle = condor_s * (_PER_MILLE - idle) // _PER_MILLE if idle is not None else None
     good = line.terminated_s if line.terminated_s is not None else line.goodput_s
@@ -79,7 +79,7 @@ def of_line(line: CompletedPilot, cores: float) -> Sums:
 
 
 def of_statistics(job_statistics: JobStatistics, condor_s: int, cores: float) -> Sums:
-    """Return what a pilot's own statistics tell; all of their times are in one unit."""
+    """Return what a pilot's own statistics say; all of their times are in one unit."""
     kinds = (job_statistics.good_zero, job_statistics.good_nonzero)
     total_s, good_s = (
         job_statistics.total.time_s,

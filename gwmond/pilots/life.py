@@ -1,4 +1,4 @@
-"""From all that sources say of a pilot to its life: one page of rules.  Pure.
+"""From all that sources report on a pilot to its life: one page of rules.  Pure.
 
 Units: times are microseconds since the epoch, memory is MiB.
 
@@ -11,17 +11,18 @@ next best one.
 
 **End** (``END_RULES``):
 
-============== ===================================================================================
-``reported``   the pilot's own output ends ("Glidein ending"): all of the pilot, with its clean-up
-``queue``      its job ended in the factory's queue; without, its line in ``completed_jobs``.  Only
-               if something else shows that the pilot has ended, and not if the pilot was heard of
-               later: the batch system may have given it up
-``logged``     a line of a central log: condor_master exited.  Not if the pilot was heard of more
-               than ``LOGGED_US`` later, as clocks may differ by so much: then it went on
-``shutdown``   it took leave of its collector: it was there at one poll, and not at the next
-``vanished``   its ad expired, or another startd has its name: when it was heard of last
-``assumed``    nothing says that it ended: the last thing that is known of it
-============== ===================================================================================
+================  ==================================================================================
+``pilot_output``  the pilot's own output ends ("Glidein ending"): all of the pilot, with its
+                  clean-up
+``queue``         its job ended in the factory's queue; without, its line in ``completed_jobs``.
+                  Only if something else shows that the pilot has ended, and not if the pilot was
+                  heard of later: the batch system may have given it up
+``central_log``   a line of a central log: condor_master exited.  Not if the pilot was heard of more
+                  than ``LOGGED_US`` later, as clocks may differ by so much: then it went on
+``shutdown``      it invalidated its ads: it was there at one poll, and not at the next
+``ad_expired``    its ad expired, or another startd has its name: when it was heard of last
+``assumed``       nothing says that it ended: the last thing that is known of it
+================  ==================================================================================
 
 The first three say when the pilot, its job and its HTCondor ended.  The others say when it was
 known last; then a run that a record has prolongs its life (``_prolonged``).
@@ -76,12 +77,12 @@ class Known(NamedTuple):
 class Derived(NamedTuple):
     """A pilot's life as its facts say; ``assumed``: which rule stands for a missing fact, and when.
 
-    - ``heard_us``: when it was last heard of.
+    - ``last_heard_us``: when it was last heard of.
     - ``end_source``: whose word its end is; ``end_us`` is None while it runs.
     """
 
     start_us: int
-    heard_us: int
+    last_heard_us: int
     end_us: int | None = None
     end_source: End = ""
     steps: tuple[Step, ...] = ()
@@ -91,9 +92,9 @@ class Derived(NamedTuple):
     assumed: Mapping[Assumption, Interval] = {}
 
     @property
-    def until_us(self) -> int:
+    def effective_end_us(self) -> int:
         """The end of its life as far as it is known."""
-        return max(self.start_us, self.heard_us if self.end_us is None else self.end_us)
+        return max(self.start_us, self.last_heard_us if self.end_us is None else self.end_us)
 
 
 # --- When it began ----------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def _jobs_start(known: Known) -> Start | None:
 
 def _first_ad(known: Known) -> Start | None:
     ads = known.facts.ads
-    return Start(ads.heard_us) if ads is not None else None
+    return Start(ads.last_heard_us) if ads is not None else None
 
 
 START_RULES: tuple[tuple[str, Callable[[Known], Start | None]], ...] = (
@@ -168,9 +169,9 @@ def _heard(known: Known, start_us: int) -> int:
         life = facts.queue.life if facts.queue is not None else None
         return max(start_us, life[1]) if life is not None else start_us
     if facts.ads is not None:
-        times.append(facts.ads.heard_us)
+        times.append(facts.ads.last_heard_us)
     if facts.failed_ads is not None:
-        times.append(facts.failed_ads.heard_us)
+        times.append(facts.failed_ads.last_heard_us)
     if (output := facts.output) is not None:
         if output.end_us is not None:
             times.append(output.end_us)
@@ -185,10 +186,10 @@ class Moments(NamedTuple):
     """When a pilot began, and when it was last heard of."""
 
     start_us: int
-    heard_us: int
+    last_heard_us: int
 
 
-def _reported(known: Known, at: Moments) -> int | None:
+def _pilot_output(known: Known, at: Moments) -> int | None:
     output = known.facts.output
     return None if output is None or output.end_us is None else max(output.end_us, at.start_us)
 
@@ -199,19 +200,19 @@ def _queue(known: Known, at: Moments) -> int | None:
         return None
     if known.queue_only:
         return queue.life[1] if queue.life is not None else None
-    end_us, heard_us = queue.end_after(at.start_us), at.heard_us
+    end_us, last_heard_us = queue.end_after(at.start_us), at.last_heard_us
     if end_us is None or not any(rule(known, at) for name, rule in END_RULES if name != "queue"):
         return None
     if known.output_only:
-        heard_us = max(heard_us, *known.run_ends, known.facts.runs.until_us or 0)
-    return end_us if end_us >= heard_us else None
+        last_heard_us = max(last_heard_us, *known.run_ends, known.facts.runs.until_us or 0)
+    return end_us if end_us >= last_heard_us else None
 
 
-def _logged(known: Known, at: Moments) -> int | None:
+def _central_log(known: Known, at: Moments) -> int | None:
     logged_us = known.facts.central_log_us
-    if logged_us is None or logged_us + LOGGED_US < at.heard_us:
+    if logged_us is None or logged_us + LOGGED_US < at.last_heard_us:
         return None
-    return max(logged_us, at.heard_us if known.jobs_only else at.start_us)
+    return max(logged_us, at.last_heard_us if known.jobs_only else at.start_us)
 
 
 def _shutdown(known: Known, at: Moments) -> int | None:
@@ -220,33 +221,33 @@ def _shutdown(known: Known, at: Moments) -> int | None:
     return max(ads.end_us or 0, at.start_us) if ads is not None and gone else None
 
 
-def _vanished(known: Known, at: Moments) -> int | None:
+def _ad_expired(known: Known, at: Moments) -> int | None:
     ads, failed = known.facts.ads, known.facts.failed_ads
     if ads is not None:
-        gone = ads.end_source == "vanished" and ads.end_us is not None
+        gone = ads.end_source == "ad_expired" and ads.end_us is not None
         return max(ads.end_us or 0, at.start_us) if gone else None
     if failed is None or failed.end_us is None or known.origin != "collector":
         return None
-    return failed.end_us if failed.end_us <= at.heard_us else None
+    return failed.end_us if failed.end_us <= at.last_heard_us else None
 
 
 def _assumed(known: Known, at: Moments) -> int | None:
     decisions, failed = known.facts.decisions, known.facts.failed_ads
     if known.jobs_only:
-        return at.heard_us if decisions.quiet else None
+        return at.last_heard_us if decisions.quiet else None
     if known.facts.ads is None and failed is not None and known.origin == "collector":
         return failed.end_us
     if known.facts.ads is not None or decisions.given_up_us is None:
         return None
-    return decisions.given_up_us if decisions.given_up_us >= at.heard_us else None
+    return decisions.given_up_us if decisions.given_up_us >= at.last_heard_us else None
 
 
 END_RULES: tuple[tuple[End, Callable[[Known, Moments], int | None]], ...] = (
-    ("reported", _reported),
+    ("pilot_output", _pilot_output),
     ("queue", _queue),
-    ("logged", _logged),
+    ("central_log", _central_log),
     ("shutdown", _shutdown),
-    ("vanished", _vanished),
+    ("ad_expired", _ad_expired),
     ("assumed", _assumed),
 )
 END_ORDER: tuple[End, ...] = tuple(name for name, _ in END_RULES)
@@ -268,7 +269,7 @@ def _prolonged(known: Known, source: End, end_us: int) -> int:
     would have lived.  Once its output was given up each run counts.
     """
     facts = known.facts
-    if known.jobs_only or source == "reported" or (source == "queue" and facts.ads is None):
+    if known.jobs_only or source == "pilot_output" or (source == "queue" and facts.ads is None):
         return end_us
     limit_us = end_us + lifetime_us(facts)
     if (missing_us := missing_since_us(facts)) is not None:
@@ -443,10 +444,10 @@ def _end_of(known: Known, at: Moments) -> Ended:
 def life_of(known: Known) -> Derived:
     """Return a pilot's life, by the best source of each fact."""
     start = start_of(known)
-    start_us, heard_us = at = Moments(start.at_us, _heard(known, start.at_us))
+    start_us, last_heard_us = at = Moments(start.at_us, _heard(known, start.at_us))
     ended = _end_of(known, at)
     if ended.source == "assumed" and known.output_only:
-        heard_us = ended.end_us or heard_us
+        last_heard_us = ended.end_us or last_heard_us
     validation, concluded = next(
         ((value, rule in CONCLUDED) for _, rule, value in VALIDATION_RULES if rule(known)),
         (Validation.UNKNOWN, False),
@@ -454,7 +455,7 @@ def life_of(known: Known) -> Derived:
     sized = next((size for _, fits in SIZE_RULES if (size := fits(known, start_us))), Sized())
     derived = Derived(
         start_us=start_us,
-        heard_us=heard_us,
+        last_heard_us=last_heard_us,
         end_us=ended.end_us,
         end_source=ended.source,
         steps=sized.steps,
@@ -467,7 +468,10 @@ def life_of(known: Known) -> Derived:
     }
     doubtful = validation in {Validation.UNKNOWN, Validation.STARTED} and not known.ran_jobs
     if concluded or (doubtful and ended.end_us is not None):
-        assumed[Assumption.VALIDATION] = start_us, max(derived.until_us, start_us + concluded)
+        assumed[Assumption.VALIDATION] = (
+            start_us,
+            max(derived.effective_end_us, start_us + concluded),
+        )
     return derived._replace(
         validation_end_us=_validation_end(known, derived),
         assumed={rule: within for rule, within in assumed.items() if within[0] < within[1]},
@@ -489,17 +493,17 @@ def _estimates(
     ``first_us``: since when a pilot is known whose beginning is an estimate.  ``base_us``: its end
     by its source.
     """
-    summary, life = known.facts.summary, (derived.start_us, derived.until_us)
+    summary, life = known.facts.summary, (derived.start_us, derived.effective_end_us)
     found: dict[Assumption, Interval] = {}
     if first_us is not None:
         early = derived.start_us < first_us
-        found[Assumption.BEGIN] = derived.start_us, first_us if early else derived.until_us
-    if base_us is not None and derived.end_source not in {"reported", "shutdown"}:
+        found[Assumption.BEGIN] = derived.start_us, first_us if early else derived.effective_end_us
+    if base_us is not None and derived.end_source not in {"pilot_output", "shutdown"}:
         since_us = base_us
         if derived.end_source in {"queue", "assumed"}:
             cut = derived.end_source == "assumed" and known.output_only
-            since_us = derived.start_us if cut else derived.heard_us
-        found[Assumption.END] = since_us, derived.until_us
+            since_us = derived.start_us if cut else derived.last_heard_us
+        found[Assumption.END] = since_us, derived.effective_end_us
     if known.queue_only:
         found[Assumption.NO_OUTPUT] = life
     if summary is not None and summary.jobs_us is not None:
@@ -517,7 +521,7 @@ def _validation_end(known: Known, derived: Derived) -> int | None:
     passed = derived.validation in {Validation.PASSED, Validation.STARTED}
     if not known.queue_only or summary is None or summary.validation_s is None or not passed:
         return None
-    return min(derived.start_us + summary.validation_s * SECOND_US, derived.until_us)
+    return min(derived.start_us + summary.validation_s * SECOND_US, derived.effective_end_us)
 
 
 def _failure(facts: PilotFacts) -> str:
@@ -536,28 +540,30 @@ def changed_since(before: Derived, after: Derived) -> int | None:
     if before.start_us != after.start_us or before.validation is not after.validation:
         times.append(min(before.start_us, after.start_us))
     if (before.end_us, before.end_source) != (after.end_us, after.end_source) or (
-        after.end_us is None and after.heard_us < before.heard_us
+        after.end_us is None and after.last_heard_us < before.last_heard_us
     ):
-        times.append(min(before.until_us, after.until_us))
+        times.append(min(before.effective_end_us, after.effective_end_us))
     if before.steps != after.steps:
         times.append(_steps_differ(before, after))
     for rule in before.assumed.keys() | after.assumed.keys():
-        one, other = before.assumed.get(rule), after.assumed.get(rule)
-        if one is None or other is None:
-            times.append(min(within[0] for within in (one, other) if within is not None))
-        elif one[0] != other[0]:
-            times.append(min(one[0], other[0]))
-        elif one[1] != other[1]:
-            times.append(min(one[1], other[1]))
+        earlier, later = before.assumed.get(rule), after.assumed.get(rule)
+        if earlier is None or later is None:
+            times.append(min(within[0] for within in (earlier, later) if within is not None))
+        elif earlier[0] != later[0]:
+            times.append(min(earlier[0], later[0]))
+        elif earlier[1] != later[1]:
+            times.append(min(earlier[1], later[1]))
     return min(times, default=None)
 
 
 def _steps_differ(before: Derived, after: Derived) -> int:
     """Return when the first step begins that differs; the first of all holds from the start."""
-    for index, (one, other) in enumerate(zip(before.steps, after.steps, strict=False)):
-        if one != other and (index or one.size != other.size or one.least != other.least):
-            return min(one.at_us, other.at_us)
-        if one != other:
+    for index, (earlier, later) in enumerate(zip(before.steps, after.steps, strict=False)):
+        if earlier != later and (
+            index or earlier.size != later.size or earlier.least != later.least
+        ):
+            return min(earlier.at_us, later.at_us)
+        if earlier != later:
             return min(before.start_us, after.start_us)
     shorter, longer = sorted((before.steps, after.steps), key=len)
     first_us = min(before.start_us, after.start_us)

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Interval,
     Measure,
     PilotLife,
     Resources,
+    RunKey,
     Step,
     Validation,
     estimates,
 )
 from gwmond.model.pilot_sources import PilotFacts, Restart, replace
 from gwmond.model.shares import accrued
-from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow
+from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life import (
     Derived,
@@ -40,7 +40,7 @@ from gwmond.pilots.rules import FAR_US
 
 if TYPE_CHECKING:
     from gwmond.model.units import Resource
-    from gwmond.pilots.open_attempt import OpenAttempt
+    from gwmond.pilots.open_run import OpenRun
 
 SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 """The rules that stand for a missing size."""
@@ -50,17 +50,17 @@ SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 class OpenPilot:
     """A pilot: what its sources say (``facts``), what follows from that (``derived``).
 
-    ``booked`` is the version of its life by which its time was booked.
+    ``posted`` is the version of its life by which its time was posted.
 
-    - ``known_us``: up to when attempts were known when it was booked; 0 if it never was.
-    - ``mark_us``: all before is settled; ``loaded_from_us``: attempts that end later are all in
-      memory.
-    - ``from_us``: the earliest time about which something has changed since it was booked.
-    - ``pruned``: some of its attempts are past their retention, so it cannot be booked anew.
-    - ``seen_us``: when a poll found an ad of it last.
-    - ``stored_heard_us``: when it was last heard of, as that is stored.
+    - ``known_us``: up to when runs were known when it was posted; 0 if it never was.
+    - ``settled_until_us``: all before is settled; ``loaded_from_us``: runs that end later are all
+      in memory.
+    - ``changed_since_us``: the earliest time about which something has changed since it was posted.
+    - ``pruned``: some of its runs are past their retention, so it cannot be posted anew.
+    - ``last_polled_us``: when a poll found an ad of it last.
+    - ``stored_last_heard_us``: when it was last heard of, as that is stored.
     - ``posted_as``: under which names its time is posted and its runs are counted; None: nowhere.
-    - ``removed``: attempts that turned out to be others, since it was posted.
+    - ``removed``: runs that turned out to be others, since it was posted.
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     - ``offered``: canonical micros that it has had to offer; of which life, in which units.
     """
@@ -72,23 +72,23 @@ class OpenPilot:
     retire_us: int | None = None
     die_us: int | None = None
     known_us: int = 0
-    mark_us: int = 0
+    settled_until_us: int = 0
     loaded_from_us: int = 0
     ran_jobs: bool = False
     closed: bool = False
     pruned: bool = False
-    attempts: dict[AttemptKey, OpenAttempt] = field(default_factory=dict)
-    removed: list[OpenAttempt] = field(default_factory=list)
-    booked: PilotLife | None = None
+    runs: dict[RunKey, OpenRun] = field(default_factory=dict)
+    removed: list[OpenRun] = field(default_factory=list)
+    posted: PilotLife | None = None
     posted_as: PilotIdentity | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
     canonical: Counter[Resource] = field(default_factory=Counter)  # settled so far
     counted: Category | None = None
     counted_micros: dict[tuple[Assumption, Resource], int] = field(default_factory=dict)
-    from_us: int = FAR_US
-    booked_at_us: int = 0
-    seen_us: int = 0
-    stored_heard_us: int = 0
+    changed_since_us: int = FAR_US
+    posted_at_us: int = 0
+    last_polled_us: int = 0
+    stored_last_heard_us: int = 0
     dirty: bool = True
     offered: tuple[Derived, int, Mapping[Resource, int]] | None = None
 
@@ -108,13 +108,13 @@ class OpenPilot:
         return f"p{self.id}"
 
     @property
-    def implied(self) -> bool:
+    def known_from_jobs_only(self) -> bool:
         """Whether only records of jobs have it."""
         return self.identity.origin == "jobs"
 
     @property
-    def waits(self) -> bool:
-        """Whether only files have it, and nothing tells its end (``missing_end``)."""
+    def end_unknown(self) -> bool:
+        """Whether only files have it, and its end is not known (``missing_end``)."""
         return self.end_us is None and self.identity.origin == "files"
 
     @property
@@ -130,7 +130,7 @@ class OpenPilot:
     @property
     def known(self) -> Known:
         """What its life is derived from, without its runs."""
-        return Known(self.facts, self.identity.origin, bool(self.attempts) or self.ran_jobs)
+        return Known(self.facts, self.identity.origin, bool(self.runs) or self.ran_jobs)
 
     @property
     def start_us(self) -> int:
@@ -138,9 +138,9 @@ class OpenPilot:
         return self.derived.start_us
 
     @property
-    def contact_us(self) -> int:
+    def last_heard_us(self) -> int:
         """When it was last heard of."""
-        return self.derived.heard_us
+        return self.derived.last_heard_us
 
     @property
     def end_us(self) -> int | None:
@@ -148,14 +148,14 @@ class OpenPilot:
         return self.derived.end_us
 
     @property
-    def ended(self) -> End:
+    def end_source(self) -> End:
         """Whose word its end is."""
         return self.derived.end_source
 
     @property
-    def until_us(self) -> int:
+    def effective_end_us(self) -> int:
         """The end of its life as far as it is known."""
-        return self.derived.until_us
+        return self.derived.effective_end_us
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -178,7 +178,7 @@ class OpenPilot:
         return lifetime_us(self.facts)
 
     @property
-    def gone_us(self) -> int | None:
+    def missing_since_us(self) -> int | None:
         """When a poll first did not find it."""
         return missing_since_us(self.facts)
 
@@ -194,15 +194,15 @@ class OpenPilot:
             self.dirty = True
             self.derive()
 
-    def hear(self, heard_us: int) -> bool:
+    def hear(self, last_heard_us: int) -> bool:
         """Take in that its ad was renewed, if that is all that changes; return whether it is."""
         ads = self.facts.ads
         if ads is None or ads.end_us is not None or self.end_us is not None:
             return False
-        if heard_us > ads.heard_us:
-            self.facts = replace(self.facts, ads=replace(ads, heard_us=heard_us))
-        if heard_us > self.contact_us:
-            self.derived = self.derived._replace(heard_us=heard_us)
+        if last_heard_us > ads.last_heard_us:
+            self.facts = replace(self.facts, ads=replace(ads, last_heard_us=last_heard_us))
+        if last_heard_us > self.last_heard_us:
+            self.derived = self.derived._replace(last_heard_us=last_heard_us)
         return True
 
     def derive(self) -> None:
@@ -213,10 +213,10 @@ class OpenPilot:
         if after == before:
             return
         self.derived = after
-        if after._replace(heard_us=before.heard_us) != before:
+        if after._replace(last_heard_us=before.last_heard_us) != before:
             self.dirty = True
         if (since_us := changed_since(before, after)) is not None:
-            self.touch(since_us)
+            self.mark_changed(since_us)
 
     def _known_with_runs(self) -> Known:
         """Return what its life is derived from, with the ends of its runs once it has ended."""
@@ -226,12 +226,12 @@ class OpenPilot:
             runs.until_us is not None and runs.until_us > self.loaded_from_us
         ):  # it is in memory, if it is
             known = known._replace(facts=replace(self.facts, runs=replace(runs, until_us=None)))
-        if not self.attempts or not ends_of(known):
+        if not self.runs or not ends_of(known):
             return known
         ends = tuple(
-            attempt.merged.end_us
-            for attempt in self.attempts.values()
-            if attempt.merged.end_us is not None and attempt.merged.evidence == "measured"
+            run.merged.end_us
+            for run in self.runs.values()
+            if run.merged.end_us is not None and run.merged.evidence == "measured"
         )
         return known._replace(run_ends=ends)
 
@@ -243,87 +243,96 @@ class OpenPilot:
             self.facts = replace(self.facts, runs=replace(self.facts.runs, until_us=until_us))
             self.dirty = True
 
-    def touch(self, time_us: int) -> None:
-        """Say that something is known about this time, or from it on, that was not booked."""
-        self.from_us = min(self.from_us, time_us)
+    def mark_changed(self, time_us: int) -> None:
+        """Say that something is known about this time, or from it on, that was not posted."""
+        self.changed_since_us = min(self.changed_since_us, time_us)
         if self.closed:
             self.closed, self.dirty = False, True
 
     def life(self, known_us: int) -> PilotLife:
-        """Return what is known of it, given up to when attempts are known."""
+        """Return what is known of it, given up to when runs are known."""
         derived = self.derived
         return PilotLife(
             start_us=derived.start_us,
             end_us=derived.end_us,
-            now_us=derived.heard_us,
+            now_us=derived.last_heard_us,
             steps=derived.steps,
-            attempts=tuple(attempt.attempt() for _, attempt in sorted(self.attempts.items())),
+            runs=tuple(run.as_run() for _, run in sorted(self.runs.items())),
             validation=derived.validation,
             known_until_us=known_us,
             estimated=estimates(derived.assumed),
             ran_jobs=self.ran_jobs,
         )
 
-    def canonical_totals(self, q: int) -> Mapping[Resource, int]:
+    def canonical_totals(self, memory_per_unit_mib: int) -> Mapping[Resource, int]:
         """Return the canonical micros that it has had to offer up to now, where there are any."""
-        if self.offered is None or self.offered[0] is not self.derived or self.offered[1] != q:
-            totals = {resource: self.canonical_total(resource, q) for resource in RESOURCES}
+        if (
+            self.offered is None
+            or self.offered[0] is not self.derived
+            or self.offered[1] != memory_per_unit_mib
+        ):
+            totals = {
+                resource: self.canonical_total(resource, memory_per_unit_mib)
+                for resource in RESOURCES
+            }
             known = {resource: micros for resource, micros in totals.items() if micros}
-            self.offered = self.derived, q, known
+            self.offered = self.derived, memory_per_unit_mib, known
         return self.offered[2]
 
-    def canonical_total(self, resource: Resource, q: int, within: Interval | None = None) -> int:
+    def canonical_total(
+        self, resource: Resource, memory_per_unit_mib: int, within: Interval | None = None
+    ) -> int:
         """Return the canonical micros that it has had to offer up to now, or in an interval."""
-        start, end = within or (self.start_us, self.until_us)
-        total, until = 0, min(end, self.until_us)
+        start, end = within or (self.start_us, self.effective_end_us)
+        total, until = 0, min(end, self.effective_end_us)
         first = min(max(start, self.start_us), until)
         for index, step in enumerate(self.steps):
             last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
             last = min(max(last, first), until)
-            rate = total_rate(step.size, resource, "canonical", q, step.least)
+            rate = total_rate(step.size, resource, "canonical", memory_per_unit_mib, step.least)
             total += accrued(rate, last) - accrued(rate, first)
             first = last
         return total
 
     def row(self) -> PilotRow:
-        """Return it as it is stored: the version that is booked."""
-        booked, derived = self.booked or self.life(0), self.derived
+        """Return it as it is stored: the version that is posted."""
+        posted, derived = self.posted or self.life(0), self.derived
         return PilotRow(
             id=self.id,
             identity=self.identity,
-            start_us=booked.start_us,
-            end_us=booked.end_us,
-            contact_us=booked.now_us,
-            steps=booked.steps,
-            validation=booked.validation,
+            start_us=posted.start_us,
+            end_us=posted.end_us,
+            posted_last_heard_us=posted.now_us,
+            steps=posted.steps,
+            validation=posted.validation,
             assumed=dict(derived.assumed),
-            ended=derived.end_source,
+            end_source=derived.end_source,
             retire_us=self.retire_us,
             die_us=self.die_us,
             known_until_us=self.known_us,
-            mark_us=self.mark_us,
-            ran_jobs=self.ran_jobs or bool(self.attempts),
+            settled_until_us=self.settled_until_us,
+            ran_jobs=self.ran_jobs or bool(self.runs),
             closed=self.closed,
             settled={account: micros for account, micros in self.settled.items() if micros},
             failure=derived.failure,
             validation_end_us=derived.validation_end_us,
             assumed_micros=dict(self.counted_micros),
-            heard_us=derived.heard_us,
+            last_heard_us=derived.last_heard_us,
             facts=self.facts,
         )
 
     @classmethod
     def of(cls, row: PilotRow, loaded_from_us: int) -> OpenPilot:
-        """Return a stored pilot, without attempts; those after ``loaded_from_us`` follow."""
+        """Return a stored pilot, without its runs."""
         pilot = cls(
             id=row.id,
             identity=row.identity,
             facts=row.facts,
             derived=Derived(
                 start_us=row.start_us,
-                heard_us=row.contact_us,
+                last_heard_us=row.posted_last_heard_us,
                 end_us=row.end_us,
-                end_source=row.ended,
+                end_source=row.end_source,
                 steps=row.steps,
                 validation=row.validation,
                 validation_end_us=row.validation_end_us,
@@ -335,13 +344,13 @@ class OpenPilot:
             retire_us=row.retire_us,
             die_us=row.die_us,
             known_us=row.known_until_us or 0,
-            mark_us=row.mark_us,
+            settled_until_us=row.settled_until_us,
             loaded_from_us=loaded_from_us,
-            ran_jobs=row.ran_jobs and (loaded_from_us > 0 or row.attempts_pruned > 0),
+            ran_jobs=row.ran_jobs and (loaded_from_us > 0 or row.runs_pruned > 0),
             closed=row.closed,
-            pruned=row.attempts_pruned > 0,
+            pruned=row.runs_pruned > 0,
             settled=Counter(dict(row.settled)),
-            stored_heard_us=row.heard_us,
+            stored_last_heard_us=row.last_heard_us,
             dirty=False,
         )
         for (resource, measure, _, _), micros in row.settled.items():
@@ -349,19 +358,19 @@ class OpenPilot:
                 pilot.canonical[resource] += micros
         return pilot
 
-    def note_booked(self, rows: Iterable[AttemptRow] = ()) -> None:
-        """Take what is stored as the version that is booked (right after it was loaded).
+    def note_posted(self, rows: Iterable[RunRow] = ()) -> None:
+        """Take what is stored as the version that is posted (right after it was loaded).
 
-        ``rows``: its attempts in memory, as they are stored.  They may differ from the attempts
+        ``rows``: its runs in memory, as they are stored.  They may differ from the runs
         that today's rules make of the same facts.
         """
-        stored = tuple(row.attempt for row in sorted(rows, key=lambda row: row.key))
-        self.booked = self.life(self.known_us)._replace(attempts=stored)
-        ads, heard_us = self.facts.ads, self.stored_heard_us
-        if heard_us > self.contact_us and self.end_us is None:
-            self.derived = self.derived._replace(heard_us=heard_us)
-        if ads is not None and ads.end_us is None and heard_us > ads.heard_us:
-            self.facts = replace(self.facts, ads=replace(ads, heard_us=heard_us))
+        stored = tuple(row.as_run for row in sorted(rows, key=lambda row: row.key))
+        self.posted = self.life(self.known_us)._replace(runs=stored)
+        ads, last_heard_us = self.facts.ads, self.stored_last_heard_us
+        if last_heard_us > self.last_heard_us and self.end_us is None:
+            self.derived = self.derived._replace(last_heard_us=last_heard_us)
+        if ads is not None and ads.end_us is None and last_heard_us > ads.last_heard_us:
+            self.facts = replace(self.facts, ads=replace(ads, last_heard_us=last_heard_us))
 
 
 def resources(size: tuple[float, float, int]) -> Resources:

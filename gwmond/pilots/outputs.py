@@ -1,17 +1,17 @@
-"""What pilots' own output tells meets what collectors and histories tell, in one pilot.
+"""What pilots' own output reports meets what collectors and histories report, in one pilot.
 
 Units: times are microseconds since the epoch.
 
 A pilot is known by the factory's job (``schedd#cluster.proc``), else by its startd's name.  The
 output is the best evidence of when it began and ended, and of its validation; one that no
-collector ever showed (its validation failed, or gwmond was not there) is told by it alone.
+collector ever showed (its validation failed, or gwmond was not there) is known from it alone.
 
 Where the output leaves something open:
 
 ==================== ==========================================================================
 no end               it was killed hard, or still runs: it ends when its collector says; if none
                      has shown it, its end is waited for (see ``missing_end``); then it ended with
-                     the last thing that its output tells of (then ``estimated``)
+                     the last time in its output (then ``estimated``)
 no cores or memory   what most pilots of the entry have, else what the entry is expected to have,
                      else one canonical unit a core (then ``estimated``; see ``sizes``)
 no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
@@ -27,10 +27,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
 
-from gwmond.model.attempts import AttemptFact
 from gwmond.model.factory_jobs import ZONES_US
 from gwmond.model.facts import EntryKey
-from gwmond.model.own_names import client_name, is_own
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.pilot_keys import PilotKeys
@@ -41,7 +39,9 @@ from gwmond.model.pilot_sources import (
     PilotFacts,
     replace,
 )
+from gwmond.model.run_facts import RunFact
 from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.synthetic_names import client_name, is_synthetic
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.assign import Assignment, number_of, place_of_output, startd_of
 from gwmond.pilots.entry_defaults import Entries
@@ -86,7 +86,7 @@ class Outputs:
 
     def keys(self, outputs: Sequence[PilotOutput]) -> PilotKeys:
         """Return the keys of the pilots and runs of outputs that may be stored."""
-        records = [record for output in outputs for record in output.attempts]
+        records = [record for output in outputs for record in output.records]
         keys = self._matcher.keys(records)
         runs = {job_of(run) for output in outputs for run in output.runs}
         keys.jobs |= self._cache.unknown_jobs(runs)
@@ -98,7 +98,7 @@ class Outputs:
         return keys
 
     def take(self, outputs: Sequence[PilotOutput]) -> set[str]:
-        """Join outputs with pilots, and the runs of jobs that they tell of; return their places.
+        """Join outputs with pilots, and the runs of jobs in them; return their places.
 
         Outputs of pilots of which runs are missing wait for these: take again then.
         """
@@ -115,7 +115,7 @@ class Outputs:
                 continue
             pilot = self._pilot(pilot, output)
             if pilot is None or not (output.times or pilot.identity.origin == "collector"):
-                continue  # it tells no time, which was said when it was read
+                continue  # it has no time, which was reported when it was read
             if not pilot.pruned:
                 self._apply(pilot, output)
                 self._tell(pilot, output)
@@ -125,7 +125,7 @@ class Outputs:
 
     def _needs_whole(self, pilot: OpenPilot, output: PilotOutput) -> bool:
         """Return whether runs on an output's pilot are missing that it bears on."""
-        tells_runs = bool(output.attempts or output.runs or ran_jobs(output))
+        tells_runs = bool(output.records or output.runs or ran_jobs(output))
         if pilot.pruned or not (tells_runs or _is_better(pilot)):
             return False
         return not self._cache.has_whole(pilot)
@@ -150,7 +150,7 @@ class Outputs:
         return pilot
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        """Let an output that has grown since it was read first tell what its pilot is called."""
+        """Let an output that has grown since it was read first say what its pilot is called."""
         pilot_name, known = output.name, pilot.identity
         if known.origin != "files" or pilot.pruned:
             return
@@ -158,7 +158,7 @@ class Outputs:
         before = pilot.facts.output
         new_site = pilot_name.site and before is not None and not before.site
         better = known._replace(
-            name=identity.name if pilot_name.startd and is_own(known.name) else known.name,
+            name=identity.name if pilot_name.startd and is_synthetic(known.name) else known.name,
             factory_job=identity.factory_job if known.factory_job[:1] == "#" else known.factory_job,
             factory=pilot_name.factory or known.factory or identity.factory,
             group=identity.group or known.group,
@@ -202,25 +202,25 @@ class Outputs:
         return replace(facts.decisions, size=DefaultSize(size, tuple(sorted(rules))))
 
     def _tell(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        """Join the runs of jobs that it tells of; those in its startd's history first."""
-        self._join(pilot, [attempt.fact._replace(pilot=pilot.label) for attempt in output.attempts])
-        better = Better(pilot.attempts.values() if output.runs else (), self._rules.start_guard_us)
+        """Join the runs of jobs in it; those in its startd's history first."""
+        self._join(pilot, [record.fact._replace(pilot=pilot.label) for record in output.records])
+        better = Better(pilot.runs.values() if output.runs else (), self._rules.start_guard_us)
         runs = [run for run in output.runs if not better.knows(job_of(run), run.start_us)]
-        self._join(pilot, [fact_of(run, pilot, self._rules.q) for run in runs])
+        self._join(pilot, [fact_of(run, pilot, self._rules.memory_per_unit_mib) for run in runs])
 
     def _sum_up(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Go by its statistics where no run of a job is known."""
-        known = bool(output.attempts or output.runs)
+        known = bool(output.records or output.runs)
         known |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
         if not known and ran_jobs(output) and pilot.validation is not Validation.FAILED:
             tell_statistics(pilot, output, self._matcher)
 
-    def _join(self, pilot: OpenPilot, facts: Sequence[AttemptFact]) -> None:
-        by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+    def _join(self, pilot: OpenPilot, facts: Sequence[RunFact]) -> None:
+        by_job: defaultdict[str, list[RunFact]] = defaultdict(list)
         for fact in facts:
             by_job[fact.job].append(fact)
         for job, job_facts in by_job.items():
-            if job in self._cache.jobs or len(pilot.attempts) + len(job_facts) <= MOST_RUNS:
+            if job in self._cache.jobs or len(pilot.runs) + len(job_facts) <= MOST_RUNS:
                 self._matcher.add(job, job_facts)
             else:
                 self.crowded += len(job_facts)
@@ -259,8 +259,8 @@ def _or(value: T | None, before: T | None) -> T | None:
 
 
 def _is_better(pilot: OpenPilot) -> bool:
-    """Return whether any output tells more of a pilot than what has told of it."""
-    return pilot.no_output or (pilot.implied and pilot.facts.output is None)
+    """Return whether any output says more of a pilot than what is known of it."""
+    return pilot.no_output or (pilot.known_from_jobs_only and pilot.facts.output is None)
 
 
 def _ended(output: PilotOutput) -> PilotOutput:
@@ -277,5 +277,5 @@ def _is_sound(output: PilotOutput) -> bool:
 
 def _latest(output: PilotOutput) -> int:
     """Return what no time of an output reaches: its files were written before, but for clocks."""
-    seen_us = output.seen_us
-    return LATEST_US if seen_us is None or not sane(seen_us) else seen_us + ZONES_US
+    written_us = output.written_us
+    return LATEST_US if written_us is None or not sane(written_us) else written_us + ZONES_US

@@ -23,8 +23,8 @@ from gwmond.model.stored_pilots import (
 )
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.posting import Posting, own
 
 
@@ -36,7 +36,7 @@ class PendingAmounts:
         self._corrections: list[PilotCorrection] = []
 
     def take(self, pilot: PilotId, entries: Iterable[Posting], now_us: int) -> None:
-        """Take in what was booked of a pilot."""
+        """Take in what was posted of a pilot."""
         for entry in entries:
             if entry.cause:
                 self._corrections.append(
@@ -88,8 +88,8 @@ class PendingAmounts:
 class PendingCounts:
     """PendingAmounts of the counts that are not stored yet, of each pilot."""
 
-    def __init__(self, q: int) -> None:
-        self._q = q
+    def __init__(self, memory_per_unit_mib: int) -> None:
+        self._memory_per_unit_mib = memory_per_unit_mib
         self._changes: defaultdict[PilotId, Counter[CountKey]] = defaultdict(Counter)
 
     @property
@@ -113,41 +113,43 @@ class PendingCounts:
         self._changes.clear()
 
     def count(self, pilot: OpenPilot) -> None:
-        """Count a pilot and its attempts by what is decided of them now, under its name of now."""
-        for attempt in pilot.removed:
-            self._attempt(attempt, None)
+        """Count a pilot and its runs by what is decided of them now, under its name of now."""
+        for run in pilot.removed:
+            self._run(run, None)
         pilot.removed.clear()
         if pilot.is_renamed:
             self.uncount(pilot)
         pilot.posted_as = pilot.identity
-        for attempt in pilot.attempts.values():
-            self._attempt(attempt, attempt.outcome)
+        for run in pilot.runs.values():
+            self._run(run, run.outcome)
         self._pilot(pilot, own(pilot))
 
     def uncount(self, pilot: OpenPilot) -> None:
-        """Take a pilot and its attempts out, under the name under which they were counted."""
-        for attempt in (*pilot.removed, *pilot.attempts.values()):
-            self._attempt(attempt, None)
+        """Take a pilot and its runs out, under the name under which they were counted."""
+        for run in (*pilot.removed, *pilot.runs.values()):
+            self._run(run, None)
         self._pilot(pilot, None)
 
-    def _attempt(self, attempt: OpenAttempt, outcome: Outcome | None) -> None:
-        if attempt.summarised:
+    def _run(self, run: OpenRun, outcome: Outcome | None) -> None:
+        if run.summarised:
             return  # it is no run of a job
-        if attempt.counted == outcome:
+        if run.counted == outcome:
             return
-        pilot = attempt.pilot
+        pilot = run.pilot
         site, entry, group = _labels(pilot)
-        for counted, n in ((attempt.counted, -1), (outcome, 1)):
+        for counted, n in ((run.counted, -1), (outcome, 1)):
             if counted is not None:
-                key = CountKey("attempts", counted.category, counted.label, site, entry, group)
+                key = CountKey("runs", counted.category, counted.label, site, entry, group)
                 self._changes[pilot.id][key] += n
-        attempt.counted, attempt.dirty = outcome, True
+        run.counted, run.dirty = outcome, True
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now: Counter[tuple[Assumption, Resource]] = Counter()
         for resource in RESOURCES if category is not None else ():
             for rule, within in divided(pilot.assumed, resource):
-                now[rule, resource] += pilot.canonical_total(resource, self._q, within)
+                now[rule, resource] += pilot.canonical_total(
+                    resource, self._memory_per_unit_mib, within
+                )
         now = +now
         site, entry, group = _labels(pilot)
         for counted, amounts, sign in (
@@ -182,7 +184,7 @@ def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts)
     parts: defaultdict[Part, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for row in batch.pilots:
         parts[row.id]["pilots"].append(row)
-    for name in ("attempts", "corrections"):
+    for name in ("runs", "corrections"):
         for part in getattr(batch, name):
             parts[part.pilot][name].append(part)
     for name in ("moved", "heard"):
@@ -199,7 +201,7 @@ def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts)
             before=batch.before,
             now_us=batch.now_us,
             pilots=tuple(found["pilots"]),
-            attempts=tuple(found["attempts"]),
+            runs=tuple(found["runs"]),
             moved=tuple(found["moved"]),
             withdrawn=tuple(found["withdrawn"]),
             increments=changes.increments([part]) if isinstance(part, int) else {},

@@ -4,15 +4,15 @@ Units: times are microseconds, amounts are micros (10^-6 of one core, chip or ca
 one second); inside, cores, memory and GPUs are in thousandths, so that sums are exact.
 
 Source of the rules: the 2022 accounting report, "Further clarification of Pilot overhead and
-canonical units"; design page, section 3.  In a segment with running attempts
+canonical units"; design page, section 3.  In a segment with runs in progress
 
 - ``idle = canonical(C - sum c, M - sum m)``, never below 0, is the pilot's own (overhead);
-- the rest goes to the attempts in proportion to their cores; where none has cores, by memory;
+- the rest goes to the runs in proportion to their cores; where none has cores, by memory;
   where none has memory either, equally;
-- of the GPUs, those that attempts hold go to them, in proportion to what they hold and never more
+- of the GPUs, those that runs hold go to them, in proportion to what they hold and never more
   than there are; the others are the pilot's own, and there is no remainder.
 
-Without running attempts the whole segment is the pilot's own, a canonical unit or not.
+Without runs in progress the whole segment is the pilot's own, a canonical unit or not.
 
 The total is C core-seconds (``resource``) or U canonical seconds (``canonical``), of GPUs G
 chip-seconds in both.  U is canonical(C, M), and at least 1 where C is (``Step.least``).
@@ -32,11 +32,11 @@ from typing import NamedTuple, TypeAlias
 from gwmond.model.facts import Evidence
 from gwmond.model.pilot_facts import (
     MEASURES,
-    Attempt,
     Interval,
     Measure,
     PilotLife,
     Resources,
+    Run,
     Step,
 )
 from gwmond.model.shares import MILLI, accrued, cascade, milli
@@ -50,10 +50,10 @@ _CPU = [kind for kind in _KINDS if kind[0] == "cpu"]
 
 
 class Parts(NamedTuple):
-    """What an interval brought: the pilot's own micros, and those of each running attempt."""
+    """What an interval brought: the pilot's own micros, and those of each run in progress."""
 
     own: int
-    attempts: tuple[int, ...]
+    runs: tuple[int, ...]
 
 
 class Estimated(NamedTuple):
@@ -68,14 +68,14 @@ class Segment(NamedTuple):
     """A stretch of a pilot's life in which nothing changes.
 
     ``running`` is sorted by key, ``least`` is that of ``Step``.  ``known`` is false where another
-    attempt may still turn up; ``estimated``: whether the pilot's own time rests on an estimate, of
+    run may still turn up; ``estimated``: whether the pilot's own time rests on an estimate, of
     CPU and of GPUs, and the canonical time of what runs (see ``Estimates``).
     """
 
     start_us: int
     end_us: int
     size: Resources
-    running: tuple[Attempt, ...]
+    running: tuple[Run, ...]
     known: bool
     estimated: Estimated = Estimated()
     least: int = 1
@@ -87,8 +87,8 @@ class Segment(NamedTuple):
 
     @property
     def finished(self) -> bool:
-        """Whether every attempt that runs in it has an outcome."""
-        return all(attempt.outcome is not None for attempt in self.running)
+        """Whether every run in it has an outcome."""
+        return all(run.outcome is not None for run in self.running)
 
 
 def sizes(life: PilotLife) -> list[Step]:
@@ -100,20 +100,17 @@ def sizes(life: PilotLife) -> list[Step]:
 def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
     """Return the segments of a life, or of the part of it within ``window``, in order.
 
-    Time is cut where an attempt, a size, an estimate or what is known begins or ends.  What an
-    attempt has outside of the life does not count (clocks of hosts differ).
+    Time is cut where a run, a size, an estimate or what is known begins or ends.  What a
+    run has outside of the life does not count (clocks of hosts differ).
     """
-    start, until = life.start_us, life.until_us
+    start, until = life.start_us, life.effective_end_us
     if window is not None:
         start, until = max(start, window[0]), min(until, window[1])
     if start >= until:
         return []
     steps = sizes(life)
-    attempts = sorted(life.attempts, key=_order)
-    lasting = [
-        (attempt.start_us, until if attempt.end_us is None else attempt.end_us, attempt)
-        for attempt in attempts
-    ]
+    runs = sorted(life.runs, key=_order)
+    lasting = [(run.start_us, until if run.end_us is None else run.end_us, run) for run in runs]
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
     edges = {start, until, life.known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
@@ -151,40 +148,40 @@ def _covers(intervals: Iterable[Interval], time_us: int) -> bool:
 
 
 def evidence(segment: Segment, resource: Resource, measure: Measure) -> list[Evidence]:
-    """Return on what amounts rest: the pilot's own first, then those of each running attempt."""
+    """Return on what amounts rest: the pilot's own first, then those of each running run."""
     by = segment.estimated
     own = by.cpu if resource == "cpu" else by.gpu
     found: list[Evidence] = ["estimated" if own else "measured"]
     sized = by.runs and (resource, measure) == ("cpu", "canonical")
-    for attempt in segment.running:
-        outcome = attempt.outcome
+    for run in segment.running:
+        outcome = run.outcome
         estimated = sized or (outcome is not None and outcome.evidence == "estimated")
         found.append("estimated" if estimated else "measured")
     return found
 
 
-def _order(attempt: Attempt) -> tuple[object, ...]:
+def _order(run: Run) -> tuple[object, ...]:
     """Sort by key; what follows only makes the order total, should a key be given twice."""
-    end = attempt.end_us
+    end = run.end_us
     return (
-        attempt.key,
-        attempt.start_us,
+        run.key,
+        run.start_us,
         (end is None, end or 0),
-        attempt.size,
-        (attempt.outcome is not None, attempt.outcome or ()),
+        run.size,
+        (run.outcome is not None, run.outcome or ()),
     )
 
 
-def idle_units(segment: Segment, q: int = DEFAULT_MEMORY_MIB) -> int:
-    """Return the canonical units that are free beside the running attempts."""
+def idle_units(segment: Segment, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> int:
+    """Return the canonical units that are free beside the running runs."""
     cores = milli(segment.size.cores) - sum(milli(a.size.cores) for a in segment.running)
     memory = milli(segment.size.memory_mib) - sum(milli(a.size.memory_mib) for a in segment.running)
-    return canonical(cores / MILLI, memory / MILLI, q)
+    return canonical(cores / MILLI, memory / MILLI, memory_per_unit_mib)
 
 
 @lru_cache(maxsize=4096)
 def total_rate(
-    size: Resources, resource: Resource, measure: Measure, q: int, least: int = 1
+    size: Resources, resource: Resource, measure: Measure, memory_per_unit_mib: int, least: int = 1
 ) -> int:
     """Return what a pilot of this size brings, in thousandths of a unit (``least``: see Step)."""
     if resource == "gpu":
@@ -192,13 +189,16 @@ def total_rate(
     if measure == "resource":
         return milli(size.cores)
     units = pilot_units if least else canonical
-    return units(milli(size.cores) / MILLI, milli(size.memory_mib) / MILLI, q) * MILLI
+    return (
+        units(milli(size.cores) / MILLI, milli(size.memory_mib) / MILLI, memory_per_unit_mib)
+        * MILLI
+    )
 
 
 class Meter:
-    """What a segment has brought up to a time: the pilot's own, and each running attempt's.
+    """What a segment has brought up to a time: the pilot's own, and each running run's.
 
-    ``rate`` is that of a segment with nothing running, else of what attempts share, in proportion
+    ``rate`` is that of a segment with nothing running, else of what runs share, in proportion
     to their ``weights``; ``idle`` are the units beside them.  Of GPUs, which are ``free`` to be
     held or not, the first weight is the pilot's own.
 
@@ -213,7 +213,7 @@ class Meter:
         self._rate, self._weights, self._idle, self._free = rate, weights, idle, free
 
     def readings(self, times_us: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the micros up to some times: the pilot's own first, then those of each attempt."""
+        """Return the micros up to some times: the pilot's own first, then those of each run."""
         rate, idle, weights = self._rate, self._idle, self._weights
         if weights is None:
             return [(accrued(rate, at),) for at in times_us]
@@ -226,19 +226,21 @@ class Meter:
         return [tuple(cascade(accrued(rate, at), weights)) for at in times_us]
 
 
-def meters(segment: Segment, amounts: Iterable[Kind], q: int = DEFAULT_MEMORY_MIB) -> list[Meter]:
+def meters(
+    segment: Segment, amounts: Iterable[Kind], memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
+) -> list[Meter]:
     """Return the meters of some kinds of amounts; those that read the same are the same."""
     size, running = segment.size, segment.running
-    idle = idle_units(segment, q) if running else 0
+    idle = idle_units(segment, memory_per_unit_mib) if running else 0
     weights = _weights(segment) if running else None
     made: dict[tuple[Resource, int], Meter] = {}
     found = []
     for resource, measure in amounts:
-        rate = total_rate(size, resource, measure, q, segment.least)
+        rate = total_rate(size, resource, measure, memory_per_unit_mib, segment.least)
         meter = made.get((resource, rate))
         if meter is None:
             if resource == "gpu" and running:
-                held = [milli(attempt.size.gpus) for attempt in running]
+                held = [milli(run.size.gpus) for run in running]
                 meter = Meter(rate, [max(0, rate - sum(held)), *held], free=True)
             else:
                 meter = Meter(rate - idle * MILLI, weights, idle)
@@ -264,15 +266,17 @@ def by_hours(interval: Interval) -> tuple[range, list[int]]:
 
 
 def readings(
-    segment: Segment, times_us: Sequence[int], q: int = DEFAULT_MEMORY_MIB
+    segment: Segment, times_us: Sequence[int], memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> Iterator[tuple[Resource, Measure, list[tuple[int, ...]]]]:
     """Yield of each kind what the segment has brought up to some times (see ``Meter``).
 
-    For the pilot's own and for each running attempt, in this order; none of it ever falls.
+    For the pilot's own and for each running run, in this order; none of it ever falls.
     """
     pairs = kinds(segment)
     last: Meter | None = None
-    for (resource, measure), meter in zip(pairs, meters(segment, pairs, q), strict=True):
+    for (resource, measure), meter in zip(
+        pairs, meters(segment, pairs, memory_per_unit_mib), strict=True
+    ):
         if meter is not last:
             last, found = meter, list(zip(*meter.readings(times_us), strict=True))
         yield resource, measure, found
@@ -283,19 +287,19 @@ def parts(
     interval: Interval,
     resource: Resource,
     measure: Measure,
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Parts:
     """Divide the amount of ``interval``, which must lie within the segment."""
-    [meter] = meters(segment, [(resource, measure)], q)
+    [meter] = meters(segment, [(resource, measure)], memory_per_unit_mib)
     before, after = meter.readings(interval)
     own, *shares = map(sub, after, before)
     return Parts(own, tuple(shares))
 
 
 def _weights(segment: Segment) -> list[int]:
-    """Return in which proportion the running attempts share cores."""
-    by_cores = [milli(attempt.size.cores) for attempt in segment.running]
+    """Return in which proportion the running runs share cores."""
+    by_cores = [milli(run.size.cores) for run in segment.running]
     if any(by_cores):
         return by_cores
-    by_memory = [milli(attempt.size.memory_mib) for attempt in segment.running]
+    by_memory = [milli(run.size.memory_mib) for run in segment.running]
     return by_memory if any(by_memory) else [1] * len(segment.running)

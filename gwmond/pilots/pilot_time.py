@@ -4,18 +4,18 @@ Units: amounts are micros (10^-6 of one core, chip or canonical unit for one sec
 microseconds, an hour is ``epoch // 3600`` (UTC).
 
 Source of the rules: design page, section 3; the 2022 accounting report, "OSG Usage
-Classification".  The pilot's own time (all that no attempt gets) belongs to the first that holds:
+Classification".  The pilot's own time (all that no run gets) belongs to the first that holds:
 
 =========================== ===================================================================
-``pilot_overhead``          an attempt is known: the first job decides, whatever else is told
+``pilot_overhead``          a run is known: the first job decides, whatever else is known
 ``validation_fails``        validation failed
-``decision_problem``        it has ended, had passed, and no source can tell of an attempt any more
-``unclassified``            the same, but nothing tells whether it passed validation, or ran jobs
+``decision_problem``        it has ended, had passed, and no source can report a run any more
+``unclassified``            the same, but it is not known whether it passed validation, or ran jobs
 (undecided)                 otherwise
 =========================== ===================================================================
 
 A segment is settled as soon as that is decided, all that ran in it has an outcome, and no source
-can tell of another attempt in it.
+can report another run in it.
 
 Invariants, for each resource and measure: settled + unsettled = total; nothing in a
 partition is negative; the order of facts does not matter; and for two versions of a pilot's facts
@@ -34,11 +34,11 @@ from typing import NamedTuple, TypeAlias
 from gwmond.model.facts import Evidence
 from gwmond.model.pilot_facts import (
     MEASURES,
-    AttemptKey,
     Category,
     Interval,
     Measure,
     PilotLife,
+    RunKey,
     Validation,
 )
 from gwmond.model.shares import accrued
@@ -65,7 +65,7 @@ OWN = (
 
 
 class Row(NamedTuple):
-    """Where an amount is booked; ``outcome`` and ``attempt`` are empty for the pilot's own time."""
+    """Where an amount is posted; ``outcome`` and ``run_key`` are empty for the pilot's own time."""
 
     hour: int
     resource: Resource
@@ -73,7 +73,7 @@ class Row(NamedTuple):
     category: Category
     outcome: str
     evidence: Evidence
-    attempt: AttemptKey | None
+    run_key: RunKey | None
 
 
 class Account(NamedTuple):
@@ -84,7 +84,7 @@ class Account(NamedTuple):
     category: Category
     outcome: str
     evidence: Evidence
-    attempt: AttemptKey | None
+    run_key: RunKey | None
 
 
 Amounts: TypeAlias = dict[Row, int]
@@ -101,7 +101,7 @@ class Partition(NamedTuple):
 
 
 class CorrectionCause(StrEnum):
-    """Why time that was settled is not booked any more as it was."""
+    """Why time that was settled is not posted any more as it was."""
 
     REVISED = "revised"  # it is settled still, but divided in another way
     WITHDRAWN = "withdrawn"  # it is not settled any more, or not part of the pilot's life
@@ -132,7 +132,7 @@ class Delta(NamedTuple):
 
 
 class _Divided(NamedTuple):
-    """A segment with all that decides how it is booked; ``own`` is None if undecided."""
+    """A segment with all that decides how it is posted; ``own`` is None if undecided."""
 
     segment: Segment
     own: Category | None
@@ -145,11 +145,11 @@ class _Divided(NamedTuple):
 
 def own_category(life: PilotLife) -> Category | None:
     """Return the category of the pilot's own time, None as long as it is not decided."""
-    if life.attempts or life.ran_jobs:
+    if life.runs or life.ran_jobs:
         return Category.PILOT_OVERHEAD
     if life.validation is Validation.FAILED:
         return Category.VALIDATION_FAILS
-    if life.end_us is None or life.known_us < life.until_us:
+    if life.end_us is None or life.known_us < life.effective_end_us:
         return None
     if life.validation is Validation.PASSED:
         return Category.DECISION_PROBLEM
@@ -157,7 +157,7 @@ def own_category(life: PilotLife) -> Category | None:
 
 
 def partition(
-    life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB
+    life: PilotLife, window: Interval | None = None, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> Partition:
     """Divide a pilot's life, or the part of it within ``window``."""
     settled: Counter[Row] = Counter()
@@ -165,17 +165,19 @@ def partition(
     for divided in _divided(life, window):
         interval = divided.segment.start_us, divided.segment.end_us
         if divided.settled:
-            settled.update(_booked(divided, interval, q))
+            settled.update(_posted(divided, interval, memory_per_unit_mib))
             continue
         for resource, measure in kinds(divided.segment):
-            part = parts(divided.segment, interval, resource, measure, q)
-            unsettled[resource, measure] += part.own + sum(part.attempts)
-    return Partition(_nonzero(settled), dict(+unsettled), total(life, window, q))
+            part = parts(divided.segment, interval, resource, measure, memory_per_unit_mib)
+            unsettled[resource, measure] += part.own + sum(part.runs)
+    return Partition(_nonzero(settled), dict(+unsettled), total(life, window, memory_per_unit_mib))
 
 
-def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMORY_MIB) -> Totals:
+def total(
+    life: PilotLife, window: Interval | None = None, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
+) -> Totals:
     """Return what the pilot had to offer: its resources over its life, and nothing else."""
-    start, until = life.start_us, life.until_us
+    start, until = life.start_us, life.effective_end_us
     if window is not None:
         start, until = max(start, window[0]), min(until, window[1])
     totals: Counter[tuple[Resource, Measure]] = Counter()
@@ -186,7 +188,7 @@ def total(life: PilotLife, window: Interval | None = None, q: int = DEFAULT_MEMO
         if first < last:
             for resource in RESOURCES:
                 for measure in MEASURES:
-                    rate = total_rate(step.size, resource, measure, q, step.least)
+                    rate = total_rate(step.size, resource, measure, memory_per_unit_mib, step.least)
                     totals[resource, measure] += accrued(rate, last) - accrued(rate, first)
     return dict(+totals)
 
@@ -195,20 +197,20 @@ def advance(
     before: PilotLife | None,
     after: PilotLife,
     window: Interval | None = None,
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Delta:
-    """Return what to add to what is booked, now that ``after`` is known instead of ``before``.
+    """Return what to add to what is posted, now that ``after`` is known instead of ``before``.
 
-    Newly settled time gives increments; time settled before that is now booked otherwise, or not
+    Newly settled time gives increments; time settled before that is now posted otherwise, or not
     at all, gives corrections, whose sum is the exact difference.
 
-    With a window only that part of the life is compared: attempts that end before or begin after
+    With a window only that part of the life is compared: runs that end before or begin after
     it may be left out of both versions if ``ran_jobs`` is set instead.  The window must cover all
     that changed, so all of the life where ``own_category`` changes.
     """
     old = _divided(before, window) if before is not None else []
     new = _divided(after, window)
-    until = after.until_us if window is None else min(after.until_us, window[1])
+    until = after.effective_end_us if window is None else min(after.effective_end_us, window[1])
     settled_to_us = next(
         (divided.segment.start_us for divided in new if not divided.settled), until
     )
@@ -216,7 +218,12 @@ def advance(
     if not any(divided.settled for divided in old):
         for divided in new:
             if divided.settled:
-                _book(increments, divided, (divided.segment.start_us, divided.segment.end_us), q)
+                _accounting(
+                    increments,
+                    divided,
+                    (divided.segment.start_us, divided.segment.end_us),
+                    memory_per_unit_mib,
+                )
         return Delta(increments, (), settled_to_us)
     corrections: dict[CorrectionCause, Counter[Row]] = {
         cause: Counter() for cause in CorrectionCause
@@ -226,12 +233,18 @@ def advance(
         new_one = now if now is not None and now.settled else None
         if old_one is None:
             if new_one is not None:
-                _book(increments, new_one, interval, q)
+                _accounting(increments, new_one, interval, memory_per_unit_mib)
         elif new_one is None:
-            corrections[CorrectionCause.WITHDRAWN].subtract(dict(_booked(old_one, interval, q)))
+            corrections[CorrectionCause.WITHDRAWN].subtract(
+                dict(_posted(old_one, interval, memory_per_unit_mib))
+            )
         elif old_one.described != new_one.described:
-            corrections[CorrectionCause.REVISED].subtract(dict(_booked(old_one, interval, q)))
-            corrections[CorrectionCause.REVISED].update(_booked(new_one, interval, q))
+            corrections[CorrectionCause.REVISED].subtract(
+                dict(_posted(old_one, interval, memory_per_unit_mib))
+            )
+            corrections[CorrectionCause.REVISED].update(
+                _posted(new_one, interval, memory_per_unit_mib)
+            )
     signed = tuple(
         Correction(row, micros, cause)
         for cause, rows in corrections.items()
@@ -248,9 +261,9 @@ def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     ]
 
 
-def _booked(divided: _Divided, interval: Interval, q: int) -> Amounts:
+def _posted(divided: _Divided, interval: Interval, memory_per_unit_mib: int) -> Amounts:
     hourly: Hourly = {}
-    _book(hourly, divided, interval, q)
+    _accounting(hourly, divided, interval, memory_per_unit_mib)
     return _rows(hourly)
 
 
@@ -260,26 +273,28 @@ def _rows(hourly: Hourly) -> Amounts:
     }
 
 
-def _book(hourly: Hourly, divided: _Divided, interval: Interval, q: int) -> None:
+def _accounting(
+    hourly: Hourly, divided: _Divided, interval: Interval, memory_per_unit_mib: int
+) -> None:
     """Add what an interval within a settled segment has brought; nothing is 0 or less."""
     segment, own, _ = divided
     if own is None:
         raise ValueError("the pilot's own category is not decided")
-    names: list[tuple[Category, str, AttemptKey | None]] = [(own, "", None)]
-    for attempt in segment.running:
-        if (decided := attempt.outcome) is None:
-            raise ValueError(f"{attempt.key} has no outcome")
-        names.append((decided.category, decided.label, attempt.key))
+    names: list[tuple[Category, str, RunKey | None]] = [(own, "", None)]
+    for run in segment.running:
+        if (decided := run.outcome) is None:
+            raise ValueError(f"{run.key} has no outcome")
+        names.append((decided.category, decided.label, run.key))
     hours, edges = by_hours(interval)
-    for resource, measure, read in readings(segment, edges, q):
+    for resource, measure, read in readings(segment, edges, memory_per_unit_mib):
         known = evidence(segment, resource, measure)
         for (what, outcome, key), measured, at in zip(names, known, read, strict=True):
             if at[0] == at[-1]:
                 continue
-            booked = hourly.setdefault(Account(resource, measure, what, outcome, measured, key), {})
+            posted = hourly.setdefault(Account(resource, measure, what, outcome, measured, key), {})
             for hour, early, late in zip(hours, at, at[1:], strict=False):
                 if late != early:
-                    booked[hour] = booked.get(hour, 0) + late - early
+                    posted[hour] = posted.get(hour, 0) + late - early
 
 
 def _overlay(
@@ -314,4 +329,4 @@ def _nonzero(rows: Iterable[tuple[Row, int]] | Mapping[Row, int]) -> Amounts:
 
 def _sortable(item: tuple[Row, int]) -> tuple[object, ...]:
     row, _ = item
-    return (*row[:-1], row.attempt is not None, row.attempt or ())
+    return (*row[:-1], row.run_key is not None, row.run_key or ())

@@ -3,21 +3,21 @@
 Units: times are microseconds since the epoch.
 
 The events of one directory (instance and user) and one number are of one job up to the next
-submission, or until nothing was told for ``AGE_US``.  A job of which no end is told by then has
-left the queue at an unknown time: a schedd that is set up anew counts from 1 again, and its log
-tells no end of what was there.  Within a job:
+submission, or until nothing was reported for ``AGE_US``.  A job of which no end is recorded by then
+has left the queue at an unknown time: a schedd that is set up anew counts from 1 again, and its log
+has no end of what was there.  Within a job:
 
 - Each start is one execution, hence one pilot: a job that was evicted, or held and released, runs
   glidein_startup.sh anew, on whatever node, and its stdout replaces that of before.
 - An execution lasts up to the first end after its start.  A hold is an end, as the pilot is no
   longer looked after; if the job is released and ends without another start, that end counts.
-- One of which no end is told may run for ``AGE_US``; after that it is not known when it ended.
+- One of which no end is recorded may run for ``AGE_US``; after that it is not known when it ended.
 - The submission is that of the first execution; those after it begin with their start.
 
 Two factories may have directories of one name, with the same number in use at the same time.
-That shows where one job cannot explain what is told: after a submission more jobs end than were
+That shows where one job cannot explain what is reported: after a submission more jobs end than were
 submitted (or one that never started), while an end of one before is missing; or a job that ends
-twice (within ``GUARD_US`` two copies of a log may differ).  Then it cannot be told what is whose,
+twice (within ``GUARD_US`` two copies of a log may differ).  Then it is not known what is whose,
 and all of it is one job that is ``mixed``.
 
 Source: facts page on GlideinWMS, section 1; HTCondor's manual, "Job Event Log Codes".
@@ -42,15 +42,15 @@ _LEFT = frozenset({_S.ENDED, _S.REMOVED})
 
 
 def queue_jobs(events: Sequence[QueueEvent]) -> Iterable[FactoryJob]:
-    """Yield the executions that the events of a directory tell of, which are sorted by time."""
+    """Yield the executions in the events of a directory, which are sorted by time."""
     jobs = _joined(_split(events))
-    for some, then in pairwise([*jobs, []]):
+    for of_job, then in pairwise([*jobs, []]):
         again = bool(then) and then[0][0].state is _S.SUBMITTED
-        yield from _executions(some, then[0][0].at_us if again else None)
+        yield from _executions(of_job, then[0][0].at_us if again else None)
 
 
 def _split(events: Sequence[QueueEvent]) -> list[list[QueueEvent]]:
-    """Divide the events of a directory at each submission, and where long nothing was told."""
+    """Divide a directory's events at each submission, and after long times without any."""
     parts: list[list[QueueEvent]] = []
     for event in events:
         last = parts[-1] if parts else []

@@ -1,4 +1,4 @@
-"""What a factory's queue and summary say of each of its jobs: what is in memory, is to be stored.
+"""What a factory's queue and summary report on each of its jobs: in memory, and to be stored.
 
 Units: times are microseconds since the epoch.
 """
@@ -51,7 +51,9 @@ class QueueRecords:
         self._places: dict[str, QueueRecord] = {}
         self._told_us: dict[str, int] = {}
         self._changed: set[str] = set()
-        self._fresh: set[str] = set()  # of which something was told, at the time of the next use
+        self._fresh: set[str] = (
+            set()
+        )  # at which something was reported, at the time of the next use
         self._unread: set[str] = set()  # outputs there may have grown before the start
         self._dirty: set[str] = set()
         self._asked: set[str] = set()  # of which all that is stored is in memory
@@ -88,7 +90,7 @@ class QueueRecords:
         self._fresh |= new  # so that what is open again is waited for, but not for ever
 
     def take(self, facts: Sequence[PlaceFact]) -> list[NewFact]:
-        """Take in events and lines, and that outputs have come; return those not told before.
+        """Take in events and lines, and that outputs have come; return those not reported before.
 
         What is of no place, or of no time that makes sense, is among them.
         """
@@ -104,8 +106,8 @@ class QueueRecords:
                 by_place[name.entry, f"{name.cluster}.{name.proc}"].append(fact)
             else:
                 new.append(fact)
-        for place, some in by_place.items():
-            new += self._add(QueueRecord(*place, open=False), some)
+        for place, new_facts in by_place.items():
+            new += self._add(QueueRecord(*place, open=False), new_facts)
         return new
 
     def _add(self, unknown: QueueRecord, facts: Sequence[PlaceFact]) -> list[NewFact]:
@@ -125,18 +127,18 @@ class QueueRecords:
         return new
 
     def change(self, name: str) -> None:
-        """Say that more is known of a pilot there: what was told there is used anew."""
+        """Say that more is known of a pilot there: what was reported there is used anew."""
         self._changed.add(name)
 
     def reported(self, names: Iterable[str]) -> None:
-        """Say that outputs at places have come: all that is told there is used anew."""
+        """Say that outputs at places have come: all that is reported there is used anew."""
         names = set(names)
         self._changed |= names
         self._fresh |= names
         self._unread -= names
 
     def again(self, name: str, due_us: int) -> None:
-        """Have what was told at a place used anew then."""
+        """Have what was reported at a place used anew then."""
         self._agenda.add(name, due_us)
 
     def due(self, now_us: int, late_us: int, missing: PilotKeys) -> list[str]:
@@ -161,7 +163,7 @@ class QueueRecords:
         return name in self._changed and name not in self._asked
 
     def told_us(self, name: str, now_us: int) -> int:
-        """Return when something was told at a place last, or gwmond was started; else now."""
+        """Return when something was reported at a place last, or gwmond was started; else now."""
         return self._told_us.get(name, now_us)
 
     def unread(self, name: str) -> bool:

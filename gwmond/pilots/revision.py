@@ -1,6 +1,6 @@
 """What was assumed of an entry's pilots, anew, when all that is known of the entry is known.
 
-A pilot of which its size or site is not told gets what its entry's others have told by then, and
+A pilot whose size or site is not known gets what its entry's others have reported by then, and
 keeps it, so that a running pilot does not follow each other one.  Files are read in any order, so
 an import goes over its entries at its end: then the order has made no difference.
 
@@ -31,13 +31,13 @@ class SizeChange(NamedTuple):
 
 
 def changes(
-    entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]], q: int
+    entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]], memory_per_unit_mib: int
 ) -> Iterator[tuple[SizeChange, Sequence[PilotId]]]:
     """Yield which pilots are to become what, of those that are not so already.
 
-    Where no pilot of the entry tells a size, or a site, what was assumed of it stays.
+    Where no pilot of the entry reports a size, or a site, what was assumed of it stays.
     """
-    sizes = Sizes(q)
+    sizes = Sizes(memory_per_unit_mib)
     sites, factories = Counter[str](), Counter[str]()
     for kind, ids in sorted(kinds.items(), key=lambda kind: (-len(kind[1]), repr(kind[0]))):
         sizes.note(entry, *kind.reported[:3], number=len(ids))
@@ -84,4 +84,4 @@ def resized(pilot: OpenPilot, change: SizeChange) -> bool:
     if before == [step.size for step in pilot.steps]:
         return False
     resize(pilot, change.size)
-    return any(attempt.summarised for attempt in pilot.attempts.values())
+    return any(run.summarised for run in pilot.runs.values())

@@ -21,7 +21,7 @@ LATEST_US = 10**16
 
 
 def sane(*times_us: int | None) -> bool:
-    """Return whether times are such as a clock shows, or not told."""
+    """Return whether times are such as a clock shows, or not known."""
     return all(time_us is None or EARLIEST_US <= time_us < LATEST_US for time_us in times_us)
 
 
@@ -30,10 +30,10 @@ LATER_US = 7 * 86400 * SECOND_US
 
 
 class ExpectedInput(Enum):
-    """What more may be told: what waits for anything else does so as if it were much later."""
+    """What more may be reported: what waits for anything else does so as if it were much later."""
 
     EVERYTHING = "everything"
-    NO_FILES = "no files"  # an import has read all; a daemon's sources may tell more
+    NO_FILES = "no files"  # an import has read all; a daemon's sources may report more
     NOTHING = "nothing"  # an import has read all
 
     @property
@@ -48,23 +48,23 @@ class ExpectedInput(Enum):
 
 
 class Rules(NamedTuple):
-    """Periods in microseconds, except ``q``: MiB of a canonical unit.
+    """Periods in microseconds, except ``memory_per_unit_mib``: MiB of a canonical unit.
 
     - ``outcome_wait``: a claim that is gone without a record is given up after this.
     - ``missing_wait``: the same where the job's schedd is silent.
     - ``verdict``: how long it stays open whether an early failure is the pilot's doing.
-    - ``end_tolerance``: an attempt that ended this long before its pilot may have ended with it.
-    - ``start_guard``: an attempt may have begun this much before its slot says so.
+    - ``end_tolerance``: a run that ended this long before its pilot may have ended with it.
+    - ``start_guard``: a run may have begun this much before its slot says so.
     - ``linger``: how long what is settled is kept in memory for late facts, and how long after a
       start a pilot's output is waited for that may have grown before.
-    - ``quiet``: a pilot that only jobs tell of has ended when no job ran for so long; one of which
-      the output tells no end, when that was not written to for so long.
+    - ``quiet``: a pilot known from jobs only has ended when no job ran for so long; one of which
+      the output has no end, when that was not written to for so long.
     - ``check``: a pilot that registers checks the verdict on its entry by whether it runs a job
       within this time.
-    - ``refresh``: how often the idle time of a pilot is booked.
+    - ``refresh``: how often the idle time of a pilot is posted.
     """
 
-    q: int = DEFAULT_MEMORY_MIB
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
     outcome_wait_us: int = 3600 * SECOND_US
     missing_wait_us: int = 86400 * SECOND_US
     verdict_us: int = WINDOW_US

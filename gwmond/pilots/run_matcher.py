@@ -1,9 +1,9 @@
-"""Records of jobs are joined to attempts, and attempts to pilots.
+"""Records of jobs are joined to runs, and runs to pilots.
 
 Units: times are microseconds since the epoch.
 
 A record names its startd and mostly when that was started; by these its pilot is found, else by
-name and time.  If there is none, the record tells of a pilot that no collector has shown: it is
+name and time.  If there is none, the record is of a pilot that no collector has shown: it is
 taken to be as large and to have lasted as long as its jobs, and all of it is estimated.
 """
 
@@ -13,21 +13,21 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import PilotFacts, RunFacts, replace
+from gwmond.model.pilot_sources import PilotFacts, RunBounds, replace
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.assign import Assignment, first_time_us
-from gwmond.pilots.attempt_facts import Merged, merge_each
-from gwmond.pilots.attempt_runs import TOLERANCE_US, claim_of
-from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Rules, sane
+from gwmond.pilots.same_run import TOLERANCE_US, claim_of
 from gwmond.pilots.starter_runs import known_better, moved_lines
 
 UNKNOWN = "unknown"
@@ -38,7 +38,7 @@ _AT_EACH_AD = ("written_us", "start_us", "activated_us")
 class RunMatcher:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
-    ``homeless`` counts records that name no startd, ``late`` those of pilots of which attempts are
+    ``homeless`` counts records that name no startd, ``late`` those of pilots of which runs are
     past their retention, ``absurd`` those with times that no clock shows.
     """
 
@@ -50,12 +50,12 @@ class RunMatcher:
         self.homeless = 0
         self.late = 0
         self.absurd = 0
-        self._summed_up: set[OpenPilot] = set()  # runs are known of what a summary told of
+        self._summed_up: set[OpenPilot] = set()  # runs are known of what a summary reported of
         self._better: dict[OpenPilot, int] = {}  # since when it has runs that a log may have, too
 
     def tell(self, records: Iterable[JobRecord]) -> None:
-        """Join records with attempts, and these with pilots."""
-        by_job: defaultdict[str, list[AttemptFact]] = defaultdict(list)
+        """Join records with runs, and these with pilots."""
+        by_job: defaultdict[str, list[RunFact]] = defaultdict(list)
         for record in records:
             if not _is_sound(record):
                 self.absurd += 1
@@ -71,9 +71,9 @@ class RunMatcher:
         for job, facts in by_job.items():
             self.add(job, facts)
 
-    def add(self, job: str, facts: Iterable[AttemptFact]) -> None:
+    def add(self, job: str, facts: Iterable[RunFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
-        known = {fact for attempt in self._cache.jobs.get(job, ()) for fact in attempt.facts}
+        known = {fact for run in self._cache.jobs.get(job, ()) for fact in run.facts}
         added = set(facts)
         shown = _Shown(known)
         new = {fact for fact in added - known if not shown.has(fact)}
@@ -82,7 +82,7 @@ class RunMatcher:
             self._merge(job, (known - refuted) | new)
 
     def absorb(self) -> None:
-        """Take out the runs that only a pilot's logs told of, and now something better tells of."""
+        """Take out the runs that only a pilot's logs had, and that a better source has now."""
         cache = self._cache
         for pilot in sorted(self._summed_up, key=lambda pilot: pilot.id):
             known = cache.pilots.get(pilot.id) is pilot
@@ -94,90 +94,90 @@ class RunMatcher:
             if pilot.facts.summary is not None:
                 summary = replace(pilot.facts.summary, jobs_us=None)
                 pilot.learn(replace(pilot.facts, summary=summary))
-            for attempt in [attempt for attempt in pilot.attempts.values() if attempt.summarised]:
-                self.remove(attempt)
-        found: list[tuple[OpenAttempt, OpenAttempt]] = []
+            for run in [run for run in pilot.runs.values() if run.summarised]:
+                self.remove(run)
+        found: list[tuple[OpenRun, OpenRun]] = []
         for pilot, since_us in list(self._better.items()):
             better = self._known_better(pilot, since_us)
             if better is not None:
                 del self._better[pilot]
                 found += better
-        by_job: defaultdict[str, set[AttemptFact]] = defaultdict(set)
-        for attempt, _ in found:
-            by_job[attempt.key.job].update(attempt.facts)
+        by_job: defaultdict[str, set[RunFact]] = defaultdict(set)
+        for run, _ in found:
+            by_job[run.key.job].update(run.facts)
         for job, gone in by_job.items():
-            self._merge(job, {fact for attempt in cache.jobs[job] for fact in attempt.facts} - gone)
-        for attempt, better_run in found:
-            self.add(better_run.key.job, moved_lines(attempt, better_run))
+            self._merge(job, {fact for run in cache.jobs[job] for fact in run.facts} - gone)
+        for run, better_run in found:
+            self.add(better_run.key.job, moved_lines(run, better_run))
 
     def _known_better(
         self, pilot: OpenPilot, since_us: int
-    ) -> list[tuple[OpenAttempt, OpenAttempt]] | None:
+    ) -> list[tuple[OpenRun, OpenRun]] | None:
         """Return a pilot's runs of logs, each with the run that it is; None: some are missing."""
         cache, guard_us = self._cache, self._rules.start_guard_us
-        if cache.pilots.get(pilot.id) is not pilot or pilot.pruned or pilot.implied:
+        if cache.pilots.get(pilot.id) is not pilot or pilot.pruned or pilot.known_from_jobs_only:
             return []
         ended = pilot.end_us is not None and since_us - guard_us <= pilot.loaded_from_us
         if ended and not cache.has_whole(pilot):
             return None
-        found = list(known_better(pilot.attempts.values(), guard_us))
-        return found if cache.has_jobs({attempt.key.job for attempt, _ in found}) else None
+        found = list(known_better(pilot.runs.values(), guard_us))
+        return found if cache.has_jobs({run.key.job for run, _ in found}) else None
 
-    def _merge(self, job: str, facts: Collection[AttemptFact]) -> None:
-        """Let the attempts of a job be those that these facts tell of, which are all."""
+    def _merge(self, job: str, facts: Collection[RunFact]) -> None:
+        """Let the runs of a job be those of these facts, which are all."""
         before = list(self._cache.jobs.get(job, ()))
-        old = {attempt.key: attempt for attempt in before}
-        kept: set[OpenAttempt] = set()
+        old = {run.key: run for run in before}
+        kept: set[OpenRun] = set()
         for merged, its_facts in merge_each(facts):
-            attempt = old.get(merged.key)
-            if attempt is not None and set(its_facts) == set(attempt.facts):
-                kept.add(attempt)
+            run = old.get(merged.key)
+            if run is not None and set(its_facts) == set(run.facts):
+                kept.add(run)
                 continue
-            pilot = self._pilot_of(merged.pilot, attempt)
+            pilot = self._pilot_of(merged.pilot, run)
             if pilot is None:
                 self.homeless += 1
                 continue
             for contradiction in set(merged.contradictions) - set(
-                attempt.merged.contradictions if attempt is not None else ()
+                run.merged.contradictions if run is not None else ()
             ):
                 self.contradictions[contradiction.field] += 1
-            if attempt is not None and attempt.pilot is pilot:
-                kept.add(attempt)
-                attempt.replace(merged, its_facts)
+            if run is not None and run.pilot is pilot:
+                kept.add(run)
+                run.replace(merged, its_facts)
             else:
-                attempt = self._new(pilot, merged, its_facts)
-                kept.add(attempt)
-            if pilot.end_us is not None and (attempt.merged.end_us or 0) > pilot.end_us:
+                run = self._new(pilot, merged, its_facts)
+                kept.add(run)
+            if pilot.end_us is not None and (run.merged.end_us or 0) > pilot.end_us:
                 pilot.derive()  # it shows that the pilot was still there
-            if not attempt.summarised and Assumption.JOBS in pilot.assumed:
+            if not run.summarised and Assumption.JOBS in pilot.assumed:
                 self._summed_up.add(pilot)
-            if not attempt.summarised and not job.startswith("#"):
-                since_us = self._better.get(pilot, attempt.start_us)
-                self._better[pilot] = min(since_us, attempt.start_us)
-        for attempt in before:
-            if attempt not in kept:
-                self.remove(attempt)
+            if not run.summarised and not job.startswith("#"):
+                since_us = self._better.get(pilot, run.start_us)
+                self._better[pilot] = min(since_us, run.start_us)
+        for run in before:
+            if run not in kept:
+                self.remove(run)
 
-    def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[AttemptFact, ...]) -> OpenAttempt:
-        attempt = OpenAttempt(pilot, merged, facts)
-        attempt.take_place_of(pilot.removed)
-        self._cache.add_attempt(attempt)
-        pilot.touch(attempt.start_us)
-        return attempt
+    def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[RunFact, ...]) -> OpenRun:
+        run = OpenRun(pilot, merged, facts)
+        run.take_place_of(pilot.removed)
+        self._cache.add_run(run)
+        pilot.mark_changed(run.start_us)
+        return run
 
-    def remove(self, attempt: OpenAttempt) -> None:
-        """An attempt is not what it was taken for: another run, or on another pilot."""
-        attempt.pilot.touch(attempt.start_us)
-        attempt.pilot.removed.append(attempt)
-        if attempt.pilot.attempts.get(attempt.key) is attempt:
-            self._cache.drop_attempt(attempt)
-            self._cache.moved.add((attempt.pilot.id, attempt.key))
-        elif attempt in self._cache.jobs.get(attempt.key.job, ()):
-            self._cache.jobs[attempt.key.job].remove(attempt)
+    def remove(self, run: OpenRun) -> None:
+        """A run is not what it was taken for: another run, or on another pilot."""
+        run.pilot.mark_changed(run.start_us)
+        run.pilot.removed.append(run)
+        if run.pilot.runs.get(run.key) is run:
+            self._cache.drop_run(run)
+            self._cache.moved.add((run.pilot.id, run.key))
+        elif run in self._cache.jobs.get(run.key.job, ()):
+            self._cache.jobs[run.key.job].remove(run)
 
-    def _pilot_of(self, label: str | None, attempt: OpenAttempt | None) -> OpenPilot | None:
+    def _pilot_of(self, label: str | None, run: OpenRun | None) -> OpenPilot | None:
         if label is None:
-            return attempt.pilot if attempt is not None else None
+            return run.pilot if run is not None else None
         return self._cache.pilots.get(int(label[1:]))
 
     def keys(self, records: Iterable[JobRecord]) -> PilotKeys:
@@ -192,10 +192,10 @@ class RunMatcher:
         }
         return keys
 
-    def _new_jobs(self, facts: Iterable[AttemptFact]) -> set[str]:
+    def _new_jobs(self, facts: Iterable[RunFact]) -> set[str]:
         """Return the jobs of which records, which do not know their pilots, may tell news."""
         cache, new = self._cache, set[str]()
-        known: dict[str, tuple[set[AttemptFact], _Shown]] = {}
+        known: dict[str, tuple[set[RunFact], _Shown]] = {}
         for fact in facts:
             job = fact.job
             if job not in cache.partly:
@@ -203,7 +203,7 @@ class RunMatcher:
                     new.add(job)
                 continue
             if job not in known:
-                stored = (fact for attempt in cache.jobs[job] for fact in attempt.facts)
+                stored = (fact for run in cache.jobs[job] for fact in run.facts)
                 nowhere = {fact._replace(pilot=None) for fact in stored}
                 known[job] = nowhere, _Shown(nowhere)
             before, shown = known[job]
@@ -230,15 +230,15 @@ class RunMatcher:
             origin="jobs",
         )
         start_us = first_us if record.started is None else record.started * SECOND_US
-        runs = RunFacts(first_us=min(start_us, first_us), last_us=first_us)
+        runs = RunBounds(first_us=min(start_us, first_us), last_us=first_us)
         return self._assignment.add(identity, PilotFacts(runs=runs))
 
 
 class _Shown:
     """What slots have shown of the runs of a job, by claim."""
 
-    def __init__(self, known: Iterable[AttemptFact]) -> None:
-        self._latest: dict[tuple[str | None, int | None], AttemptFact] = {}
+    def __init__(self, known: Iterable[RunFact]) -> None:
+        self._latest: dict[tuple[str | None, int | None], RunFact] = {}
         self._ends: list[int] = []
         for fact in known:
             if fact.source is Source.LIVE_SLOT and not fact.ending.over:
@@ -250,12 +250,12 @@ class _Shown:
                 self._ends.append(fact.end_us + TOLERANCE_US)
         self._ends.sort()
 
-    def has(self, fact: AttemptFact) -> bool:
-        """Return whether a slot goes on to say of a claim what it said before.
+    def has(self, fact: RunFact) -> bool:
+        """Return whether this is only a newer copy of a claim's slot ad that is known.
 
-        A claim is shown with another time whenever its slot's ad was renewed; without this an
-        attempt would have as many facts as its slot has sent ads.  It is news that a claim is
-        shown after a run of its job was over: it may be of another run (see ``attempt_runs``).
+        A claim is shown with another time whenever its slot's ad was renewed; without this a
+        run would have as many facts as its slot has sent ads.  It is news that a claim is
+        shown after a run of its job was over: it may be of another run (see ``same_run``).
         """
         if fact.source is not Source.LIVE_SLOT or fact.ending.over:
             return False
@@ -268,7 +268,7 @@ class _Shown:
         return after == len(self._ends) or self._ends[after] >= fact.written_us
 
 
-def _is_refuted(fact: AttemptFact, new: Iterable[AttemptFact]) -> bool:
+def _is_refuted(fact: RunFact, new: Iterable[RunFact]) -> bool:
     """Return whether it was assumed that a run was over which a slot goes on to show."""
     return fact.source is Source.INFERRED and any(
         told_fact.source is Source.LIVE_SLOT

@@ -1,16 +1,16 @@
-"""How large a pilot is of which that is not told.
+"""How large a pilot is whose size is not known.
 
 Units: memory is MiB.
 
 In this order: what most pilots of the entry have; what its glideresource ads say that a frontend
-gets there; a canonical unit for each core, one core if that is not told either.  A pilot's own
-number counts before all of these: where it tells its cores and not its memory, it has the memory
+gets there; a canonical unit for each core, one core if that is not known either.  A pilot's own
+number counts before all of these: where it has its cores and not its memory, it has the memory
 that most of the entry with as many cores have; where there is none, as much for each core as most
 pilots of the entry have.  With its memory alone the same the other way, in whole cores.  The same
-for GPUs, but that most entries have none: where neither its other pilots nor its ads tell of any,
+for GPUs, but that most entries have none: where neither its other pilots nor its ads have any,
 there is none, and nothing was assumed.
 
-What is resolved so is said to be estimated (``Assumption.SIZE``, ``Assumption.GPUS``).
+What is resolved so is estimated (``Assumption.SIZE``, ``Assumption.GPUS``).
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Filled(NamedTuple):
 class Sizes:
     """What is known of the sizes of each entry's pilots."""
 
-    def __init__(self, q: int) -> None:
-        self._unit = Resources(1, q)
+    def __init__(self, memory_per_unit_mib: int) -> None:
+        self._unit = Resources(1, memory_per_unit_mib)
         self.below_one_unit: set[str] = set()
         """Entries with a pilot that is a canonical unit only as a pilot is at least one."""
         self._sizes: defaultdict[str, Counter[tuple[float, float]]] = defaultdict(Counter)
@@ -63,7 +63,7 @@ class Sizes:
         gpus: float | None,
         number: int = 1,
     ) -> None:
-        """Say what a number of pilots of an entry have, as far as it is told."""
+        """Say what a number of pilots of an entry have, as far as it is known."""
         if cores is not None and memory_mib is not None and _sound(cores, memory_mib):
             _add(self._sizes[entry], (cores, memory_mib), number)
             self._measure(entry, cores, memory_mib)
@@ -71,7 +71,7 @@ class Sizes:
             _add(self._gpus[entry], gpus, number)
 
     def reported(self, entry: str) -> frozenset[Assumption]:
-        """Return which of a pilot's facts any pilot of an entry has told."""
+        """Return which of a pilot's facts any pilot of an entry has reported."""
         known = {
             Assumption.SIZE: bool(self._sizes.get(entry)),
             Assumption.GPUS: bool(self._gpus.get(entry)),
@@ -79,8 +79,8 @@ class Sizes:
         return frozenset(rule for rule, number in known.items() if number)
 
     def note_pilot(self, pilot: OpenPilot) -> None:
-        """Say what was told of a pilot's size."""
-        if pilot.steps and not pilot.implied:
+        """Note what was reported of a pilot's size."""
+        if pilot.steps and not pilot.known_from_jobs_only:
             reported = pilot.facts.reported(pilot.identity.origin)
             self.note(pilot.identity.key.entry, *reported[:3])
 
@@ -91,7 +91,7 @@ class Sizes:
         memory_mib: float | None = None,
         gpus: float | None = None,
     ) -> Filled:
-        """Return a size for a pilot of which this is told; what makes no sense is not told."""
+        """Return a size for a pilot, by what is known; implausible values count as missing."""
         cores, memory_mib, gpus = plausible(cores, memory_mib, gpus)
         rules = set()
         if cores is None or memory_mib is None:
@@ -113,7 +113,7 @@ class Sizes:
     def _whole(
         self, entry: str, cores: float | None, memory_mib: float | None
     ) -> tuple[float, float]:
-        """Return a size of which this is told, and not both."""
+        """Return a size of which this is known, and not both."""
         known = self._sizes.get(entry)
         usual = most(known) or self._expected.get(entry, (None, None))[:2]
         if usual[0] is None or usual[1] is None:

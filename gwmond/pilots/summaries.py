@@ -1,6 +1,6 @@
-"""What pilots did of which only a summary tells that: the factory's, or their own statistics.
+"""Job time of pilots whose runs are not known: by a summary, or by their own statistics.
 
-See ``factory_jobs`` for pilots of which only their factory's queue or summary tells.
+See ``factory_jobs`` for pilots known from their factory's queue or summary only.
 
 Units: times are microseconds since the epoch.
 
@@ -19,17 +19,17 @@ it says that jobs ran        HTCondor was busy for its duration less the idle pa
 neither their number nor     ``unclassified``
 their time can be read
 no summary, or one that      validation failed, if collectors were watched all the time and none
-tells nothing (0, -1)        has shown it; else nothing tells: ``unclassified``
+says nothing (0, -1)        has shown it; else it is not known: ``unclassified``
 ============================ ===================================================================
 
-Where the pilot's own output is there, and neither its logs nor anything else tells of a run:
+Where the pilot's own output is there, and neither its logs nor anything else has a run:
 
 ============================ ===================================================================
-its statistics tell of jobs  the same by their numbers, from HTCondor's start on; where they tell
+its statistics tell of jobs  the same by their numbers, from HTCondor's start on; where they have
                              no time, all of HTCondor's time is unclassified
 they tell of none, and no    the same by the factory's summary, if that tells of jobs
 log is there
-nothing tells of jobs        ``unclassified``, rule ``validation`` (see ``ran_jobs``)
+no jobs are known        ``unclassified``, rule ``validation`` (see ``ran_jobs``)
 ============================ ===================================================================
 
 The runs that stand for the jobs of a summary are not counted as runs of jobs; real ones, whenever
@@ -40,16 +40,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.model.pilot_facts import Assumption, Interval, Resources, Validation
 from gwmond.model.pilot_sources import DefaultSize, SummaryFacts, replace
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import job_sums
-from gwmond.pilots.attempt_facts import merge_each
 from gwmond.pilots.factory_pilots import queue_facts
+from gwmond.pilots.merged_runs import merge_each
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.run_matcher import RunMatcher
 
@@ -64,7 +64,7 @@ class Busy(NamedTuple):
 
 
 def verdict(line: CompletedPilot | None) -> Validation:
-    """Return what a summary tells of the validation; one without output tells nothing of it."""
+    """Return what a summary reports of the validation; one without output says nothing about it."""
     if line is None or not line.duration_s or line.condor_started is None:
         return Validation.UNKNOWN
     if line.condor_started and line.condor_s is None:
@@ -75,13 +75,13 @@ def verdict(line: CompletedPilot | None) -> Validation:
 
 
 def jobs_ran(line: CompletedPilot | None) -> bool:
-    """Return whether a summary tells that jobs ran."""
+    """Return whether a summary says that jobs ran."""
     passed = verdict(line) is Validation.PASSED
     return passed and line is not None and job_sums.tells_jobs(line) is True
 
 
 def busy(line: CompletedPilot | None, life: Interval, cores: float) -> Busy | None:
-    """Return when jobs ran on a pilot with so many cores; None if the summary tells of none."""
+    """Return when jobs ran on a pilot with so many cores; None if the summary has none."""
     if line is None or not jobs_ran(line):
         return None
     start = life[0] + (line.validation_s or 0) * SECOND_US
@@ -90,7 +90,7 @@ def busy(line: CompletedPilot | None, life: Interval, cores: float) -> Busy | No
 
 
 def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
-    """Return when jobs ran while HTCondor did; as long as it if nothing tells how long.
+    """Return when jobs ran while HTCondor did; as long as it if it is not known how long.
 
     They took a second at least, as the numbers are cut.
     """
@@ -102,13 +102,13 @@ def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
 
 
 def ran_jobs(output: PilotOutput) -> bool | None:
-    """Return whether an output tells that jobs ran, or that none did; None if it tells neither.
+    """Return whether an output says that jobs ran, or that none did; None if it says neither.
 
-    Only one that is whole can tell that there was none: by its statistics or HTCondor's logs.
+    Only one that is whole can show that there was none: by its statistics or HTCondor's logs.
     """
     total = output.jobs.total.jobs if output.jobs is not None else None
     numbers = [number for number in (total, output.activations) if number is not None]
-    if output.attempts or output.runs or any(numbers):
+    if output.records or output.runs or any(numbers):
         return True
     logs = numbers or any(name.endswith("Log") or "Log." in name for name in output.logs)
     return False if output.end_us is not None and logs else None
@@ -117,12 +117,12 @@ def ran_jobs(output: PilotOutput) -> bool | None:
 def tell_statistics(pilot: OpenPilot, output: PilotOutput, matcher: RunMatcher) -> None:
     """Let a pilot have been busy as its statistics say, if no run is known.
 
-    All its attempts must be in memory.
+    All its runs must be in memory.
     """
-    if any(not attempt.summarised for attempt in pilot.attempts.values()) or not ran_jobs(output):
+    if any(not run.summarised for run in pilot.runs.values()) or not ran_jobs(output):
         return
     starts = output.condor_start_us, output.validation_end_us, output.start_us, pilot.start_us
-    ends = output.condor_end_us, output.end_us, pilot.until_us
+    ends = output.condor_end_us, output.end_us, pilot.effective_end_us
     within = _first(*starts), _first(*ends)
     total = output.jobs.total if output.jobs is not None else None
     if output.jobs is not None and total is not None and total.jobs:
@@ -134,19 +134,19 @@ def tell_statistics(pilot: OpenPilot, output: PilotOutput, matcher: RunMatcher) 
 
 
 def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
-    """Return whether a summary may tell what a pilot did that better sources tell of."""
+    """Return whether a summary may say what a pilot did that better sources know."""
     if Assumption.JOBS in pilot.assumed:
         return True
-    return jobs_ran(line) and not (pilot.ran_jobs or pilot.implied or says_none(pilot))
+    return jobs_ran(line) and not (pilot.ran_jobs or pilot.known_from_jobs_only or says_none(pilot))
 
 
 def tell_line(pilot: OpenPilot, line: CompletedPilot | None, matcher: RunMatcher) -> None:
-    """Let a pilot have been busy as a summary says, if nothing better tells of jobs.
+    """Let a pilot have been busy as a summary says, if no better source has its jobs.
 
-    None takes back what a summary said.  All its attempts must be in memory.
+    None takes back what a summary said.  All its runs must be in memory.
     """
-    there = pilot.attempts.values()
-    if any(not attempt.summarised or attempt.key.job.startswith(_STATISTICS) for attempt in there):
+    there = pilot.runs.values()
+    if any(not run.summarised or run.key.job.startswith(_STATISTICS) for run in there):
         return
     start, end = pilot.start_us, pilot.start_us + (line.duration_s or 0 if line else 0) * SECOND_US
     jobs = None if says_none(pilot) else busy(line, (start, end), pilot.steps[0].size.cores)
@@ -154,11 +154,11 @@ def tell_line(pilot: OpenPilot, line: CompletedPilot | None, matcher: RunMatcher
 
 
 def says_none(pilot: OpenPilot) -> bool:
-    """Return whether its own output tells that no job ran."""
+    """Return whether its own output says that no job ran."""
     if pilot.validation is Validation.FAILED:
         return True
     passed = pilot.validation is Validation.PASSED and pilot.has_output
-    return passed and all(attempt.summarised for attempt in pilot.attempts.values())
+    return passed and all(run.summarised for run in pilot.runs.values())
 
 
 def _first(*times: int | None) -> int:
@@ -166,7 +166,7 @@ def _first(*times: int | None) -> int:
 
 
 def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, matcher: RunMatcher) -> None:
-    """Make a pilot what the factory has of it; all its attempts must be in memory.
+    """Make a pilot what the factory has of it; all its runs must be in memory.
 
     Raises ValueError if nothing says when it ran.
     """
@@ -190,17 +190,17 @@ def withdraw_jobs(pilot: OpenPilot, matcher: RunMatcher) -> None:
 
 
 def only_runs(pilot: OpenPilot, matcher: RunMatcher) -> None:
-    """Take out what stood for jobs, as a better source tells of the pilot."""
+    """Take out what stood for jobs, as a better source has the pilot."""
     if not (pilot.no_output or Assumption.JOBS in pilot.assumed):
         _tell(pilot, None, matcher)
 
 
 def resize(pilot: OpenPilot, size: Resources) -> None:
     """Let the jobs of a summary have had the whole pilot, as large as it is now."""
-    for attempt in pilot.attempts.values():
-        if attempt.summarised:
-            resized = [fact._replace(size=size) for fact in attempt.facts]
-            attempt.replace(*merge_each(resized)[0])
+    for run in pilot.runs.values():
+        if run.summarised:
+            resized = [fact._replace(size=size) for fact in run.facts]
+            run.replace(*merge_each(resized)[0])
 
 
 def _tell(
@@ -214,7 +214,7 @@ def _tell(
 
     ``within``: when that is an estimate, as long as they ran if not given.
     """
-    wanted: set[AttemptFact] = set()
+    wanted: set[RunFact] = set()
     if jobs is not None:
         for completed, (start, end) in ((True, jobs.terminated), (False, jobs.rest)):
             if start < end:
@@ -225,23 +225,23 @@ def _tell(
     if summary != (pilot.facts.summary or SummaryFacts()):
         pilot.learn(replace(pilot.facts, summary=summary))
     by_job = {fact.job: fact for fact in wanted}
-    for attempt in list(pilot.attempts.values()):
-        if attempt.summarised:
-            fact = by_job.pop(attempt.key.job, None)
+    for run in list(pilot.runs.values()):
+        if run.summarised:
+            fact = by_job.pop(run.key.job, None)
             if fact is None:
-                matcher.remove(attempt)
-            elif attempt.facts != (fact,):
-                attempt.replace(*merge_each([fact])[0])
+                matcher.remove(run)
+            elif run.facts != (fact,):
+                run.replace(*merge_each([fact])[0])
     for job, fact in sorted(by_job.items()):
         matcher.add(job, [fact])
 
 
-def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> AttemptFact:
+def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> RunFact:
     word = "terminated" if completed else "rest"
-    return AttemptFact(
+    return RunFact(
         source=Source.SUMMARY,
         job=f"{pilot.label}#{word}",
-        run=1,
+        shadow_start=1,
         written_us=end_us,
         pilot=pilot.label,
         start_us=start_us,
@@ -252,16 +252,16 @@ def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> A
 
 
 def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
-    """Return on what a summary differs from what better sources tell of its pilot."""
+    """Return on what a summary differs from what better sources have of its pilot."""
     line, found = job.line, []
-    if line is None or pilot.ended != "reported" or job.duration_us is None:
+    if line is None or pilot.end_source != "pilot_output" or job.duration_us is None:
         return []
-    known_us = pilot.until_us - pilot.start_us
+    known_us = pilot.effective_end_us - pilot.start_us
     if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
         found.append("summary_duration")
     outcome = verdict(line)
     started = pilot.validation in {Validation.PASSED, Validation.STARTED}
-    passed = started or bool(pilot.attempts) or pilot.ran_jobs
+    passed = started or bool(pilot.runs) or pilot.ran_jobs
     failed = pilot.validation is Validation.FAILED and Assumption.VALIDATION not in pilot.assumed
     if (outcome is Validation.FAILED and passed) or (
         outcome in {Validation.PASSED, Validation.STARTED} and failed
@@ -276,7 +276,7 @@ def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:
     """Return whether a summary and better sources differ on whether jobs ran on a valid pilot."""
     if verdict(line) is not Validation.PASSED:
         return False
-    ran = pilot.ran_jobs or any(not attempt.job.startswith(LINE) for attempt in pilot.attempts)
+    ran = pilot.ran_jobs or any(not run.job.startswith(LINE) for run in pilot.runs)
     if ran:
         return not jobs_ran(line)
     return jobs_ran(line) and pilot.validation is Validation.PASSED and says_none(pilot)

@@ -48,7 +48,7 @@ class Watched(NamedTuple):
 
     first_run_us: int | None
     end_us: int | None
-    contact_us: int
+    last_heard_us: int
 
 
 def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Verdicts:
@@ -96,5 +96,5 @@ def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int
         return PilotResult.RAN
     if watched.end_us is not None and watched.end_us < until_us:
         return PilotResult.VOID if known_us >= watched.end_us else PilotResult.OPEN
-    there_us = watched.contact_us if watched.end_us is None else watched.end_us
+    there_us = watched.last_heard_us if watched.end_us is None else watched.end_us
     return PilotResult.IDLE if min(there_us, known_us) >= until_us else PilotResult.OPEN

@@ -2,12 +2,12 @@
 
 Units: times are microseconds since the epoch.
 
-A verdict rests on what was told of a certain time, and not on when it is asked for: an import of
+A verdict rests on what was known of a certain time, and not on when it is asked for: an import of
 old logs judges as a daemon did that ran at the time, and one that was down for a day as well.
-Attempts are judged by the slice of time in which they ended, six to a window (``verdict_us``):
+Runs are judged by the slice of time in which they ended, six to a window (``verdict_us``):
 
 - the verdict falls a window after the end of the slice, when all that ended before that moment has
-  been told;
+  been reported;
 - evidence are the runs of the same users that began in the slice, or up to two slices before or
   after it (of very many those nearest to its middle), as they were known at that moment: one that
   went on then has not failed early.
@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Outcome
 from gwmond.pilots.early_failure import Result, Trial, judge, weigh
-from gwmond.pilots.open_attempt import OpenAttempt
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.outcome import LaterRuns, plain_outcome
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, Rules
@@ -47,20 +47,20 @@ class TrialKeys(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """An attempt to be judged; ``plain`` is its outcome if there is nothing against its place."""
+    """A run to be judged; ``plain`` is its outcome if there is nothing against its place."""
 
-    attempt: OpenAttempt
+    run: OpenRun
     trial: Trial
     plain: Outcome
 
 
-def undecided(cache: PilotCache) -> list[OpenAttempt]:
+def undecided(cache: PilotCache) -> list[OpenRun]:
     """Return early failures that are not judged."""
     return [
-        attempt
-        for attempts in cache.jobs.values()
-        for attempt in attempts
-        if attempt.result == Result.FAILED_EARLY and attempt.outcome is None
+        run
+        for runs in cache.jobs.values()
+        for run in runs
+        if run.result == Result.FAILED_EARLY and run.outcome is None
     ]
 
 
@@ -74,7 +74,7 @@ def _due(
         if known_us >= until_us:
             due[until_us].append(case)
     for until_us, cases in sorted(due.items()):
-        users = frozenset(case.attempt.merged.user or "" for case in cases)
+        users = frozenset(case.run.merged.user or "" for case in cases)
         yield TrialKeys(*began_within(until_us, rules), until_us, users), cases
 
 
@@ -90,29 +90,30 @@ def decide(
     trials: Mapping[TrialKeys, Sequence[Trial]],
     rules: Rules,
 ) -> None:
-    """Judge what can be judged; the attempts are to be settled anew then.
+    """Judge what can be judged; the runs are to be settled anew then.
 
-    ``known_us``: all that ended before was told and is stored.  ``trials``: the evidence, by keys.
+    ``known_us``: all that ended before was reported and is stored.  ``trials``: the evidence, by
+    keys.
     """
     for keys, cases in _due(cache, now_us, known_us, rules):
         known = trials.get(keys, ())
         by_key = {trial.key: trial for trial in (*known, *(case.trial for case in cases))}
         evidence = weigh(by_key.values())
         for case in cases:
-            case.attempt.judged = judge(case.trial, case.plain, evidence)
-            case.attempt.pilot.touch(case.attempt.start_us)
+            case.run.judged = judge(case.trial, case.plain, evidence)
+            case.run.pilot.mark_changed(case.run.start_us)
 
 
 def recent_keys(known_us: int, rules: Rules) -> TrialKeys:
     """Return which runs may show places where jobs succeed far sooner than elsewhere.
 
-    ``known_us``: all that ended before was told and is stored.
+    ``known_us``: all that ended before was reported and is stored.
     """
     return TrialKeys(known_us - AROUND * slice_us(rules), known_us, known_us)
 
 
 def evidence_until(end_us: int, rules: Rules) -> int:
-    """Return when the verdict falls on an attempt that ended then: up to when runs are known."""
+    """Return when the verdict falls on a run that ended then: up to when runs are known."""
     length_us = slice_us(rules)
     return -(-(end_us + rules.verdict_us) // length_us) * length_us
 
@@ -130,25 +131,25 @@ def slice_us(rules: Rules) -> int:
 
 def _cases(cache: PilotCache, now_us: int, rules: Rules) -> list[_Case]:
     cases, later = [], LaterRuns(cache.jobs)
-    for attempt in undecided(cache):
-        plain = plain_outcome(attempt, later.after(attempt), now_us, FAR_US, rules)
+    for run in undecided(cache):
+        plain = plain_outcome(run, later.after(run), now_us, FAR_US, rules)
         if plain is not None:
-            cases.append(_Case(attempt, trial_of(attempt), plain))
+            cases.append(_Case(run, trial_of(run), plain))
     return cases
 
 
-def trial_of(attempt: OpenAttempt) -> Trial:
-    """Return an attempt as the test of early failures takes it."""
-    pilot, merged = attempt.pilot, attempt.merged
+def trial_of(run: OpenRun) -> Trial:
+    """Return a run as the test of early failures takes it."""
+    pilot, merged = run.pilot, run.merged
     return Trial(
-        job=attempt.key.job,
-        run=attempt.key.run,
+        job=run.key.job,
+        number=run.key.number,
         group=merged.job_group or merged.user or "",
         pilot=str(pilot.id),
         node=pilot.identity.node,
         entry=pilot.identity.key.entry,
         site=pilot.identity.key.site,
-        start_us=attempt.start_us,
-        end_us=attempt.end_us or attempt.start_us,
-        result=Result(attempt.result),
+        start_us=run.start_us,
+        end_us=run.end_us or run.start_us,
+        result=Result(run.result),
     )

@@ -14,15 +14,15 @@ from collections.abc import Collection, Iterable
 from gwmond.model.waits import Wait, Why
 from gwmond.pilots.ad_times import is_silent
 from gwmond.pilots.early_failure import Result, result_of
-from gwmond.pilots.open_attempt import OpenAttempt
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.outcome import given_up_at, plain_outcome
 from gwmond.pilots.rules import FAR_US, Rules
 from gwmond.pilots.verdicts import evidence_until
 
 
 def waits(
-    attempts: Iterable[OpenAttempt],
+    runs: Iterable[OpenRun],
     rules: Rules,
     silent_before_us: int,
     silent: Collection[str],
@@ -33,8 +33,8 @@ def waits(
     ``silent``: schedds that do not answer.  ``later_us``: by so much later is decided what is due.
     """
     found: dict[Why, list[int | None]] = {}
-    for attempt in attempts:
-        wait = _wait(attempt, rules, silent_before_us, silent) if attempt.is_open else None
+    for run in runs:
+        wait = _wait(run, rules, silent_before_us, silent) if run.is_open else None
         if wait is not None:
             why, until_us = wait
             found.setdefault(why, []).append(until_us)
@@ -47,36 +47,38 @@ def waits(
 
 
 def _wait(
-    attempt: OpenAttempt, rules: Rules, silent_before_us: int, silent: Collection[str]
+    run: OpenRun, rules: Rules, silent_before_us: int, silent: Collection[str]
 ) -> tuple[Why, int | None] | None:
-    pilot, ending = attempt.pilot, attempt.merged.ending
+    pilot, ending = run.pilot, run.merged.ending
     if not ending.over:
-        until_us = _given_up_us(attempt, rules, silent_before_us, silent)
+        until_us = _given_up_us(run, rules, silent_before_us, silent)
         return None if until_us is None else (Why.RECORD, until_us)
-    end_us = attempt.end_us or attempt.start_us
-    plain = plain_outcome(attempt, None, FAR_US, FAR_US, rules)
+    end_us = run.end_us or run.start_us
+    plain = plain_outcome(run, None, FAR_US, FAR_US, rules)
     if plain is None:
-        last_us = max(end_us + rules.end_tolerance_us, _heard_us(pilot))
+        last_us = max(end_us + rules.end_tolerance_us, _last_heard_us(pilot))
         return Why.PILOT, last_us + pilot.lifetime_us  # heard of again, or expired
     if result_of(plain, ending.early) is Result.FAILED_EARLY:
         return Why.EARLY, evidence_until(end_us, rules)
-    if plain_outcome(attempt, None, end_us, FAR_US, rules) is None:
+    if plain_outcome(run, None, end_us, FAR_US, rules) is None:
         return Why.RECORD, end_us + rules.outcome_wait_us
     return Why.SCHEDD, None
 
 
 def _given_up_us(
-    attempt: OpenAttempt, rules: Rules, silent_before_us: int, silent: Collection[str]
+    run: OpenRun, rules: Rules, silent_before_us: int, silent: Collection[str]
 ) -> int | None:
     """Return until when the record of a run is waited for; None: it may go on."""
-    at = given_up_at(attempt, None, rules, silent)
+    at = given_up_at(run, None, rules, silent)
     if at is not None:
         return at.decided_us
-    pilot, heard_us = attempt.pilot, _heard_us(attempt.pilot)
-    if not is_silent(pilot.identity, pilot.end_us, heard_us, silent_before_us):
+    pilot, last_heard_us = run.pilot, _last_heard_us(run.pilot)
+    if not is_silent(pilot.identity, pilot.end_us, last_heard_us, silent_before_us):
         return None
-    return heard_us + max(pilot.lifetime_us, rules.outcome_wait_us)  # it ends as its ad expires
+    return last_heard_us + max(
+        pilot.lifetime_us, rules.outcome_wait_us
+    )  # it ends as its ad expires
 
 
-def _heard_us(pilot: OpenPilot) -> int:
-    return max(pilot.contact_us, pilot.stored_heard_us)
+def _last_heard_us(pilot: OpenPilot) -> int:
+    return max(pilot.last_heard_us, pilot.stored_last_heard_us)

@@ -1,4 +1,4 @@
-"""``gwmond report --style``: what analyze_entries and analyze_frontends told, from the ledger.
+"""``gwmond report --style``: what analyze_entries and analyze_frontends print, from the ledger.
 
 Reads the ledger some pilots at a time, while the daemon writes.
 """
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
 
 
 def asked(question: Asked, by: str | None) -> Asked:
-    """Return what is asked for, checked; else ``ValueError``, which tells what can be given."""
+    """Return what is asked for, checked; else ``ValueError``, which says what can be given."""
     if by not in {None, "entry", "group"}:
         raise ValueError(
             f'--by "{by}": --style {question.style} is by entry (the default) or group'

@@ -46,8 +46,9 @@ class Numbers(NamedTuple):
     """What is printed of some pilots, exact or as the original has it; None: not known.
 
     ``known``: what shares are of; None: all is known, or taken to be.  ``numbered``: of how many
-    pilots it is known how many jobs they ran; ``by_statistics``: of how many only statistics tell.
-    ``from_start``: of how many some runs count from their start, for want of their program's.
+    pilots it is known how many jobs they ran; ``by_statistics``: of how many they are known from
+    statistics only.  ``from_start``: of how many some runs count from their start, for want of
+    their program's.
     """
 
     pilots: int
@@ -108,7 +109,7 @@ COLUMNS: Mapping[str, Callable[[Numbers], float | None]] = {**SHARES, **AMOUNTS}
 
 
 def exact(sums: WallClockSums) -> Numbers:
-    """Return what records tell; validation and idle are of pilots of which they are known."""
+    """Return what records have; validation and idle are of pilots of which they are known."""
     known = sums.known_validation > 0 or not sums.pilots
     return Numbers(
         pilots=sums.pilots,
@@ -135,7 +136,8 @@ def exact(sums: WallClockSums) -> Numbers:
 def original(counts: Counter[str], by_statistics: int = 0, from_start: int = 0) -> Numbers:
     """Return what analyze_entries has of the same pilots; ``counts`` are its data sets.
 
-    Of some only statistics tell of jobs; of others not when the programs of all runs began.
+    Of some the jobs are known from statistics only; of others not when the programs of all runs
+    began.
     """
     pilots, time, used = counts["Glideins"], counts["Lasted"], counts["JobsLasted"]
     return Numbers(
@@ -275,8 +277,8 @@ def notes(analysis: Analysis) -> list[str]:
         )
     if analysis.compare and sums.by_statistics:
         lines.append(
-            "Where only statistics tell of jobs, the original has their number too, and counts as "
-            "good only what exited with status 0; neither is stored."
+            "Where jobs are known from statistics only, the original has their number too, and "
+            "counts as good only what exited with status 0; neither is stored."
         )
     return lines
 
@@ -335,11 +337,11 @@ def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
 
 def ordered(names: Iterable[str], rows: Callable[[str], Compared], sort: str | None) -> list[str]:
     """Return names, or the largest of a column first; what is not known comes last."""
-    every = sorted(names)
+    sorted_names = sorted(names)
     if sort is None:
-        return every
-    values = {name: COLUMNS[sort](rows(name).numbers) for name in every}
-    return sorted(every, key=lambda name: (values[name] is None, -(values[name] or 0), name))
+        return sorted_names
+    values = {name: COLUMNS[sort](rows(name).numbers) for name in sorted_names}
+    return sorted(sorted_names, key=lambda name: (values[name] is None, -(values[name] or 0), name))
 
 
 RULE = "-" * 40
@@ -349,7 +351,7 @@ NOTHING = "No pilot ended in this period. See gwmond report --help: --from"
 
 LEGEND = (
     "K, M, G - 10^3, 10^6, 10^9 (seconds; hours and slots where it says so)",
-    "n/k   - of glideins of which nothing tells how many jobs ran; ~: estimated in part",
+    "n/k   - of glideins whose number of jobs is not known; ~: estimated in part",
     "strt, fval, 0job, val, idle (columns): of glideins of which it is known",
     "strt  - % of glideins in which HTCondor never started (validation failed)",
     "fval  - % of time, all of glideins in which HTCondor never started",
@@ -423,7 +425,7 @@ def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
 
 
 def shown(frontend: str) -> str:
-    """Return a frontend as the original names it; jobs may not tell for whom a pilot was."""
+    """Return a frontend as the original names it; jobs may not show for whom a pilot was."""
     return f"frontend_{plain(frontend)}" if frontend else "(frontend not known)"
 
 
@@ -472,7 +474,7 @@ def block(row: Compared, length: float, everything: Compared | None) -> list[str
 
 
 def not_known(numbers: Numbers) -> float | None:
-    """Return seconds without jobs of glideins of which nothing tells when validation ended.
+    """Return seconds without jobs of glideins whose end of validation is not known.
 
     Validating, idle and these are all that is wasted; None: there are no such glideins.
     """

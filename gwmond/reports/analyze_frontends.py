@@ -1,11 +1,11 @@
 """The report that factory operators know from GlideinWMS's analyze_frontends, from ads.  Pure.
 
-Units: means over the time in which a value was told (``F_seconds / F_watched_seconds`` of
-``FactoryKind``): slots, jobs, pilots.  What was never told is None, and printed as "-".
+Units: means over the time in which a value was advertised (``F_seconds / F_watched_seconds`` of
+``FactoryKind``): slots, jobs, pilots.  What was never advertised is None, and printed as "-".
 
 The original prints means over five minutes, averaged over the period, times its length, cut to
-whole seconds, and has 0 where nothing was told.  What it calls "all frontends" of an entry is only
-the last frontend's (it begins anew with each); here it is their sum.
+whole seconds, and has 0 where nothing was advertised.  What it calls "all frontends" of an entry is
+only the last frontend's (it begins anew with each); here it is their sum.
 
 Source of the layout: glideinWMS, factory/tools/analyze_frontends (list_print, main).
 """
@@ -35,7 +35,7 @@ FIELDS: Mapping[str, str] = {
     "JobHere": "client_jobs_here",
     "JobIdle": "client_jobs_idle",
 }
-"""Columns that are told as they are, by the field of ``Monitor``."""
+"""Columns that are printed as advertised, by the field of ``Monitor``."""
 RUNNING = "status_running"
 SORTS: Mapping[str, str] = {
     **{name.lower(): name for name in (*FIELDS, "RunDiff", "%UM", "%RD")},
@@ -51,7 +51,7 @@ SORTS: Mapping[str, str] = {
 }
 """What one can sort by: columns, and the original's names."""
 LEGEND = (
-    "Means over the time in which the value was told; -: never told",
+    "Means over the time in which the value was advertised; -: never advertised",
     "Regd - registered slots (ClientGlideTotal)",
     "Claimd - claimed slots (ClientGlideRunning)",
     "Unmtchd - unmatched slots (ClientGlideIdle)",
@@ -62,7 +62,7 @@ LEGEND = (
     "%RD - RunDiff / StatusRunning",
 )
 _LEGEND_COMPARED = (
-    f"{ORIGINAL} - what the original prints: seconds, which are means x the period; 0: never told"
+    f"{ORIGINAL} - what the original prints: seconds, means x the period; 0: never advertised"
 )
 _BLOCK = (
     *(("Registered:", "Regd", None), ("Claimed:", "Claimd", "Regd")),
@@ -74,7 +74,7 @@ _BLOCK = (
 
 @dataclass(slots=True)
 class FrontendLine:
-    """Sums of means over clients; a column without an entry was never told.
+    """Sums of means over clients; a column without an entry was never advertised.
 
     ``unmatched`` and ``difference`` are numerator and divisor of %UM and %RD, of clients of which
     both are known.
@@ -137,7 +137,7 @@ def _plus(
 
 @dataclass(slots=True)
 class FrontendMeans:
-    """What the clients' and the factory's ads told over a period, by client and entry."""
+    """What the clients' and the factory's ads had over a period, by client and entry."""
 
     period: Period
     means: dict[tuple[str, str], dict[str, float]]
@@ -163,9 +163,9 @@ class FrontendMeans:
 
     def printed(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
         """Return the same in seconds as the original has it: cut one by one, and 0 for unknown."""
-        every = (*FIELDS.values(), RUNNING)
+        columns = (*FIELDS.values(), RUNNING)
         return add_up(
-            line_of({name: float(int(means.get(name, 0) * self.length)) for name in every})
+            line_of({name: float(int(means.get(name, 0) * self.length)) for name in columns})
             for means in self._fitting(client, entry)
         )
 
@@ -195,31 +195,31 @@ def watched(
     return FrontendMeans(period, means, max(longest, default=0))
 
 
-def notes(of: FrontendMeans) -> list[str]:
+def notes(means: FrontendMeans) -> list[str]:
     """Return what one has to know to read it."""
     return [
         "Means of what the clients' ads (glideresource) and the factory's (glidefactoryclient) "
         "told, over the time in which they told it, in whole hours (UTC).",
-        f"They were watched for {of.watched_s / 3600:.1f} of {of.length / 3600:.1f} hours.",
+        f"They were watched for {means.watched_s / 3600:.1f} of {means.length / 3600:.1f} hours.",
     ]
 
 
-def records(of: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
+def records(means: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
     """Yield all of it for JSON and CSV: everything, entries, clients, entries of clients."""
 
     def record(part: str, client: str | None, entry: str | None) -> dict[str, Any]:
         found: dict[str, Any] = {"part": part, "frontend": client, "entry": entry}
-        found |= _named(of.line(client, entry))
+        found |= _named(means.line(client, entry))
         if compare:
-            found[ORIGINAL] = _named(of.printed(client, entry))
+            found[ORIGINAL] = _named(means.printed(client, entry))
         return found
 
     yield record("total", None, None)
-    for entry in of.entries():
+    for entry in means.entries():
         yield record("entry", None, entry)
-    for client in of.clients:
+    for client in means.clients:
         yield record("frontend", client, None)
-        for entry in of.entries(client):
+        for entry in means.entries(client):
             yield record("frontend_entry", client, entry)
 
 
@@ -228,39 +228,39 @@ def _named(line: FrontendLine) -> dict[str, float | None]:
     return {names[name]: value for name, value in line.told.items()}
 
 
-def text(of: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
+def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
     """Return the report: all, and lines for entries, or only for clients."""
-    if not of.means:
+    if not means.means:
         return ["No ad of a client or of the factory was watched in this period."]
-    title = f"for {of.length / 3600:.1f} hours."
-    lines = [RULE, f"Period of {of.length / 3600:.1f} hours:", "", *_block(of)]
+    title = f"for {means.length / 3600:.1f} hours."
+    lines = [RULE, f"Period of {means.length / 3600:.1f} hours:", "", *_block(means)]
     rule = ["", RULE, RULE]
-    names = [*map(shown, of.clients), *(of.entries() if entries else ())]
+    names = [*map(shown, means.clients), *(means.entries() if entries else ())]
     wide = name_width(names, ORIGINAL if compare else "")
 
     def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
-        yield f"{name:<{wide}} {_columns(list(of.line().told))}"
-        rows = [(key, of.line(*key[1:])) for key in keys]
+        yield f"{name:<{wide}} {_columns(list(means.line().told))}"
+        rows = [(key, means.line(*key[1:])) for key in keys]
         if sort is not None:
             rows.sort(key=lambda row: (row[1].told[sort] is None, -(row[1].told[sort] or 0)))
         for (shown_as, client, entry), line in rows:
             yield f"{plain(shown_as):<{wide}} {_columns(_cells(line, cut=False))}"
             if compare:
-                cells = _cells(of.printed(client, entry), cut=True)
+                cells = _cells(means.printed(client, entry), cut=True)
                 yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
 
     if not entries:
         lines += [*rule, f"Frontend stats {title}", ""]
         return [
             *lines,
-            *table("", ((shown(c), c, None) for c in of.clients)),
+            *table("", ((shown(c), c, None) for c in means.clients)),
             *_legend(compare=compare),
         ]
     lines += [*rule, f"Per Entry (all frontends) stats {title}", ""]
-    lines += [*table("", ((entry, None, entry) for entry in of.entries())), *rule]
+    lines += [*table("", ((entry, None, entry) for entry in means.entries())), *rule]
     lines += [f"Per Entry (per frontend) stats {title}"]
-    for client in of.clients:
-        lines += ["", *table(shown(client), ((e, client, e) for e in of.entries(client)))]
+    for client in means.clients:
+        lines += ["", *table(shown(client), ((e, client, e) for e in means.entries(client)))]
     return [*lines, *_legend(compare=compare)]
 
 
@@ -268,21 +268,21 @@ def _legend(*, compare: bool) -> list[str]:
     return ["", RULE, "LEGEND:", "", *LEGEND, *([_LEGEND_COMPARED] if compare else [])]
 
 
-def _block(of: FrontendMeans) -> Iterator[str]:
-    line = of.line()
+def _block(means: FrontendMeans) -> Iterator[str]:
+    line = means.line()
     values = line.told
 
     def seconds(name: str | None) -> float | None:
         value = values[name] if name else None
-        return None if value is None else value * of.length
+        return None if value is None else value * means.length
 
     for label, name, share in _BLOCK:
         if not label:
             yield ""
             continue
-        yield f"{label:<15} {printline(seconds(name), seconds(share), of.length, cut=False)}"
-    base = None if line.difference is None else line.difference[1] * of.length
-    text = printline(seconds("RunDiff"), base, of.length, cut=False)
+        yield f"{label:<15} {printline(seconds(name), seconds(share), means.length, cut=False)}"
+    base = None if line.difference is None else line.difference[1] * means.length
+    text = printline(seconds("RunDiff"), base, means.length, cut=False)
     yield f"RunDiff (Running-ClientRegistered): {text}"
 
 

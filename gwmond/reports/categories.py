@@ -87,13 +87,13 @@ INFOS: tuple[CategoryInfo, ...] = (
         *(Category.UNCLASSIFIED, "U", "unclassified", "bright_black", "#999999", "#85898d"),
         within="uncl.",
         of_jobs=True,
-        ended="nothing tells what it ran",
+        ended="it is not known what it ran",
         meaning="all other runs: removed, held, preempted by another job, an exit after which the "
         "schedd runs the job again, unknown; the outcome says which",
     ),
     CategoryInfo(None, "?", "not settled", "white"),
 )
-"""In the order in which plots stack them: neighbours have colours that are easy to tell apart."""
+"""In the order in which plots stack them: neighbours have colours that are easy to distinguish."""
 INFO: Mapping[Category | None, CategoryInfo] = {info.category: info for info in INFOS}
 
 CATEGORIES = tuple(Category)

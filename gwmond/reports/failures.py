@@ -5,7 +5,7 @@ Units: times are microseconds since the epoch, amounts are micros.
 Class and test are those of the pilot's output (metrics ``failure`` and ``TestID``); what a pilot
 only advertises has no class.  A pilot counts with its whole life in the period in which it ended:
 how long it validated, and slept after that (see ``stored_pilot``), sum up to it; of a pilot
-of which nothing tells when its validation ended, neither is known.
+whose end of validation is not known, neither is known.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ DEFINITION = (
     "pilots that ended in the period and whose validation had failed, by entry, node, class and "
     "test, with their whole life; of_pilots: all pilots of the entry that ended at the node; "
     "validating: until the test had failed; asleep: from then to the end, deliberately; "
-    "not_known: pilots of which nothing tells when that was; times_estimated: of validating and "
+    "not_known: pilots for which that time is not known; times_estimated: of validating and "
     "asleep, where a pilot's begin or end rests on a rule; what rests on an estimated size is not "
     "in it, but in estimated_share"
 )
 _NOTE = (
-    "Validating, asleep (from the failure to the end, deliberately) and not known (nothing tells "
+    "Validating, asleep (from the failure to the end, deliberately) and not known (nothing says "
     "when the validation ended: n/k) are canonical hours, and sum to these."
 )
 _NOTE_ESTIMATED = (
@@ -47,7 +47,7 @@ _NOTE_ESTIMATED = (
 
 
 class FailureKey(NamedTuple):
-    """Where and why; what is not told is empty."""
+    """Where and why; what is not known is empty."""
 
     site: str
     entry: str
@@ -213,7 +213,7 @@ class Failures:
             yield Column("GPU hours", lambda line: hours(line.failed.time[GPU]))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the lines for JSON and CSV: amounts in seconds, null where it is not told."""
+        """Return the lines for JSON and CSV: amounts in seconds, null where it is not known."""
         return [
             _record(key._asdict(), failed, self.ended[key.place]) for key, failed in self.ordered
         ]

@@ -121,9 +121,10 @@ def notes(sums: KnownJobCounts) -> list[str]:
         )
     if sums.by_statistics:
         sentences.append(
-            f"Of {sums.by_statistics} of {sums.pilots} pilots that ended only statistics tell of "
-            "jobs (their own, or the factory's completed_jobs): how many jobs, and how long each "
-            f"lasted, is not known ({NOT_KNOWN}). Their time used is estimated, and so is what "
+            f"Of {sums.by_statistics} of {sums.pilots} pilots that ended the jobs are known from "
+            "statistics only (their own, or the factory's completed_jobs): how many jobs, and "
+            f"how long each lasted, is not known ({NOT_KNOWN}). Their time used is estimated, and "
+            "so is what "
             "counts as good of it: the time of jobs that ended by themselves, whatever their exit "
             "status. What rests on these is marked ~."
         )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
-from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotSeries
+from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.reports.periods import short
 from gwmond.reports.render.formats import UNKNOWN, words
@@ -23,7 +23,7 @@ Facts: TypeAlias = Mapping[str, Any]
 
 DAY_US = 24 * HOUR_US
 NOT_KNOWN = UNKNOWN
-"""The ``failure`` of a pilot of which nothing tells whether its validation failed."""
+"""The ``failure`` of a pilot of which it is not known whether its validation failed."""
 
 
 class Grouping(NamedTuple):
@@ -112,7 +112,7 @@ def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
     return {**_place(pilot.identity), "time_us": time_us, "failure": failure}
 
 
-def of_run(run: AttemptRow, identity: PilotIdentity, time_us: int) -> Facts:
+def of_run(run: RunRow, identity: PilotIdentity, time_us: int) -> Facts:
     """Return the facts of a run of a job; a pilot that failed validation runs none."""
     return {
         **_place(identity),

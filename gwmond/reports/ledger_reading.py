@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
 Report: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is, and how much there is."""
+"""Is called with what is being done, how much of it is, and how much there is."""
 
 _AT_ONCE_US = 6 * HOUR_US
 _PILOTS = 200
@@ -45,7 +45,7 @@ POLLS = 3
 
 
 class Age(NamedTuple):
-    """When a ledger was last written (microseconds; None: never), and as of when that is told."""
+    """When a ledger was last written (microseconds; None: never), and as of when that holds."""
 
     where: str
     written_us: int | None
@@ -92,7 +92,7 @@ def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
     written_us = None if tick is None else round(tick.wall * SECOND_US)
     if written_us is None:  # only pilots were ever stored
         latest = ledger.pilot_rows(order="contact", descending=True, limit=1)
-        written_us = max((row.contact_us for row in latest), default=None)
+        written_us = max((row.posted_last_heard_us for row in latest), default=None)
     stale = written_us is None or now_us - written_us > POLLS * poll_s * SECOND_US
     if tick is None and any(kind == FACTORY_FILES for _, kind in ledger.cursors()):
         stale = stale and hourly.reach(ledger).first_poll_s is not None  # else only imported
@@ -173,9 +173,9 @@ def pilots_ended(
 ) -> Iterator[StoredPilot]:
     """Yield the pilots that ended in a period, with their runs; None of a place: all."""
     for rows in rows_ended(ledger, period, site, entry, group):
-        for some in chunks(rows, _PILOTS):
-            theirs = ledger.attempts_of([row.id for row in some])
-            yield from (StoredPilot(row, theirs.get(row.id, ()), as_of) for row in some)
+        for chunk in chunks(rows, _PILOTS):
+            runs = ledger.runs_of([row.id for row in chunk])
+            yield from (StoredPilot(row, runs.get(row.id, ()), as_of) for row in chunk)
 
 
 NOTHING_YET = (
@@ -259,5 +259,5 @@ def _many(kind: str, some: list[Cursor], now_us: int) -> str:
 
 
 def _untimed(kind: str) -> str:
-    """Return what to say of cursors that tell no time: logs that were kept end anywhere."""
+    """Return what to say of cursors without a time: logs that were kept end anywhere."""
     return "read" if kind in _NAMES else "nothing yet"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gwmond.pilots.rules import Rules
 
 SCHEDD_SILENT_S = 600.0
-"""A schedd that has not told of its jobs for so long is silent."""
+"""A schedd that has not reported its jobs for so long is silent."""
 
 _WORDS = {
     "early_failure": "failed early, judged",
@@ -45,11 +45,11 @@ def open_runs(
     cursors = ledger.cursors()
     silent_us = silent_before_us(cursors)
     within = () if period is None else (period.since_us, period.until_us)
-    rows = ledger.open_attempts(silent_us, places, *within)
+    rows = ledger.open_runs(silent_us, places, *within)
     if not rows:
         return ()
-    from gwmond.pilots.open_attempt import OpenAttempt  # noqa: PLC0415 (seldom any is open)
     from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415
+    from gwmond.pilots.open_run import OpenRun  # noqa: PLC0415 (seldom any is open)
     from gwmond.pilots.waits import waits  # noqa: PLC0415
 
     read_us = {
@@ -60,8 +60,8 @@ def open_runs(
     newest_us = max(read_us.values(), default=0)
     silent = {name for name, at in read_us.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
     pilots = {pilot.id: OpenPilot.of(pilot, loaded_from_us=0) for _, pilot in rows}
-    attempts = [OpenAttempt.of(row, pilots[pilot.id]) for row, pilot in rows]
-    return waits(attempts, rules, silent_us, silent, decided_later_us)
+    runs = [OpenRun.of(row, pilots[pilot.id]) for row, pilot in rows]
+    return waits(runs, rules, silent_us, silent, decided_later_us)
 
 
 def sentence(found: Sequence[Wait]) -> str:

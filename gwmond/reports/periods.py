@@ -24,7 +24,7 @@ FORMS_HELP = textwrap.fill(f"times: {FORMS}.", 99)
 
 
 def parse_time(text: str, now_us: int) -> int:
-    """Return the time that a text names; ``ValueError`` tells what can be written.
+    """Return the time that a text names; ``ValueError`` says what can be written.
 
     >>> parse_time("1970-01-02", 0), parse_time("1970-01-01T01:00:00+01:00", 0)
     (86400000000, 0)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gwmond.model.attempts import Source
 from gwmond.model.pilot_facts import MEASURES, Category, Validation
-from gwmond.model.stored_pilots import AttemptRow, PilotCorrection
+from gwmond.model.run_facts import Source
+from gwmond.model.stored_pilots import PilotCorrection, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
 from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, KINDS, Kind, kinds_json, of_kind
@@ -29,8 +29,8 @@ from gwmond.reports.timeline import BLANK, axis, ends, lanes
 _LABEL = 8
 _ORIGINS = {
     "collector": "",
-    "jobs": "; no collector showed it, records of jobs tell",
-    "files": "; no collector showed it, its factory's files tell",
+    "jobs": "; no collector showed it: known from records of jobs",
+    "files": "; no collector showed it: known from its factory's files",
 }
 
 
@@ -76,14 +76,14 @@ def _head(story: Story, age: Age) -> Iterator[Part]:
     for rule in story.rules:
         yield Paragraph(rule.line(), "caution")
     yield Paragraph(
-        f"{story.pilot.doing}{left}; {_validation_text(story.pilot, story.life.until_us)}"
+        f"{story.pilot.doing}{left}; {_validation_text(story.pilot, story.life.effective_end_us)}"
     )
 
 
 def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
     columns = max(20, width - _LABEL - 1)
     drawn = lanes(story, columns, most)
-    ticks, times = axis(story.life.start_us, story.life.until_us, columns)
+    ticks, times = axis(story.life.start_us, story.life.effective_end_us, columns)
     yield Paragraph("")
     yield Spans([Cell(f"{'':{_LABEL}}{times}", "bright_black")])
     yield Spans([Cell(f"{'':{_LABEL}}{ticks}", "bright_black")])
@@ -102,7 +102,7 @@ def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
         )
     if len(story.runs) > most:
         yield Paragraph(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
-    if pruned := story.pilot.row.attempts_pruned:
+    if pruned := story.pilot.row.runs_pruned:
         yield Paragraph(f"({pruned} runs were taken out by retention, so own time is not drawn)")
     used = {mark.category: None for lane in drawn for mark in lane.marks if mark.text not in BLANK}
     legend = [Cell(" " * _LABEL)]
@@ -125,7 +125,7 @@ class _RunLine(NamedTuple):
     gpus: bool
 
     @property
-    def row(self) -> AttemptRow:
+    def row(self) -> RunRow:
         """The run as stored."""
         return self.run.row
 
@@ -141,7 +141,7 @@ class _RunLine(NamedTuple):
 
 
 def _run_lines(story: Story) -> list[_RunLine]:
-    until_us, gpus = story.life.until_us, bool(story.total[GPU])
+    until_us, gpus = story.life.effective_end_us, bool(story.total[GPU])
     return [
         _RunLine(number, run, until_us if run.row.end_us is None else run.row.end_us, gpus)
         for number, run in enumerate(story.runs, 1)
@@ -168,7 +168,7 @@ def _length(line: _RunLine) -> int | None:
 
 
 def _job(line: _RunLine) -> str:
-    return f"{line.row.key.job} run {line.row.key.number or '?'}"
+    return f"{line.row.key.job} run {line.row.key.shadow_start or '?'}"
 
 
 def _sources(line: _RunLine) -> str:
@@ -198,7 +198,7 @@ _AMOUNTS = Unit(lambda key, value: {key: kinds_json(value)}, str)
 _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("", lambda line: line.number, 1, "run", name=True),
     Datum("job", lambda line: line.row.key.job, 15, cell=_job, text=True),
-    Datum("run", lambda line: line.row.key.number),
+    Datum("shadow_start", lambda line: line.row.key.shadow_start),
     Datum("start", lambda line: line.row.start_us, 2, "from (UTC)", TIME, text=True),
     Datum("end", lambda line: line.row.end_us, unit=TIME),
     Datum("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
@@ -219,7 +219,7 @@ _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("rule_source", lambda line: line.run.rule_source or None),
     Datum("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
     Datum("reason", lambda line: line.run.reason and line.run.reason.value),
-    Datum("", _sources, 13, "told by", text=True, wrap=16),
+    Datum("", _sources, 13, "known from", text=True, wrap=16),
     Datum("sources", lambda line: [source.value for source in line.run.merged.sources]),
     Datum("contradictions", _contradictions),
     Datum("result", lambda line: line.row.result or None),
@@ -280,7 +280,7 @@ def _sums(story: Story) -> Table:
                 headers[resource, "resource"] += " = canonical"
             else:
                 headers[kind] = f"{resource} canonical"
-    columns: list[Column[_Sum]] = [Column("booked, hours", lambda line: line.label, name=True)]
+    columns: list[Column[_Sum]] = [Column("posted, hours", lambda line: line.label, name=True)]
     for kind, header in headers.items():
         columns += _sum_columns(kind, header)
     return table("Where its time went", columns, _sum_lines(story))
@@ -328,7 +328,7 @@ def _measures_agree(story: Story, resource: Resource) -> bool:
 
 def _evidence(own_span: OwnSpan) -> str:
     if own_span.category is Category.UNCLASSIFIED:
-        return "nothing tells what it ran"
+        return "it is not known what it ran"
     cpu, gpu, _ = own_span.estimated
     if not own_span.amounts["gpu", "resource"] or cpu == gpu:
         return "estimated" if cpu else "measured"
@@ -336,7 +336,7 @@ def _evidence(own_span: OwnSpan) -> str:
 
 
 def phases_text(pilot: StoredPilot, until_us: int) -> str:
-    """Return a pilot's phases for people; empty if there is nothing to tell."""
+    """Return a pilot's phases for people; empty if there is nothing to say."""
     phases = pilot.phases(until_us)
     if phases is None:
         failed = pilot.row.validation is Validation.FAILED
@@ -378,7 +378,7 @@ def story_json(story: Story) -> dict[str, Any]:
         ],
         "runs": [fields.record(_RUN, line) for line in _run_lines(story)],
         **both("validation_end", story.pilot.row.validation_end_us),
-        **phases_json(story.pilot.phases(story.life.until_us)),
+        **phases_json(story.pilot.phases(story.life.effective_end_us)),
         "rules": [rule.as_json() for rule in story.rules],
         "own_time": [fields.record(own, part) for part in story.own],
         "corrections": [fields.record(_CORRECTION, made) for made in story.corrections],

@@ -17,15 +17,15 @@ from gwmond.model.endings import Ending
 from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Outcome,
     PilotLife,
+    RunKey,
     Validation,
 )
-from gwmond.model.stored_pilots import AttemptRow, PilotCorrection, PilotRow
+from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
 from gwmond.pilots.ad_times import silent_before_us
-from gwmond.pilots.attempt_facts import Merged, merge_each
+from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition
 from gwmond.pilots.rules import Rules
@@ -49,29 +49,29 @@ _SUMMARY = (
 
 
 RULES: dict[Assumption, str] = {
-    Assumption.BEGIN: "its output tells no start: its factory's queue, else what was told first",
-    Assumption.END: "nothing of its own tells the end: its factory's queue or summary, a run of a "
+    Assumption.BEGIN: "its output has no start: its factory's queue, else the first known time",
+    Assumption.END: "nothing of its own has the end: its factory's queue or summary, a run of a "
     "job or a central log, else what was heard last",
-    Assumption.SIZE: "no cores or memory are told: those of the entry's pilots, else one unit; "
+    Assumption.SIZE: "no cores or memory are known: those of the entry's pilots, else one unit; "
     "canonical time of its runs rests on them too",
-    Assumption.GPUS: "the number of GPUs is not told: that of the entry's pilots (CPU time does "
+    Assumption.GPUS: "the number of GPUs is not known: that of the entry's pilots (CPU time does "
     "not rest on it)",
-    Assumption.VALIDATION: "nothing tells whether HTCondor started: it did not if collectors "
+    Assumption.VALIDATION: "it is not known whether HTCondor started: it did not if collectors "
     "were watched all the time, else unclassified",
-    Assumption.NO_OUTPUT: "only its factory's queue or summary tells of it: their times",
-    Assumption.JOBS: "only a summary or its own statistics tell of its jobs: the whole pilot, "
+    Assumption.NO_OUTPUT: "it is known from its factory's queue or summary only: their times",
+    Assumption.JOBS: "its jobs are known from a summary or its statistics only: the whole pilot, "
     "after the validation",
-    Assumption.LIFE: "only records of jobs tell of it: as large and as long as they",
+    Assumption.LIFE: "it is known from records of jobs only: as large and as long as they",
 }
 
 
-_PASSED = "its validation passed, and nothing tells whether it ran jobs: unclassified"
+_PASSED = "its validation passed, and it is not known whether it ran jobs: unclassified"
 
 
 class AssumedRule(NamedTuple):
     """A rule that was applied, from when to when within the pilot's life, and what it says.
 
-    ``passed``: the pilot's validation did, which is told.
+    ``passed``: the pilot's validation did, which is reported.
     """
 
     rule: Assumption
@@ -129,7 +129,7 @@ class RunStory(NamedTuple):
     while nothing did; ``amounts`` all that it got, settled or not.
     """
 
-    row: AttemptRow
+    row: RunRow
     merged: Merged
     rule: str
     rule_source: str
@@ -150,8 +150,10 @@ class RunStory(NamedTuple):
         """Codes that HTCondor gave."""
         ending = self.merged.ending
         names = "exit_code", "exit_signal", "hold_code", "hold_subcode", "vacate_code"
-        every = (*names, "vacate_subcode", "starter_status")
-        return {name: code for name in every if (code := getattr(ending, name)) is not None}
+        names_of_codes = (*names, "vacate_subcode", "starter_status")
+        return {
+            name: code for name in names_of_codes if (code := getattr(ending, name)) is not None
+        }
 
     @property
     def reason(self) -> Meaning | None:
@@ -160,10 +162,10 @@ class RunStory(NamedTuple):
 
 
 class Story(NamedTuple):
-    """All of it; ``residual`` is total - booked - not settled: 0, always.
+    """All of it; ``residual`` is total - posted - not settled: 0, always.
 
     ``rules`` are those that stand for missing facts.  ``own`` is empty where retention took runs
-    out: then it cannot be told any more.
+    out: then it cannot be known any more.
     ``corrections_complete``: all that were made to this pilot are listed.
     """
 
@@ -201,38 +203,44 @@ def find(ledger: PilotReports, text: str) -> list[PilotRow]:
 
 def story_of(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
     """Return a pilot's life."""
-    as_of = AsOf(now_us, rules.q, silent_before_us(ledger.cursors()))
-    pilot = StoredPilot(row, ledger.attempts_of([row.id]).get(row.id, []), as_of)
-    runs_of = ledger.find_attempts([run.key.job for run in pilot.runs])
+    as_of = AsOf(now_us, rules.memory_per_unit_mib, silent_before_us(ledger.cursors()))
+    pilot = StoredPilot(row, ledger.runs_of([row.id]).get(row.id, []), as_of)
+    runs_of = ledger.find_runs([run.key.job for run in pilot.runs])
     life = pilot.life_now
     segments = cut(life)
-    amounts = _amounts(segments, rules.q)
-    every = ledger.corrections(row.start_us, _CORRECTIONS)
-    open_now = {} if row.attempts_pruned else partition(life, q=rules.q).unsettled
+    amounts = _amounts(segments, rules.memory_per_unit_mib)
+    all_corrections = ledger.corrections(row.start_us, _CORRECTIONS)
+    open_now = (
+        {}
+        if row.runs_pruned
+        else partition(life, memory_per_unit_mib=rules.memory_per_unit_mib).unsettled
+    )
     runs = (
         _run(run, row, runs_of.get(run.key.job, []), amounts.get(run.key, {}), rules)
         for run in pilot.runs
     )
     return Story(
         pilot=pilot,
-        rules=tuple(rules_of(row, life.until_us)),
-        own=() if row.attempts_pruned else tuple(own_spans(life, segments, rules.q)),
+        rules=tuple(rules_of(row, life.effective_end_us)),
+        own=() if row.runs_pruned else tuple(own_spans(life, segments, rules.memory_per_unit_mib)),
         runs=tuple(sorted(runs, key=lambda run: (run.row.start_us, run.row.key))),
         corrections=tuple(
-            correction for correction in reversed(every) if correction.pilot == row.id
+            correction for correction in reversed(all_corrections) if correction.pilot == row.id
         ),
-        corrections_complete=len(every) < _CORRECTIONS,
+        corrections_complete=len(all_corrections) < _CORRECTIONS,
         unsettled={kind: open_now.get(kind, 0) for kind in KINDS},
         residual={kind: pilot.unsettled[kind] - open_now.get(kind, 0) for kind in KINDS},
     )
 
 
-def own_spans(life: PilotLife, segments: Sequence[Segment], q: int) -> list[OwnSpan]:
+def own_spans(
+    life: PilotLife, segments: Sequence[Segment], memory_per_unit_mib: int
+) -> list[OwnSpan]:
     """Return the pilot's own time, what is alike and adjacent taken together."""
     own, spans = own_category(life), list[OwnSpan]()
     for segment in segments:
         interval = segment.start_us, segment.end_us
-        amounts = {kind: parts(segment, interval, *kind, q).own for kind in KINDS}
+        amounts = {kind: parts(segment, interval, *kind, memory_per_unit_mib).own for kind in KINDS}
         if segment.running and not any(amounts.values()):
             continue
         settled = segment.known and segment.finished
@@ -247,25 +255,25 @@ def own_spans(life: PilotLife, segments: Sequence[Segment], q: int) -> list[OwnS
     return spans
 
 
-def _amounts(segments: Sequence[Segment], q: int) -> dict[AttemptKey, Counter[Kind]]:
-    found: dict[AttemptKey, Counter[Kind]] = {}
+def _amounts(segments: Sequence[Segment], memory_per_unit_mib: int) -> dict[RunKey, Counter[Kind]]:
+    found: dict[RunKey, Counter[Kind]] = {}
     for segment in segments:
         for kind in KINDS:
-            part = parts(segment, (segment.start_us, segment.end_us), *kind, q)
-            for attempt, micros in zip(segment.running, part.attempts, strict=True):
-                found.setdefault(attempt.key, Counter())[kind] += micros
+            part = parts(segment, (segment.start_us, segment.end_us), *kind, memory_per_unit_mib)
+            for run, micros in zip(segment.running, part.runs, strict=True):
+                found.setdefault(run.key, Counter())[kind] += micros
     return found
 
 
 def _run(
-    row: AttemptRow,
+    row: RunRow,
     pilot: PilotRow,
-    same_job: Sequence[AttemptRow],
+    same_job: Sequence[RunRow],
     amounts: Mapping[Kind, int],
     rules: Rules,
 ) -> RunStory:
     made = [merged for merged, _ in merge_each(row.facts)]
-    merged = next((one for one in made if one.key == row.key), None)
+    merged = next((candidate for candidate in made if candidate.key == row.key), None)
     if merged is None:
         merged = made[0] if made else _untold(row)
     later = any(other.start_us > row.start_us for other in same_job)
@@ -274,7 +282,7 @@ def _run(
 
 
 def _rule(
-    row: AttemptRow, merged: Merged, pilot: PilotRow, rules: Rules, *, later: bool
+    row: RunRow, merged: Merged, pilot: PilotRow, rules: Rules, *, later: bool
 ) -> tuple[str, str]:
     """Return the line that decided: of what may be assumed, the likeliest that gives the outcome.
 
@@ -302,10 +310,10 @@ def _rule(
             return rule.name, rule.source
         if blamed and rule.compared and rule.outcome == row.outcome.label:
             return rule.name, f"{rule.source}; {_EARLY}"
-    return "", "not told by the facts that are stored"
+    return "", "not known from the facts that are stored"
 
 
-def _untold(row: AttemptRow) -> Merged:
+def _untold(row: RunRow) -> Merged:
     """Return what is known of a run whose facts are not stored."""
     fact = row.key, None, row.start_us, row.end_us, row.size, row.user, row.job_group
     return Merged(*fact, ending=Ending(), sources=(), contradictions=())

@@ -85,7 +85,7 @@ class KnownJobCounts:
       known; ``without_jobs``, ``known_jobs``: the same of jobs that ran.
     - ``jobs``: runs of jobs on the pilots of which is known how many (``numbered``).
     - ``lengths_us``: the wall-clock time of so many runs (``known_lengths``).
-    - ``by_statistics``: pilots of whose jobs only statistics tell.
+    - ``by_statistics``: pilots whose jobs are known from statistics only.
     """
 
     pilots: int = 0
@@ -142,7 +142,7 @@ class KnownJobCounts:
 class PilotSums(KnownJobCounts):
     """Sums over pilots that ended, each with its whole life.
 
-    - ``settled``: what is booked of them; ``settled_by_statistics``: of those of whose jobs only
+    - ``settled``: what is posted of them; ``settled_by_statistics``: of those of whose jobs only
       statistics tell.
     - ``timed``: of how many pilots whose validation failed it is known when that was;
       ``validating`` and ``asleep``: time of these, ``phases_estimated``: how much is estimated.
@@ -173,7 +173,7 @@ class PilotSums(KnownJobCounts):
         """Add how long a pilot validated and slept; what is settled of it is from its start on."""
         row = pilot.row
         end_us = row.start_us if row.end_us is None else row.end_us
-        until_us = end_us if row.closed else min(end_us, row.mark_us)
+        until_us = end_us if row.closed else min(end_us, row.settled_until_us)
         phases, length_us = pilot.phases(until_us), until_us - row.start_us
         if phases is None or length_us <= 0:
             return
@@ -195,7 +195,7 @@ class PilotSums(KnownJobCounts):
         return of_kinds(self.settled)
 
     def not_known(self, kind: Kind) -> int:
-        """Time of pilots of which nothing tells when their validation ended."""
+        """Time of pilots whose end of validation is not known."""
         return self.time[kind] - self.validating[kind] - self.asleep[kind]
 
     def phase(self, amounts: Counter[Kind]) -> Counter[Kind] | None:

@@ -1,6 +1,6 @@
 """The list of pilots: where, since when, doing what, for whom, and where the time went.
 
-A thing that is said of each pilot is a ``Datum`` in ``FIELDS``: table, JSON and CSV follow.
+A property of each pilot is a ``Datum`` in ``FIELDS``: table, JSON and CSV follow.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def stored_pilots(
     found = [
         StoredPilot(row, runs.get(row.id, ()), as_of)
         for some in chunks(rows)
-        for runs in [ledger.attempts_of([row.id for row in some])]
+        for runs in [ledger.runs_of([row.id for row in some])]
         for row in some
     ]
     if order is None:
@@ -82,7 +82,7 @@ def _left(pilot: StoredPilot) -> tuple[int | None, int | None]:
     return pilot.left_us(pilot.row.retire_us), pilot.left_us(pilot.row.die_us)
 
 
-# --- What is said of each ---------------------------------------------------------------------
+# --- Properties of each ----------------------------------------------------------------------
 
 _COLOURS: Mapping[State, str] = {
     "running": "green",
@@ -114,10 +114,10 @@ def _node(pilot: StoredPilot) -> str:
 
 
 def _heard(pilot: StoredPilot) -> str:
-    return short(pilot.heard_us) if pilot.row.end_us is None else ""
+    return short(pilot.last_heard_us) if pilot.row.end_us is None else ""
 
 
-def _booked(categories: Collection[Category]) -> Callable[[StoredPilot], int]:
+def _posted(categories: Collection[Category]) -> Callable[[StoredPilot], int]:
     return lambda pilot: of_kind(pilot.settled, CPU, categories)
 
 
@@ -151,7 +151,7 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("origin", lambda p: p.identity.origin),
     Datum("start", lambda p: p.row.start_us, 6, "since (UTC)", TIME, text=True),
     Datum("end", lambda p: p.row.end_us, 7, "until (UTC)", TIME, text=True),
-    Datum("last_contact", lambda p: p.heard_us, 8, "heard of (UTC)", TIME, _heard, text=True),
+    Datum("last_contact", lambda p: p.last_heard_us, 8, "heard of (UTC)", TIME, _heard, text=True),
     Datum("retires", lambda p: p.row.retire_us, unit=TIME),
     Datum("dies", lambda p: p.row.die_us, unit=TIME),
     Datum("until_retire", lambda p: _left(p)[0], 10, "retires", LENGTH, text=True),
@@ -163,23 +163,23 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("", size_text, 9, "size", text=True),
     Datum("state", lambda p: p.state),
     Datum("", lambda p: Cell(p.doing, _COLOURS[p.state]), 4, "doing", text=True, wrap=40),
-    Datum("ended", lambda p: p.row.ended or None),
+    Datum("end_source", lambda p: p.row.end_source or None),
     Datum("validation", lambda p: p.row.validation.shown),
     Datum("validation_failure", lambda p: p.row.failure),
     Datum("running_jobs", lambda p: len(p.running)),
-    Datum("attempts", lambda p: p.jobs.number),
-    Datum("attempts_pruned", lambda p: p.row.attempts_pruned),
+    Datum("runs", lambda p: p.jobs.number),
+    Datum("runs_pruned", lambda p: p.row.runs_pruned),
     Datum("users_now", lambda p: list(p.users_now)),
     Datum("users", lambda p: list(p.users), 5, cell=_some_users, text=True, wrap=20),
     Datum("categories", lambda p: categories_json(p.settled)),
     Datum("shares", _shares),
     Datum("unsettled", lambda p: kinds_json(p.unsettled)),
     Datum("", lambda p: p.offered[CPU], 20, "hours", HOURS),
-    Datum("", _booked(_GOOD), 21, "good", HOURS, zero=True),
+    Datum("", _posted(_GOOD), 21, "good", HOURS, zero=True),
     Datum("", lambda p: percent(p.share(CPU, _GOOD), 0), 22, "%", share=True),
-    Datum("", _booked(within("badput")), 23, "badput", HOURS, zero=True),
-    Datum("", _booked(within("own")), 24, "own", HOURS, zero=True),
-    Datum("", _booked(within("uncl.")), 25, "uncl.", HOURS, zero=True),
+    Datum("", _posted(within("badput")), 23, "badput", HOURS, zero=True),
+    Datum("", _posted(within("own")), 24, "own", HOURS, zero=True),
+    Datum("", _posted(within("uncl.")), 25, "uncl.", HOURS, zero=True),
     Datum("", lambda p: p.unsettled[CPU], 26, "open", HOURS),
     Datum("", _of_gpus(lambda p: hours(p.offered[GPU])), 27, "GPU hours"),
     Datum("", _of_gpus(lambda p: percent(p.share(GPU, _GOOD), 0)), 28, "%", share=True),
@@ -235,15 +235,15 @@ _NOBODY = StoredPilot(
         identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),
         start_us=0,
         end_us=0,
-        contact_us=0,
+        posted_last_heard_us=0,
         steps=(),
         validation=Validation.UNKNOWN,
         assumed={},
-        ended="",
+        end_source="",
         retire_us=None,
         die_us=None,
         known_until_us=None,
-        mark_us=0,
+        settled_until_us=0,
         ran_jobs=False,
         closed=True,
         settled={},

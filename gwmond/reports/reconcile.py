@@ -65,8 +65,8 @@ def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconcil
         row_of(entry).numbers[kind] = number
     for entry, runs in known.runs.items():
         row_of(entry).jobs = runs
-    for (entry, _), micros in known.booked.items():
-        row_of(entry).booked_core_us += micros
+    for (entry, _), micros in known.posted.items():
+        row_of(entry).posted_core_us += micros
     for entry in known.reported & {*found, *(life.entry for life in known.lives)}:
         row_of(entry).factory_us = (
             row_of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
@@ -177,7 +177,7 @@ def _inside(start_us: int, end_us: int, period: Period) -> int:
 
 
 def unexplained_ratio(rows: Iterable[Reconciled]) -> float | None:
-    """Return the time that is not explained, of all pilot time of entries the factory tells of.
+    """Return the unexplained share of pilot time, of entries with numbers of the factory.
 
     That is the larger of both: the factory's of all these entries, or gwmond's.
     """

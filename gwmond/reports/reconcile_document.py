@@ -29,11 +29,11 @@ MEANINGS = {
     Cause.RUNNING: "pilots that ran on at the period's end: their lines are written later",
     Cause.LINE_LATER: "pilots that ended in the period, whose line was written after it",
     Cause.LINE_EARLIER: "pilots whose line was written before the period, though they lived in it",
-    Cause.NO_LINE: "the queue told that the pilot ended, but it has no line: one that was killed "
+    Cause.NO_LINE: "the queue recorded the pilot's end, but there is no line: one that was killed "
     "hard, or was in the same round as one (GlideinWMS's writer fails for all of the entry)",
     Cause.NO_DURATION: "lines of -1, 0, or longer than 60 days: the output was cut off, empty or "
     "missing",
-    Cause.ONLY_JOBS: "pilots that only records of jobs tell of",
+    Cause.ONLY_JOBS: "pilots that are known from records of jobs only",
     Cause.ESTIMATED: "the line differs from a life whose begin or end is estimated",
     Cause.REPEATED_LINES: "lines that were read twice, or whose pilots are no longer kept",
     Cause.NOT_RECORDED: "NOT EXPLAINED: no file that was read has the pilot's end, or its line",
@@ -134,7 +134,7 @@ FIELDS: tuple[Datum[Reconciled], ...] = (
         zero=True,
     ),
     Datum(
-        "job_core_seconds_by_category", lambda row: row.booked_core_us, 55, "by category", _MICROS
+        "job_core_seconds_by_category", lambda row: row.posted_core_us, 55, "by category", _MICROS
     ),
     Datum(
         "job_core_seconds_shared", lambda row: row.shared_core_us, 56, "shared", _MICROS, zero=True
@@ -185,7 +185,7 @@ FIELDS: tuple[Datum[Reconciled], ...] = (
     ),
     *(field for cause in Cause for field in _of_cause(cause)),
 )
-"""What is said of an entry, in the order of JSON and CSV; keys have units."""
+"""Properties of an entry, in the order of JSON and CSV; keys have units."""
 
 
 def record(row: Reconciled) -> dict[str, Any]:
@@ -222,16 +222,16 @@ def document(found: Reconciliation, age: Age) -> Document:
 
 def tables(rows: Iterable[Reconciled]) -> list[Table]:
     """Return the tables: pilots, jobs, and why they differ."""
-    every = list(rows)
-    whole = total(every) if len(every) > 1 else None
-    causes = [cause for cause in Cause if any(cause in row.parts for row in every)]
+    entries = list(rows)
+    whole = total(entries) if len(entries) > 1 else None
+    causes = [cause for cause in Cause if any(cause in row.parts for row in entries)]
     entry = fields.columns(FIELDS[:1])
     pilots = fields.columns(field for field in FIELDS if field.at < _JOBS)
     jobs = fields.columns(field for field in FIELDS if field.at >= _JOBS)
     title = "Pilots: hours, and what the factory says (residual: its hours less gwmond's)"
     found = [
-        table(title, pilots, every, whole, _left_out(every)),
-        table("Jobs: core-hours, and what the factory says", [*entry, *jobs], every, whole),
+        table(title, pilots, entries, whole, _left_out(entries)),
+        table("Jobs: core-hours, and what the factory says", [*entry, *jobs], entries, whole),
     ]
     if causes:
         title = "Why the factory's hours of pilots differ (number of pilots)"
@@ -239,7 +239,7 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
             field for field in FIELDS if field.key in {"residual_seconds", "unexplained_seconds"}
         )
         columns = [*entry, residual, *map(_cause_column, causes), unexplained]
-        differ = [row for row in every if row.parts]
+        differ = [row for row in entries if row.parts]
         found.append(table(title, columns, differ, whole if whole and whole.parts else None))
     return found
 
@@ -265,7 +265,7 @@ def _left_out(rows: list[Reconciled]) -> str:
 
 
 class _Total(Reconciled):
-    """All entries; what differs is of those that the factory tells of."""
+    """All entries; what differs is of those with numbers of the factory."""
 
     told_us: int = 0
 
@@ -288,7 +288,7 @@ def total(rows: Iterable[Reconciled]) -> Reconciled:
         found.ended += row.ended
         found.pilots_us += row.pilots_us
         found.pilot_core_us += row.pilot_core_us
-        found.booked_core_us += row.booked_core_us
+        found.posted_core_us += row.posted_core_us
         found.doubtful_us += row.doubtful_us
         found.jobs = RunTime(*map(sum, zip(found.jobs, row.jobs, strict=True)))
         found.fits.update(row.fits)
@@ -305,12 +305,12 @@ def total(rows: Iterable[Reconciled]) -> Reconciled:
 
 def explanations(rows: Iterable[Reconciled]) -> list[str]:
     """Return what each cause that occurs means, those that explain nothing last."""
-    every = list(rows)
-    found = {cause for row in every for cause in row.parts}
+    entries = list(rows)
+    found = {cause for row in entries for cause in row.parts}
     ordered = [cause for cause in Cause if cause in found - UNEXPLAINED]
     ordered += [cause for cause in Cause if cause in found & UNEXPLAINED]
     meanings = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
-    kinds = {kind.value for row in every for kind in row.numbers}
-    if every and not any(kind.startswith("summary") for kind in kinds):
+    kinds = {kind.value for row in entries for kind in row.numbers}
+    if entries and not any(kind.startswith("summary") for kind in kinds):
         meanings.append(NO_LINES)
     return meanings

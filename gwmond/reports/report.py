@@ -7,8 +7,8 @@ Two ways to count, which are never mixed within the hours of one report:
 - where hourly totals have what it is grouped by (site, category, day ...): all time that was
   **spent in the period**, so the period is made wider until it has whole hours;
 - else (user, factory, node, failure): the whole lives of those that **ended in the same period**:
-  runs of jobs where users are told apart, otherwise pilots.  Each is counted in exactly one period,
-  so that reports of adjacent periods sum up.
+  runs of jobs where users are distinguished, otherwise pilots.  Each is counted in exactly one
+  period, so that reports of adjacent periods sum up.
 
 Numbers of pilots and runs are of those that ended in the period, always.
 """
@@ -56,7 +56,7 @@ class Scope(NamedTuple):
 
     @property
     def known(self) -> Collection[Category]:
-        """Categories that can be told; a pilot's own time is no user's."""
+        """Categories that are shown; a pilot's own time is no user's."""
         return OF_JOBS if self.basis == "runs_ended" else CATEGORIES
 
     @property
@@ -66,12 +66,12 @@ class Scope(NamedTuple):
 
     @property
     def of_sites(self) -> bool:
-        """Whether the time of sites can be told by group."""
+        """Whether the time of sites can be shown by group."""
         return groupings.known(self.by, groupings.SITES) and self.group is None
 
     @property
     def of_verdicts(self) -> bool:
-        """Whether verdicts that were checked can be told by group."""
+        """Whether verdicts that were checked can be shown by group."""
         return groupings.known(self.by, groupings.VERDICTS)
 
     @property
@@ -83,7 +83,7 @@ class Scope(NamedTuple):
     def covers(self, site: str, entry: str, group: str | None) -> bool:
         """Return whether a place is reported."""
         wanted = (self.site, site), (self.entry, entry), (self.group, group)
-        return all(one is None or one == other for one, other in wanted)
+        return all(own is None or own == other for own, other in wanted)
 
 
 @dataclass(slots=True)

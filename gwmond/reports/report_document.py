@@ -228,7 +228,7 @@ DEFINITIONS: Mapping[str, str] = {
     "of pilots whose validation failed; idle: overhead, pilots that never ran a job, and "
     "validation that passed; slots: total / period; "
     "average_job_length: wall-clock time of a run; by_statistics: of pilots of which only "
-    "statistics tell that jobs ran: used and good are estimated, and neither the number of jobs "
+    "statistics say that jobs ran: used and good are estimated, and neither the number of jobs "
     "nor their length is known",
     "validation_failures": DEFINITION,
     "suspected_black_holes": report_suspects.DEFINITION,
@@ -239,12 +239,12 @@ _BASIS = {
     "in one period, also for what it did before.",
     "runs_ended": "Hours are those of the runs of jobs that ended in the period, each whole; time "
     "of pilots without jobs belongs to no run and is not in this report. Where only statistics "
-    "tell of a pilot's jobs their time is in it, and no run.",
+    "have a pilot's jobs their time is in it, and no run.",
 }
 
 _VERDICTS = (
     "Verdicts right: of pilots that registered in the period, how often a job came within "
-    "site.verdict_check where a bottleneck was told, or none where demand was insufficient "
+    "site.verdict_check where a bottleneck was reported, or none where demand was insufficient "
     "(docs/verdicts.md has what that does not cover)."
 )
 

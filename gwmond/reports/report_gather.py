@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gwmond.ledger.pilot_reports import AttemptFilter, PilotFilter
+from gwmond.ledger.pilot_reports import PilotFilter, RunFilter
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import AttemptRow, PilotId
+from gwmond.model.stored_pilots import PilotId, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.pilot_time import partition
 from gwmond.reports.categories import CPU, KINDS
@@ -30,7 +30,7 @@ class _Made:
     """A report in the making."""
 
     scope: Scope
-    q: int
+    memory_per_unit_mib: int
     groups: dict[Key, Group] = field(default_factory=dict)
     total: Group = field(default_factory=Group)
     series: dict[int, Group] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class _Made:
 def gather(
     ledger: LedgerReader,
     scope: Scope,
-    q: int,
+    memory_per_unit_mib: int,
     *,
     counted: bool = True,
     failures: bool = False,
@@ -69,7 +69,7 @@ def gather(
 
     ``failures``: with those of validations, and places where jobs succeed far too soon.
     """
-    made = _Made(scope, q)
+    made = _Made(scope, memory_per_unit_mib)
     if scope.basis == "time_spent":
         _hours(ledger, made)
         if scope.of_pilots:
@@ -108,20 +108,20 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     """Add what pilots have had to offer in the period beyond what is settled."""
     state, period = ledger.load(), made.scope.period
-    theirs: dict[int, list[AttemptRow]] = {}
-    for attempt in state.attempts:
-        theirs.setdefault(attempt.pilot, []).append(attempt)
+    by_pilot: dict[int, list[RunRow]] = {}
+    for run in state.runs:
+        by_pilot.setdefault(run.pilot, []).append(run)
     step = min((STEPS[by] for by in made.scope.by if by in STEPS), default=period.length_us)
     for row in state.pilots:
         if not made.scope.covers(*row.identity.key, row.identity.group):
             continue
-        pilot = StoredPilot(row, theirs.get(row.id, ()))
+        pilot = StoredPilot(row, by_pilot.get(row.id, ()))
         life = pilot.life_now
-        since = max(period.since_us, row.mark_us, row.start_us)
-        until = min(period.until_us, life.until_us)
+        since = max(period.since_us, row.settled_until_us, row.start_us)
+        until = min(period.until_us, life.effective_end_us)
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
-            amounts = partition(life, (since, end), made.q).unsettled
+            amounts = partition(life, (since, end), made.memory_per_unit_mib).unsettled
             for group in made.of(of_pilot(pilot, since)):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end
@@ -129,7 +129,10 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
 
 def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
     scope, whole = made.scope, made.scope.basis == "pilots_ended"
-    places, as_of = (scope.site, scope.entry, scope.group), AsOf(q=made.q)
+    places, as_of = (
+        (scope.site, scope.entry, scope.group),
+        AsOf(memory_per_unit_mib=made.memory_per_unit_mib),
+    )
     for pilot in pilots_ended(ledger, scope.period, *places, as_of):
         assert pilot.row.end_us is not None
         for group in made.of(of_pilot(pilot, pilot.row.end_us), series=whole):
@@ -154,25 +157,25 @@ def _add(group: Group, pilot: StoredPilot) -> None:
 
 def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
-    wanted = AttemptFilter(*scope.period, scope.site, scope.entry, scope.group)
+    wanted = RunFilter(*scope.period, scope.site, scope.entry, scope.group)
     whole = scope.basis == "runs_ended"
     sized = _of_assumed_size(ledger, scope) if whole else frozenset()
-    for attempt, identity in ledger.attempt_rows(wanted):
-        end_us, outcome = attempt.end_us, attempt.outcome
+    for run, identity in ledger.run_rows(wanted):
+        end_us, outcome = run.end_us, run.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
             continue
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        for group in made.of(of_run(attempt, identity, end_us), series=whole):
-            if not stands_in(attempt):
+        for group in made.of(of_run(run, identity, end_us), series=whole):
+            if not stands_in(run):
                 group.runs = (group.runs or 0) + 1
                 group.open_runs = (group.open_runs or 0) + (outcome is None)
             if outcome is not None and whole:
-                for (resource, measure), micros in attempt.settled.items():
+                for (resource, measure), micros in run.settled.items():
                     group.sums[resource, measure, outcome.category] += micros
                     guess = outcome.evidence == "estimated" or (
-                        attempt.pilot in sized and (resource, measure) == CPU
+                        run.pilot in sized and (resource, measure) == CPU
                     )
                     if guess and group.estimated is not None:
                         group.estimated[resource, measure] += micros

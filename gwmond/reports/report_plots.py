@@ -85,7 +85,7 @@ def series(steps: Sequence[Bar], kind: Kind, title: str, text: str) -> Drawing:
         drawing.lines.append(GridLine(_LEFT, _WIDTH - 10, y))
         drawing.words.append(Word(_LEFT - 6, y + 4, f"{top * tick / 4:,.6g}", "tick", "end"))
     step = width / max(1, len(steps))
-    every = max(1, math.ceil(130 / step))
+    stride = max(1, math.ceil(130 / step))
     for number, bar in enumerate(steps):
         x, y = _LEFT + number * step, float(_TOP + height)
         for category, micros in _stack(bar.group, kind):
@@ -95,7 +95,7 @@ def series(steps: Sequence[Bar], kind: Kind, title: str, text: str) -> Drawing:
             drawing.rectangles.append(
                 Rectangle(category, x, y, wide, length, _hint(bar, category, kind))
             )
-        if number % every == 0 and x + 60 < _WIDTH:
+        if number % stride == 0 and x + 60 < _WIDTH:
             drawing.words.append(Word(x, _HEIGHT - 12, bar.label, "tick"))
     return drawing
 
@@ -115,11 +115,11 @@ def _largest(
 
     The largest is first, unless the report is in an order of its own: of time, of categories.
     """
-    every = [Bar(" / ".join(label(report, key)), group) for key, group in report.ordered]
-    every = [bar for bar in every if bar.group.total(kind)]
-    by_size = sorted(every, key=lambda bar: -bar.group.total(kind))
+    bars = [Bar(" / ".join(label(report, key)), group) for key, group in report.ordered]
+    bars = [bar for bar in bars if bar.group.total(kind)]
+    by_size = sorted(bars, key=lambda bar: -bar.group.total(kind))
     kept = {id(bar) for bar in by_size[:_MOST]}
-    in_order = every if report.scope.by[0] in {*STEPS, "category"} else by_size
+    in_order = bars if report.scope.by[0] in {*STEPS, "category"} else by_size
     return [bar for bar in in_order if id(bar) in kept], by_size[_MOST:]
 
 

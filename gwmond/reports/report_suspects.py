@@ -94,14 +94,14 @@ def summed(found: Iterable[Suspect]) -> tuple[Suspected, ...]:
         by_place.setdefault((finding.site, finding.entry, finding.kind, finding.place), []).append(
             finding
         )
-    lines = [Suspected(*place, *_sums(some)) for place, some in by_place.items()]
+    lines = [Suspected(*place, *_sums(suspects)) for place, suspects in by_place.items()]
     return tuple(sorted(lines, key=lambda line: (-line.periods, -line.too_soon, line)))
 
 
-def _sums(some: Sequence[Suspect]) -> tuple[int, int, int, float]:
-    findings = [finding.finding for finding in some]
+def _sums(suspects: Sequence[Suspect]) -> tuple[int, int, int, float]:
+    findings = [finding.finding for finding in suspects]
     jobs, failures = (
         sum(finding.jobs for finding in findings),
         sum(finding.failures for finding in findings),
     )
-    return len(some), jobs, failures, sum(finding.expected for finding in findings)
+    return len(suspects), jobs, failures, sum(finding.expected for finding in findings)

@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_life import life_of
-from gwmond.model.attempts import Source
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import (
     Assumption,
@@ -37,8 +36,9 @@ from gwmond.model.pilot_facts import (
     Validation,
     union,
 )
+from gwmond.model.run_facts import Source
 from gwmond.model.shares import MILLI
-from gwmond.model.stored_pilots import AttemptRow, PilotIdentity, PilotRow
+from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.ad_times import is_silent
 from gwmond.pilots.pilot_segments import NOTHING, total_rate
@@ -47,14 +47,14 @@ from gwmond.reports.categories import INFO, KINDS, Kind, Sums, of_kind
 from gwmond.reports.render.formats import counted, ratio
 
 State: TypeAlias = Literal["running", "idle", "open", "retiring", "silent", "failed", "ended"]
-"""``open``: only its output tells of it, without an end, and not whether it runs jobs.  ``silent``:
-its ads were not renewed for two updates."""
+"""``open``: known from its output only, without an end, and not whether it runs jobs.
+``silent``: its ads were not renewed for two updates."""
 
 _ENDED = {
     "shutdown": "shut down",
-    "vanished": "vanished",
+    "ad_expired": "ad expired",
     "assumed": "no more jobs",
-    "logged": "ended (central log)",
+    "central_log": "ended (central log)",
     "queue": "ended (factory's queue)",
 }
 _WITHOUT_JOBS = {"idle": "idle", "open": "runs, jobs not known"}
@@ -65,27 +65,27 @@ _OF_TIMES = frozenset({Assumption.BEGIN, Assumption.END, Assumption.NO_OUTPUT, A
 class AsOf(NamedTuple):
     """When a pilot is looked at; one that was heard of last before ``silent_before_us`` is silent.
 
-    ``q`` is the memory of a canonical unit.
+    ``memory_per_unit_mib`` is the memory of a canonical unit.
     """
 
     now_us: int = 0
-    q: int = DEFAULT_MEMORY_MIB
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
     silent_before_us: int = 0
 
 
 UNDATED = AsOf()
-"""For pilots that have ended: what is said of them does not depend on when they are looked at."""
+"""For pilots that have ended: their properties do not depend on when they are looked at."""
 
 
 class KnownJobs(NamedTuple):
     """What is known of a pilot's jobs.
 
-    - ``runs``: those that are kept; ``number``: of all, None if nothing tells how many.
-    - ``started``: whether HTCondor did, ``ran``: whether any job ran; None if nothing tells.
-    - ``by_statistics``: only statistics tell of them.
+    - ``runs``: those that are kept; ``number``: of all, None if not known how many.
+    - ``started``: whether HTCondor did, ``ran``: whether any job ran; None if not known.
+    - ``by_statistics``: they are known from statistics only.
     """
 
-    runs: tuple[AttemptRow, ...]
+    runs: tuple[RunRow, ...]
     number: int | None
     started: bool | None
     ran: bool | None
@@ -117,11 +117,11 @@ class Phases(NamedTuple):
 class StoredPilot:
     """One pilot; ``runs`` are all that are kept, stand-ins too.
 
-    ``settled`` is booked, ``unsettled`` what else it had to offer up to now.
+    ``settled`` is posted, ``unsettled`` what else it had to offer up to now.
     """
 
     row: PilotRow
-    runs: Sequence[AttemptRow] = ()
+    runs: Sequence[RunRow] = ()
     as_of: AsOf = UNDATED
 
     @property
@@ -133,17 +133,17 @@ class StoredPilot:
 
     @cached_property
     def life(self) -> PilotLife:
-        """Its life as far as it is booked; while it runs it lasts to its last contact."""
+        """Its life as far as it is posted; while it runs it lasts to its last contact."""
         life = life_of(self.row, self.runs)
-        return life._replace(ran_jobs=self.row.ran_jobs or self.row.attempts_pruned > 0)
+        return life._replace(ran_jobs=self.row.ran_jobs or self.row.runs_pruned > 0)
 
     @cached_property
     def life_now(self) -> PilotLife:
-        """Its life up to when it was heard of last; what is not booked of that is not settled."""
+        """Its life up to when it was heard of last; what is not posted of that is not settled."""
         life = self.life
         if life.end_us is not None:
             return life
-        return life._replace(now_us=self.heard_us, known_until_us=life.known_us)
+        return life._replace(now_us=self.last_heard_us, known_until_us=life.known_us)
 
     @property
     def times_estimated(self) -> bool:
@@ -151,9 +151,9 @@ class StoredPilot:
         return not _OF_TIMES.isdisjoint(self.row.assumed)
 
     @property
-    def heard_us(self) -> int:
+    def last_heard_us(self) -> int:
         """When it was heard of last."""
-        return max(self.row.contact_us, self.row.heard_us)
+        return max(self.row.posted_last_heard_us, self.row.last_heard_us)
 
     def left_us(self, until_us: int | None) -> int | None:
         """How long it is until a time; negative if past, None if not known, or if it has ended."""
@@ -168,7 +168,7 @@ class StoredPilot:
             return "ended"
         if row.validation is Validation.FAILED and not self.runs:
             return "failed"
-        if is_silent(row.identity, None, self.heard_us, self.as_of.silent_before_us):
+        if is_silent(row.identity, None, self.last_heard_us, self.as_of.silent_before_us):
             return "silent"
         if row.retire_us is not None and row.retire_us <= self.as_of.now_us:
             return "retiring"
@@ -180,11 +180,11 @@ class StoredPilot:
     def doing(self) -> str:
         """What it does, or how it ended, for people."""
         failed = self.row.validation is Validation.FAILED and self.jobs.number == 0
-        if failed and (self.state == "failed" or self.row.ended == "assumed"):
+        if failed and (self.state == "failed" or self.row.end_source == "assumed"):
             cause = self.row.failure or "cause not known"
             return f"{INFO[Category.VALIDATION_FAILS].ended}: {cause}"
         if self.state == "ended":
-            how = _ENDED.get(self.row.ended, "ended")
+            how = _ENDED.get(self.row.end_source, "ended")
             never = INFO[own_category(self.life)].ended
             return f"{how}: {never}" if never else how
         jobs = counted(len(self.running), "job")
@@ -207,8 +207,8 @@ class StoredPilot:
     @property
     def canonical_units(self) -> int:
         """Its latest size in canonical units."""
-        q, step = self.as_of.q, self._step
-        return total_rate(step.size, "cpu", "canonical", q, step.least) // MILLI
+        memory_per_unit_mib, step = self.as_of.memory_per_unit_mib, self._step
+        return total_rate(step.size, "cpu", "canonical", memory_per_unit_mib, step.least) // MILLI
 
     @property
     def _step(self) -> Step:
@@ -222,19 +222,19 @@ class StoredPilot:
         row, runs = self.row, tuple(run for run in self.runs if not stands_in(run))
         if len(runs) < len(self.runs) or Assumption.JOBS in row.assumed:
             return KnownJobs(runs, None, True, True, True)
-        jobs = len(runs) + row.attempts_pruned
+        jobs = len(runs) + row.runs_pruned
         ran = has_run_jobs(row, jobs)
         number = jobs if jobs or ran is False else None
         return KnownJobs(runs, number, has_started(row, jobs), ran)
 
     @cached_property
-    def running(self) -> Sequence[AttemptRow]:
+    def running(self) -> Sequence[RunRow]:
         """The runs without an end that it has room for: those that began last.
 
         The others have ended, and their records are not there (yet): where no schedd is asked for
         its history they are waited for long.
         """
-        running: list[AttemptRow] = []
+        running: list[RunRow] = []
         cores = gpus = 0.0
         live = self.runs if self.row.end_us is None else ()
         for run in sorted(live, key=lambda run: run.start_us, reverse=True):
@@ -260,7 +260,7 @@ class StoredPilot:
 
     @cached_property
     def settled(self) -> Sums:
-        """What is booked, by category."""
+        """What is posted, by category."""
         sums: Counter[tuple[Resource, Measure, Category]] = Counter()
         for (resource, measure, category, _), micros in self.row.settled.items():
             sums[resource, measure, category] += micros
@@ -269,11 +269,13 @@ class StoredPilot:
     @cached_property
     def offered(self) -> Mapping[Kind, int]:
         """All that it had to offer up to now."""
-        return dict.fromkeys(KINDS, 0) | total(self.life_now, q=self.as_of.q)
+        return dict.fromkeys(KINDS, 0) | total(
+            self.life_now, memory_per_unit_mib=self.as_of.memory_per_unit_mib
+        )
 
     @cached_property
     def unsettled(self) -> Mapping[Kind, int]:
-        """What of that is not booked."""
+        """What of that is not posted."""
         return {kind: self.offered[kind] - of_kind(self.settled, kind) for kind in KINDS}
 
     def share(self, kind: Kind, categories: Collection[Category]) -> float | None:
@@ -284,10 +286,12 @@ class StoredPilot:
     def estimated(self) -> Mapping[Kind, int] | None:
         """What of ``settled`` rests on an estimate; None where retention took runs out."""
         found: Counter[Kind] = Counter()
-        if self.row.attempts_pruned:
+        if self.row.runs_pruned:
             return None
         if self.row.assumed:
-            for row, micros in partition(self.life, q=self.as_of.q).settled.items():
+            for row, micros in partition(
+                self.life, memory_per_unit_mib=self.as_of.memory_per_unit_mib
+            ).settled.items():
                 if row.evidence == "estimated":
                     found[row.resource, row.measure] += micros
             return found
@@ -299,7 +303,7 @@ class StoredPilot:
     # --- Its validation -----------------------------------------------------------------------
 
     def phases(self, until_us: int) -> Phases | None:
-        """Return its phases up to a time; None if nothing tells when its validation ended."""
+        """Return its phases up to a time; None if it is not known when its validation ended."""
         row = self.row
         if row.validation_end_us is None:
             return None
@@ -317,7 +321,7 @@ class StoredPilot:
         return self.row.validation is Validation.FAILED and not self.row.ran_jobs
 
 
-def stands_in(run: AttemptRow) -> bool:
+def stands_in(run: RunRow) -> bool:
     """Return whether it stands for the jobs of a summary, and is no run of a job."""
     if run.outcome is not None:
         return run.outcome.label == SUMMARISED
@@ -325,7 +329,7 @@ def stands_in(run: AttemptRow) -> bool:
 
 
 def has_run_jobs(row: PilotRow, jobs: int) -> bool | None:
-    """Return whether a pilot with so many known runs ran jobs; None if nothing tells."""
+    """Return whether a pilot with so many known runs ran jobs; None if not known."""
     if jobs or row.ran_jobs:
         return True
     return None if row.validation in {Validation.UNKNOWN, Validation.STARTED} else False
@@ -340,5 +344,5 @@ def has_started(row: PilotRow, jobs: int) -> bool | None:
     return None if row.validation_end_us is None else True  # a hard kill cut its output off
 
 
-def _users(runs: Iterable[AttemptRow]) -> tuple[str, ...]:
+def _users(runs: Iterable[RunRow]) -> tuple[str, ...]:
     return tuple(sorted({run.user for run in runs if run.user}))

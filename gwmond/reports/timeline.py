@@ -39,7 +39,7 @@ class Lane(NamedTuple):
 
 def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
     """Return the pilot's own lane and those of its runs, each of so many columns."""
-    start, until = story.life.start_us, story.life.until_us
+    start, until = story.life.start_us, story.life.effective_end_us
     edges = [start + (until - start) * i // columns for i in range(columns + 1)]
     made = [Lane("pilot", _marks(edges, lambda a, b: _own(story.own, a, b)))]
     for number, run in enumerate(story.runs[:most], 1):
@@ -50,8 +50,8 @@ def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
 def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
     """Return a line of ticks, and one of how long after the start they are."""
     ticks, labels = ["─"] * columns, [" "] * columns
-    every = max(12, columns // 8)
-    for column in range(0, columns, every):
+    stride = max(12, columns // 8)
+    for column in range(0, columns, stride):
         text = f"+{span((until_us - start_us) * column // columns)}" if column else "0"
         if column + len(text) <= columns:
             ticks[column] = "┬"
@@ -63,8 +63,8 @@ def ends(story: Story) -> str:
     """Return from when to when, for the title."""
     life = story.life
     doing = "silent" if story.pilot.state == "silent" else "runs"
-    until = short(life.until_us) + ("" if life.end_us is not None else f" ({doing})")
-    return f"{short(life.start_us)} to {until} UTC, {span(life.until_us - life.start_us)}"
+    until = short(life.effective_end_us) + ("" if life.end_us is not None else f" ({doing})")
+    return f"{short(life.start_us)} to {until} UTC, {span(life.effective_end_us - life.start_us)}"
 
 
 def _marks(edges: Sequence[int], mark: Callable[[int, int], Mark]) -> tuple[Mark, ...]:

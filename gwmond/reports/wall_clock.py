@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Assumption, PilotLife
 from gwmond.model.shares import MILLI, milli
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.units import MICRO
-from gwmond.pilots.attempt_facts import executing, merge
+from gwmond.pilots.merged_runs import executing, merge
 from gwmond.pilots.pilot_segments import cut
 from gwmond.reports.analyze_rounding import Finished, divided
 from gwmond.reports.pilot_sums import core_time, is_good
@@ -70,9 +70,9 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
     row, life, jobs = pilot.row, pilot.life, pilot.jobs
     if row.end_us is None:
         raise ValueError(f"pilot {row.id} has not ended")
-    life_us = life.until_us - life.start_us
+    life_us = life.effective_end_us - life.start_us
     size_assumed = Assumption.SIZE in row.assumed
-    if row.attempts_pruned:
+    if row.runs_pruned:
         runs = _from_totals(row, life_us)
     else:
         runs = _from_runs(life, at_least=size_assumed)
@@ -82,7 +82,7 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
     elif jobs.started and row.validation_end_us is not None:
         validation_us = min(max(0, row.validation_end_us - row.start_us), life_us)
     lengths = tuple(
-        max(0, (life.until_us if run.end_us is None else run.end_us) - run.start_us)
+        max(0, (life.effective_end_us if run.end_us is None else run.end_us) - run.start_us)
         for run in jobs.runs
     )
     programs = _programs(jobs.runs, lengths)
@@ -96,8 +96,8 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
         validation_us=validation_us,
         jobs=jobs,
         lengths_us=lengths,
-        settled=row.closed or row.mark_us >= life.until_us,
-        pruned=row.attempts_pruned > 0,
+        settled=row.closed or row.settled_until_us >= life.effective_end_us,
+        pruned=row.runs_pruned > 0,
         size_assumed=size_assumed,
         finished=_finished(row, jobs, programs, runs)._replace(
             duration_s=life_us // MICRO,
@@ -105,7 +105,7 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
             validation_s=None if validation_us is None else validation_us // MICRO,
         ),
         from_start=any(program.from_start for program in programs)
-        or (row.attempts_pruned > 0 and not jobs.by_statistics),
+        or (row.runs_pruned > 0 and not jobs.by_statistics),
     )
 
 
@@ -128,7 +128,7 @@ class _Program(NamedTuple):
     from_start: bool
 
 
-def _programs(runs: Sequence[AttemptRow], lengths: Sequence[int]) -> list[_Program]:
+def _programs(runs: Sequence[RunRow], lengths: Sequence[int]) -> list[_Program]:
     """Return the programs of runs, each with its length; those that never began are left out.
 
     An exit status of 0 is one also if the program was told to end.
@@ -150,12 +150,12 @@ def _finished(
 ) -> Finished:
     """Return the jobs as the factory has them: each counts with the time of its program.
 
-    Statistics are divided by the cores as they are: how many jobs they tell of is not stored.
+    Statistics are divided by the cores as they are: how many jobs they have is not stored.
     """
     times = runs.used_us // MICRO, runs.good_us // MICRO
     if known_jobs.by_statistics:
         return Finished(0, True, None, None, *times)
-    if row.attempts_pruned:
+    if row.runs_pruned:
         jobs, _ = divided(known_jobs.number or 0, 0, runs.cores)
         return Finished(0, True, None, jobs, *times)
     every_us = sum(program.length_us for program in programs)
@@ -207,9 +207,9 @@ def _rounded(number: int, by: int) -> int:
 
 
 def _from_totals(row: PilotRow, life_us: int) -> _RunTime:
-    booked = core_time(row.settled)
+    posted = core_time(row.settled)
     cores = row.steps[0].size.cores if row.steps else 1
-    if not booked.time:
+    if not posted.time:
         return _RunTime(0, 0, cores)
-    used, good = (_rounded(life_us * part, booked.time) for part in (booked.used, booked.good))
+    used, good = (_rounded(life_us * part, posted.time) for part in (posted.used, posted.good))
     return _RunTime(used, good, cores)

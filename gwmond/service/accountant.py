@@ -46,8 +46,8 @@ class Seen(NamedTuple):
 
     ``at`` is the time by the pool's clock (epoch seconds) and ``since_mono`` by the monotonic one
     when they were asked; ``complete``: they are trusted to have shown every pilot; ``evaluation``
-    is what the poll says of entries; ``silent_before``: a pilot that was heard of last before that
-    is silent (epoch seconds).
+    is what the poll reports on entries; ``silent_before``: a pilot that was heard of last before
+    that is silent (epoch seconds).
     """
 
     at: float
@@ -182,8 +182,8 @@ class Accountant:
         answers = [
             answer.value for (_, kind), answer in sorted(found.answers.items()) if kind == REQUESTS
         ]
-        expected = expected_sizes(request for one in answers for request in one.requests)
-        self._keeper.report((), None, expected)
+        expected = expected_sizes(request for ads in answers for request in ads.requests)
+        self._keeper.add_facts((), None, expected)
 
     def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
         now_us = round(seen.at * SECOND_US)
@@ -201,7 +201,7 @@ class Accountant:
         if len(renewed[SLOTS]) >= enough:
             silent = seen.silent_before
             self._keeper.note_silence(None if silent is None else silent * SECOND_US)
-            late = self._keeper.see(now_us, period_us, seen.pilots, complete=seen.complete)
+            late = self._keeper.add_ads(now_us, period_us, seen.pilots, complete=seen.complete)
             if before is not None and seen.complete:
                 self._keeper.check(now_us, before, seen.pilots)
         if len(renewed[CLAIMS]) >= enough:
@@ -211,7 +211,7 @@ class Accountant:
                 for record in found.answers[host, CLAIMS].value.records
             ]
             whole = seen.complete and self._gatherer.claims_since is None
-            self._keeper.claim(now_us, records, complete=whole)
+            self._keeper.add_claims(now_us, records, complete=whole)
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()
@@ -287,7 +287,7 @@ class Accountant:
         records, wrong = self._startds.ask(access, accounting.pilots, now)
         problems += wrong
         if records:
-            self._keeper.tell(records, None, None)
+            self._keeper.add_records(records, None, None)
             self._settle(round(now * SECOND_US), store=False)
 
     def _settle(self, now_us: int, *, store: bool = True) -> None:
@@ -299,7 +299,7 @@ class Accountant:
 
 
 def _verdicts(seen: Seen) -> Verdicts | None:
-    """Return what a poll says of entries; None where it has not surely seen all pilots."""
+    """Return what a poll reports on entries; None where it has not surely seen all pilots."""
     if not seen.complete:
         return None
     return verdicts(seen.evaluation, round(seen.at * SECOND_US), seen.pilots)

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 from gwmond.model.elapsed import Tick
 
 REPLAY = "replay-"
-"""What the ``boot_id`` of a replay's ticks begins with: a ledger tells whether they are its own."""
+"""What the ``boot_id`` of a replay's ticks begins with: a ledger shows whether they are its own."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 

@@ -112,12 +112,12 @@ class Service:
 
     def _wait(self, scheduler: BackgroundScheduler) -> None:
         """Feed the watchdog and reload when asked, until told to stop."""
-        every = self._notifier.watchdog_interval_s
+        interval_s = self._notifier.watchdog_interval_s
         fed = 0.0
         wall_ahead = time.time() - time.monotonic()
         while not self._stop:
             with contextlib.suppress(Empty):
-                self._wake.get(timeout=min(_WAKE_S, (every or _WAKE_S) / 2))
+                self._wake.get(timeout=min(_WAKE_S, (interval_s or _WAKE_S) / 2))
             if self._hup and not self._stop:
                 self._hup = False
                 self.read_again(scheduler)
@@ -126,7 +126,7 @@ class Service:
                 wall_ahead = time.time() - now
                 log.warning("the clock was stepped")
                 self._poll_soon(scheduler)  # its next time was planned by the old clock
-            if every is not None and now - fed >= every / 2 and not self._stuck(now):
+            if interval_s is not None and now - fed >= interval_s / 2 and not self._stuck(now):
                 self._notifier.watchdog()
                 fed = now
 

@@ -67,7 +67,7 @@ def take(keeper: LedgerKeeper, kind: str, answers: Iterable[DirectoryAnswer]) ->
     """Let the keeper take in what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
     for path, answer in answers:
-        keeper.report(answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
+        keeper.add_facts(answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
         problems += answer.problems
         samples += answer.samples
         facts += len(answer.facts)
@@ -247,7 +247,7 @@ class CentralLogs(DirectoryReader):
             if number
         ]
         if lines is not None:
-            self._keeper.report(lines.facts, None)
+            self._keeper.add_facts(lines.facts, None)
 
     def unused(self) -> list[Problem]:
         """Return which lines said nothing of what is known, since this was asked last."""

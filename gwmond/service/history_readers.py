@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import structlog
 
 from gwmond.config.settings import Config
-from gwmond.model.attempts import Source
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Result
 from gwmond.pilots.open_pilot import OpenPilot
@@ -154,7 +154,7 @@ class HistoryReader:
                     yield self._report(answer, cursor)
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
-        self._keeper.tell(answer.records, cursor, answer.gap)
+        self._keeper.add_records(answer.records, cursor, answer.gap)
         self._records += len(answer.records)
         problems = []
         if answer.gap is not None:
@@ -323,7 +323,7 @@ class StartdHistoryReader:
         found: list[tuple[int, int, str]] = []
         alive: set[str] = set()
         for pilot in pilots:
-            if pilot.end_us is not None or pilot.implied:
+            if pilot.end_us is not None or pilot.known_from_jobs_only:
                 continue
             name = pilot.identity.name
             alive.add(name)
@@ -332,7 +332,7 @@ class StartdHistoryReader:
                 for at_us in (pilot.retire_us, pilot.die_us)
             )
             holes = _holes(pilot)
-            if not (holes or (near and pilot.attempts)):
+            if not (holes or (near and pilot.runs)):
                 continue
             before = self._known.get(name)
             waits = before is not None and moment < before.again_at
@@ -376,9 +376,9 @@ def _holes(pilot: OpenPilot) -> int:
     """Return how many runs have ended on a pilot in a way that is not known."""
     return sum(
         1
-        for attempt in pilot.attempts.values()
-        if attempt.outcome is None
-        and (attempt.merged.ending.over or attempt.gone)
-        and attempt.result != Result.FAILED_EARLY
-        and Source.STARTD_HISTORY not in attempt.merged.sources
+        for run in pilot.runs.values()
+        if run.outcome is None
+        and (run.merged.ending.over or run.gone)
+        and run.result != Result.FAILED_EARLY
+        and Source.STARTD_HISTORY not in run.merged.sources
     )

@@ -157,12 +157,12 @@ class ImportedLogs:
     def _take(self, path: str, place: LogPlace, answer: FileAnswer) -> LogPlace:
         """Take in a chunk, and store it with how far the log is read; return that."""
         unused = self._left()
-        self._keeper.report(answer.facts, None)
+        self._keeper.add_facts(answer.facts, None)
         left_at = place.left_at
         if left_at is None and self._left() > unused:
             left_at = gwms_tasks.log_offset(place.state)
         after = LogPlace(answer.state, left_at, place.evidence)
-        self._keeper.report((), Cursor(path, IMPORTED_LOG, after.dump(), None))
+        self._keeper.add_facts((), Cursor(path, IMPORTED_LOG, after.dump(), None))
         self._settle()
         return after
 

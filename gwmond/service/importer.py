@@ -6,8 +6,8 @@ nothing counts twice.  While one chunk is accounted the next is being read by an
 Central logs are read at the end, when all pilots are known (``imported_logs``).
 
 At the end nothing waits for better than what was read.  What waits for the jobs' schedds (verdicts,
-attempts without an end) is decided then, too, unless a daemon keeps the ledger: there it goes on
-with the real clock, as the daemon's sources may tell more.
+runs without an end) is decided then, too, unless a daemon keeps the ledger: there it goes on
+with the real clock, as the daemon's sources may report more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from gwmond.sources.gwms_tasks import DirectoryAnswer
 DEADLINE_S = 3600.0
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
-_NAMED = frozenset({ProblemName.BAD_TIME})  # which the reading of a file says of the same, too
+_NAMED = frozenset({ProblemName.BAD_TIME})  # which the reading of a file reports, too
 _COLLECTED_AFTER = 1_000_000  # a chunk makes millions of objects
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -49,8 +49,8 @@ _Answers: TypeAlias = tuple[DirectoryAnswer, ...]
 class Imported(NamedTuple):
     """What an import has read: directories, outputs of pilots, and what was wrong.
 
-    ``logs``: central logs of which something was read; ``lines`` of these that tell of pilots.
-    ``facts``: all that outputs and the factory's logs told.
+    ``logs``: central logs of which something was read; ``lines`` of these that are about pilots.
+    ``facts``: all that outputs and the factory's logs have.
     """
 
     directories: int
@@ -91,8 +91,8 @@ class Importer:
     ) -> Imported:
         """Import all below some roots, and central logs.
 
-        ``progress`` is told how many pilots of how many were gone through, also those that an
-        earlier import has read (of the outputs that there were when directories were listed),
+        ``progress`` is called with how many pilots of how many were gone through, also those that
+        an earlier import has read (of the outputs that there were when directories were listed),
         ``log_progress`` the same of bytes of logs.
 
         Raises QueryError, LedgerError.
@@ -124,8 +124,10 @@ class Importer:
             def read_on() -> None:
                 while waiting and len(under_way) < self._processes:
                     fair = -(-len(waiting) // self._processes)
-                    some = [waiting.popleft() for _ in range(min(_DIRECTORIES_A_CHUNK, fair))]
-                    under_way.append((some, pool.submit(self._read, some)))
+                    directories = [
+                        waiting.popleft() for _ in range(min(_DIRECTORIES_A_CHUNK, fair))
+                    ]
+                    under_way.append((directories, pool.submit(self._read, directories)))
 
             read_on()
             while under_way:
@@ -183,7 +185,7 @@ class Importer:
     def _finish(self) -> None:
         """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
         if (accounting := self._keeper.accounting) is not None:
-            accounting.comes = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
+            accounting.expected = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
         self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:

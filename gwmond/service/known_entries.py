@@ -124,7 +124,7 @@ C = TypeVar("C", bound=_OfClient)
 
 
 def ours(counts: Sequence[C], totals: Mapping[EntryKey, EntryTotals]) -> list[C]:
-    """Return what the factory says of our frontends' groups, for it serves others as well.
+    """Return what the factory advertises for our frontends' groups, for it serves others as well.
 
     Where it names none of ours, its names are other than the frontend's: all of it is taken.
     """
@@ -261,10 +261,10 @@ def entry_capacities(
 
     ``recent``: the most that ran lately, which is not in the memory's peaks yet.
     """
-    q, hour = config.canonical.memory_mib, int(now // HOUR_S)
-    own = {p.entry: _size(p, q) for p in config.site.pledge if p.entry}
+    memory_per_unit_mib, hour = config.canonical.memory_mib, int(now // HOUR_S)
+    own = {p.entry: _size(p, memory_per_unit_mib) for p in config.site.pledge if p.entry}
     pledges = {key: own[key.entry] for key in entries if key.entry in own}
-    site_pledges = {p.site: _size(p, q) for p in config.site.pledge if p.site}
+    site_pledges = {p.site: _size(p, memory_per_unit_mib) for p in config.site.pledge if p.site}
     result: dict[tuple[EntryKey, Resource], Capacity] = {}
     for resource in RESOURCES:
         peaks = {
@@ -273,7 +273,7 @@ def entry_capacities(
             if (peak := _peak(memory, recent, (key, resource), hour)) > 0
             and (
                 now - memory.first_seen[key] >= config.site.peak_after
-                or limit(totals.get(key), resource, q) is None
+                or limit(totals.get(key), resource, memory_per_unit_mib) is None
             )
         }
         found = capacities(
@@ -284,7 +284,7 @@ def entry_capacities(
             site_pledges=site_pledges,
             peaks=peaks,
             totals=totals,
-            q=q,
+            memory_per_unit_mib=memory_per_unit_mib,
         )
         result |= {(key, resource): capacity for key, capacity in found.items()}
     return result
@@ -295,6 +295,6 @@ def _peak(memory: Memory, recent: Units, at: tuple[EntryKey, Resource], hour: in
     return max(recent.get(at, 0), (window.value(hour) or 0) if window is not None else 0)
 
 
-def _size(pledge: Pledge, q: int) -> Size:
-    memory = pledge.cores * q if pledge.memory_mib is None else pledge.memory_mib
+def _size(pledge: Pledge, memory_per_unit_mib: int) -> Size:
+    memory = pledge.cores * memory_per_unit_mib if pledge.memory_mib is None else pledge.memory_mib
     return Size(pledge.cores, memory, pledge.gpus)

@@ -123,7 +123,7 @@ class LedgerKeeper:
 
     @property
     def ready(self) -> bool:
-        """Whether facts may be told: the ledger is there to look up what is not in memory.
+        """Whether facts may be added: the ledger is there to look up what is not in memory.
 
         Not while a batch waits that could not be stored.
         """
@@ -323,7 +323,7 @@ class LedgerKeeper:
         retention = Retention(
             hours_s=options.hours_retention,
             pilots_s=options.pilots_retention,
-            attempts_s=options.attempts_retention,
+            runs_s=options.runs_retention,
             corrections_s=options.corrections_retention,
             problems_s=options.problems_retention,
         )
@@ -335,7 +335,7 @@ class LedgerKeeper:
         return []
 
     def _problem(self, error: LedgerError) -> list[Problem]:
-        """Return what is told; the remedy is its end, as that may be a command to be copied."""
+        """Return the problem; the remedy comes last, as that may be a command to be copied."""
         self._error = str(error)
         what = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
         return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
@@ -392,29 +392,33 @@ class LedgerKeeper:
             raise ValueError("no ledger is open")
         return self._accounting, self._ledger
 
-    def see(self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool) -> bool:
-        """Take in what collectors show; see ``PilotAccounting.see``."""
+    def add_ads(
+        self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
+    ) -> bool:
+        """Take in what collectors show; see ``PilotAccounting.add_ads``."""
         shown = tuple(pilots)
         with self._asking() as (accounting, ledger):
             accounting.load(ledger.fetch(accounting.keys_of_ads(shown)))
-        return accounting.see(now_us, period_us, shown, complete=complete)
+        return accounting.add_ads(now_us, period_us, shown, complete=complete)
 
-    def claim(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
+    def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show."""
         with self._asking() as (accounting, ledger):
             accounting.load(ledger.fetch(accounting.keys_of_records(records)))
-        accounting.claim(now_us, records, complete=complete)
+        accounting.add_claims(now_us, records, complete=complete)
 
-    def tell(self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None) -> None:
+    def add_records(
+        self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None
+    ) -> None:
         """Take in records, and how far their source has been read."""
         with self._asking() as (accounting, ledger):
             accounting.load(ledger.fetch(accounting.keys_of_records(records)))
-        accounting.tell(records)
+        accounting.add_records(records)
         if gap is not None:
             self._gaps.append(gap)
         self._move_on(cursor)
 
-    def report(
+    def add_facts(
         self,
         facts: Sequence[FileFact],
         cursor: Cursor | None,
@@ -423,14 +427,14 @@ class LedgerKeeper:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
         with self._asking() as (accounting, ledger):
             accounting.load(ledger.fetch(accounting.keys_of_files(facts)))
-            self._factory.take(accounting.report(facts, expected))
+            self._factory.take(accounting.add_facts(facts, expected))
             while keys := accounting.missing():
                 accounting.load(ledger.fetch(keys))
-                self._factory.take(accounting.report(()))
+                self._factory.take(accounting.add_facts(()))
         self._move_on(cursor)
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
-        """Change what was assumed of pilots of these entries, and of all of which files told.
+        """Change what was assumed of pilots of these entries, and of all that files reported.
 
         It yields how many were changed at once.  After some the pilots are to be settled.
         """
@@ -539,7 +543,10 @@ class LedgerKeeper:
             suspects=self.suspects,
             silent=tuple(
                 SilentPilot(
-                    pilot.identity.name, pilot.identity.key, pilot.identity.group, pilot.contact_us
+                    pilot.identity.name,
+                    pilot.identity.key,
+                    pilot.identity.group,
+                    pilot.last_heard_us,
                 )
                 for pilot in accounting.silent()
             ),

@@ -1,4 +1,4 @@
-"""Whether the paths of [factory] can be used, as far as a few files of them tell.
+"""Whether the paths of [factory] can be used, as far as a few of their files show.
 
 Who may list a directory may perhaps not read what is in it: so a file of each kind is opened in
 some of the directories.

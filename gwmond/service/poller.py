@@ -255,7 +255,7 @@ class Poller:
 
     def _evaluate(self, facts: Facts, now: float) -> tuple[Evaluation, int]:
         settings = Settings(
-            q=self._config.canonical.memory_mib,
+            memory_per_unit_mib=self._config.canonical.memory_mib,
             info_max_age_s=int(self._config.site.factory_info_max_age),
             untaken_s=int(self._config.site.untaken_grace),
         )
@@ -264,8 +264,8 @@ class Poller:
 
     def _of_entries(self, state: PoolState, evaluation: Evaluation) -> list[Problem]:
         """Return problems that last, each counted once for each entry that has it anew."""
-        booked = self._accountant.below_one_unit if self._accountant else frozenset()
-        small = self._entries[ProblemName.BELOW_ONE_UNIT] | state.below_one_unit | booked
+        posted = self._accountant.below_one_unit if self._accountant else frozenset()
+        small = self._entries[ProblemName.BELOW_ONE_UNIT] | state.below_one_unit | posted
         untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
         found = {
             ProblemName.BELOW_ONE_UNIT: (small, "each pilot counts as one unit"),
@@ -291,13 +291,13 @@ class Poller:
         reported: dict[Kind, list[Problem]] = {}
         for problem in problems:
             reported.setdefault((problem.source, problem.problem), []).append(problem)
-        for (source, name), some in reported.items():
-            number = sum(map(occurrences, some))
+        for (source, name), details in reported.items():
+            number = sum(map(occurrences, details))
             if number:
                 self._problems[source, name] += number
             if (source, name) not in self._reported:
                 text = "; ".join(
-                    list(dict.fromkeys(problem.detail for problem in some))[:_EXAMPLES]
+                    list(dict.fromkeys(problem.detail for problem in details))[:_EXAMPLES]
                 )
                 log.warning(
                     "problem",

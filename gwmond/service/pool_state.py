@@ -65,7 +65,7 @@ class PoolState(NamedTuple):
     ``pilots_complete``: collectors that are trusted have shown every pilot; ``young_until``: when
     one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
-    glideresource ads that are accounted.  ``q``: MiB of a canonical unit.
+    glideresource ads that are accounted.  ``memory_per_unit_mib``: MiB of a canonical unit.
     """
 
     pilots: tuple[Pilot, ...]
@@ -91,14 +91,16 @@ class PoolState(NamedTuple):
     entries: frozenset[EntryKey]
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
-    q: int
+    memory_per_unit_mib: int
 
     @property
     def below_one_unit(self) -> frozenset[str]:
         """The entries whose pilots are a canonical unit only as each pilot is at least one."""
         sizes = {(p.entry.entry, p.size) for p in self.running}
         sizes |= {(key.entry, total.pilot_size) for key, total in (self.totals or {}).items()}
-        return frozenset(e for e, size in sizes if size and is_below_one_unit(size, self.q))
+        return frozenset(
+            e for e, size in sizes if size and is_below_one_unit(size, self.memory_per_unit_mib)
+        )
 
     def facts(self, verdicts: Mapping[tuple[str, str], Any]) -> Facts:
         """Return what the evaluation works on."""
@@ -138,7 +140,7 @@ class _Building:
     ) -> None:
         self._found, self._memory, self._config, self._now = found, memory, config, now
         self._fresh = fresh
-        self._q = config.canonical.memory_mib
+        self._memory_per_unit_mib = config.canonical.memory_mib
         self._requests, self._totals = _requests(fresh)
         self._slots, self._whole = fresh.all(SLOTS)
         self._startds, _ = fresh.all(STARTDS)
@@ -160,7 +162,7 @@ class _Building:
         self._young_until = self._until_trusted()
         self._complete = self._whole and self._young_until is None
         self._used = {
-            resource: provisioned(self._watched.running, resource, self._q)
+            resource: provisioned(self._watched.running, resource, self._memory_per_unit_mib)
             for resource in RESOURCES
         }
         self._seen = {pilot.entry for pilot in registered} | set(self._totals or ())
@@ -187,7 +189,9 @@ class _Building:
         return PoolState(
             pilots=self._pilots,
             running=watched.running,
-            pilot_groups=pilot_groups([*watched.running, *failed], unused, self._q, now),
+            pilot_groups=pilot_groups(
+                [*watched.running, *failed], unused, self._memory_per_unit_mib, now
+            ),
             pilots_known=bool(self._slots),
             pilots_complete=self._complete,
             young_until=self._young_until,
@@ -210,7 +214,7 @@ class _Building:
             entries=entries,
             memory=after,
             entry_monitors=monitors.entries,
-            q=self._q,
+            memory_per_unit_mib=self._memory_per_unit_mib,
         )
 
     def _reported_to_factories(self) -> tuple[Pilot, ...]:

@@ -17,7 +17,7 @@ def rules(config: Config) -> Rules:
         return round(seconds * SECOND_US)
 
     return Rules(
-        q=config.canonical.memory_mib,
+        memory_per_unit_mib=config.canonical.memory_mib,
         outcome_wait_us=us(pilots.outcome_wait),
         missing_wait_us=us(max(pilots.silent_wait, pilots.outcome_wait)),
         verdict_us=us(pilots.verdict_after),

@@ -142,7 +142,9 @@ class Absorption(NamedTuple):
     rests: Mapping[Rest, Beside]
 
 
-def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -> Absorption:
+def absorption(
+    wanted: Mapping[Shape, Iterable[Berth]], found: Places, memory_per_unit_mib: int
+) -> Absorption:
     """Return how many jobs of each shape the places take, at the berths where they may run.
 
     A place that takes any of the jobs has its own canonical units, at least one.
@@ -164,7 +166,7 @@ def absorption(wanted: Mapping[Shape, Iterable[Berth]], found: Places, q: int) -
         for (size, left), count in found[berth].items():
             enough = len(walltimes) if left is None else bisect_right(walltimes, left)
             counted[size, enough] += count
-        grid = _grid(counted, shapes, walltimes, q)
+        grid = _grid(counted, shapes, walltimes, memory_per_unit_mib)
         held, everything = _fit(grid)
         rests |= {Rest(berth, shape): beside for shape, beside in _rests(grid, shapes)}
         for shape, hold in zip(shapes, held, strict=True):
@@ -192,12 +194,12 @@ class _Grid(NamedTuple):
         """Yield some places after the other, with all shapes."""
         rows = max(1, CHUNK // len(self.wall))
         for start in range(0, len(self.own), rows):
-            some = slice(start, start + rows)
+            part = slice(start, start + rows)
             yield self._replace(
-                free=self.free[some],
-                enough=self.enough[some],
-                many=self.many[some],
-                own=self.own[some],
+                free=self.free[part],
+                enough=self.enough[part],
+                many=self.many[part],
+                own=self.own[part],
             )
 
     def whole(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -217,15 +219,20 @@ def _grid(
     counted: Mapping[tuple[Size, int], int],
     shapes: Sequence[Shape],
     walltimes: Sequence[int],
-    q: int,
+    memory_per_unit_mib: int,
 ) -> _Grid:
     walls = [0 if s.walltime_s is None else bisect_right(walltimes, s.walltime_s) for s in shapes]
     return _Grid(
         free=np.array([size for size, _ in counted], dtype=np.float64),
         enough=np.array([index for _, index in counted], dtype=np.int64),
         many=np.array(list(counted.values()), dtype=np.float64),
-        own=np.array([max(1, units_of(size, "cpu", q)) for size, _ in counted], dtype=np.float64),
-        asked=np.array([footprint(shape.size, q) for shape in shapes], dtype=np.float64),
+        own=np.array(
+            [max(1, units_of(size, "cpu", memory_per_unit_mib)) for size, _ in counted],
+            dtype=np.float64,
+        ),
+        asked=np.array(
+            [footprint(shape.size, memory_per_unit_mib) for shape in shapes], dtype=np.float64
+        ),
         wall=np.array(walls, dtype=np.int64),
     )
 

@@ -70,7 +70,7 @@ class PeakWindow(NamedTuple):
 
 
 def provisioned(
-    pilots: Iterable[Pilot], resource: Resource, q: int = DEFAULT_MEMORY_MIB
+    pilots: Iterable[Pilot], resource: Resource, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> dict[EntryKey, int]:
     """Return the canonical units of the running pilots of each entry that has any.
 
@@ -78,12 +78,14 @@ def provisioned(
     """
     used: defaultdict[EntryKey, int] = defaultdict(int)
     for pilot in pilots:
-        used[pilot.entry] += 0 if pilot.size is None else units_of_pilot(pilot.size, resource, q)
+        used[pilot.entry] += (
+            0 if pilot.size is None else units_of_pilot(pilot.size, resource, memory_per_unit_mib)
+        )
     return dict(used)
 
 
 def limit(
-    totals: EntryTotals | None, resource: Resource, q: int = DEFAULT_MEMORY_MIB
+    totals: EntryTotals | None, resource: Resource, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> int | None:
     """Return the units that the factory's limit leaves to us; None if a part is not known."""
     if (
@@ -94,7 +96,7 @@ def limit(
     ):
         return None
     pilots = max(totals.max_pilots - totals.others_running, 0)
-    return pilots * units_of_pilot(totals.pilot_size, resource, q)
+    return pilots * units_of_pilot(totals.pilot_size, resource, memory_per_unit_mib)
 
 
 def share_pledge(
@@ -124,7 +126,7 @@ def capacities(
     site_pledges: Mapping[str, Size],
     peaks: Mapping[EntryKey, int],
     totals: Mapping[EntryKey, EntryTotals],
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> dict[EntryKey, Capacity]:
     """Return the capacity of each entry.
 
@@ -132,16 +134,23 @@ def capacities(
     and the rest is divided among the site's other entries.
     """
     entries = sorted(set(entries))
-    pledged = {key: units_of_pilot(pledges[key], resource, q) for key in entries if key in pledges}
+    pledged = {
+        key: units_of_pilot(pledges[key], resource, memory_per_unit_mib)
+        for key in entries
+        if key in pledges
+    }
     for site, size in site_pledges.items():
         own = [key for key in entries if key.site == site]
         others = {key: used.get(key, 0) for key in own if key not in pledges}
         promised = sum(pledged[key] for key in own if key in pledges)
-        rest = max(units_of_pilot(size, resource, q) - promised, 0)
+        rest = max(units_of_pilot(size, resource, memory_per_unit_mib) - promised, 0)
         pledged |= share_pledge(rest, others, peaks)
     return {
         key: _first(
-            used.get(key, 0), pledged.get(key), peaks.get(key), limit(totals.get(key), resource, q)
+            used.get(key, 0),
+            pledged.get(key),
+            peaks.get(key),
+            limit(totals.get(key), resource, memory_per_unit_mib),
         )
         for key in entries
     }

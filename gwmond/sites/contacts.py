@@ -11,8 +11,8 @@ it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken i
   two updates are two thirds of an ad's lifetime, as in HTCondor's defaults (300 s of 900 s).
 - If **no ad at all** was renewed for so long, it is in doubt whether pilots or collector are gone.
 - A pilot **ran** from its start to its last contact; to its last sight if its ad was gone before it
-  could be silent (it took leave).  For how much ran at once only this counts, once it is decided:
-  up to the last contact of every pilot that is not silent.
+  could be silent (it shut down cleanly).  For how much ran at once only this counts, once it is
+  decided: up to the last contact of every pilot that is not silent.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Contacts(NamedTuple):
         return 2 * usual if watched and usual is not None else lifetime_s * 2 // 3
 
     def _until(self, pilot: Pilot, newest: int, now: int) -> int:
-        """Return until when a pilot ran whose ad is gone: expired, or it took leave."""
+        """Return until when a pilot ran whose ad is gone: expired, or invalidated."""
         limit = min(self.two_updates(pilot.ad_lifetime_s, now), pilot.ad_lifetime_s)
         if 0 < pilot.last_heard <= newest - limit:
             return pilot.last_heard
@@ -188,7 +188,7 @@ class PilotsShown(NamedTuple):
         self,
         used: Mapping[EntryKey, int],
         resource: Resource,
-        q: int = DEFAULT_MEMORY_MIB,
+        memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
     ) -> tuple[Units, Units]:
         """Return the most units that ran at once: where it is newly decided, and from there on.
 
@@ -200,7 +200,11 @@ class PilotsShown(NamedTuple):
         steady: Units = dict(used)
         changes: defaultdict[EntryKey, list[tuple[int, int]]] = defaultdict(list)
         for pilot, started, until in lives:
-            units = 0 if pilot.size is None else units_of_pilot(pilot.size, resource, q)
+            units = (
+                0
+                if pilot.size is None
+                else units_of_pilot(pilot.size, resource, memory_per_unit_mib)
+            )
             begin = max(started, self.first)
             if until < _FAR:
                 steady[pilot.entry] = steady.get(pilot.entry, 0)
@@ -211,10 +215,10 @@ class PilotsShown(NamedTuple):
                 changes[pilot.entry].append((begin, units))
         decided = self.contacts.decided or 0
         before, after = dict(steady), dict(steady)
-        for key, some in changes.items():
+        for key, steps in changes.items():
             now = before[key]
             at_once = {True: [now], False: [0]}
-            for time, units in sorted(some):  # who ends makes room before another starts
+            for time, units in sorted(steps):  # who ends makes room before another starts
                 now += units
                 at_once[time <= decided].append(now)
             before[key] = max(at_once[True])

@@ -85,7 +85,7 @@ def match(
     groups: Iterable[DemandGroup],
     templates: Iterable[Template],
     verdicts: Verdicts,
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> tuple[Match, ...]:
     """Return where each group that has jobs could run."""
     templates = sorted(templates, key=lambda template: (template.entry, template.group))
@@ -95,10 +95,10 @@ def match(
     for group in sorted((group for group in groups if group.jobs > 0), key=_order):
         shape = Shape(group.size, group.walltime_s)
         if shape not in fitting:
-            fitting[shape] = _fitting(shape, templates, q)
+            fitting[shape] = _fitting(shape, templates, memory_per_unit_mib)
         kind = (group.signature, shape)
         if kind not in known:
-            known[kind] = _match(group, fitting[shape], verdicts, q)
+            known[kind] = _match(group, fitting[shape], verdicts, memory_per_unit_mib)
         matches.append(known[kind]._replace(key=f"{len(matches):08}", group=group))
     return tuple(matches)
 
@@ -108,9 +108,13 @@ def _order(group: DemandGroup) -> tuple[object, ...]:
     return (group.schedd, group.accounting_group, group.signature, group.size, walltime, group.jobs)
 
 
-def _fitting(shape: Shape, templates: Iterable[Template], q: int) -> list[tuple[Template, Need]]:
+def _fitting(
+    shape: Shape, templates: Iterable[Template], memory_per_unit_mib: int
+) -> list[tuple[Template, Need]]:
     """Return the templates that a job fits and in whose lifetime it may end."""
-    needs = {size: need_at(shape.size, size, q) for size in {t.size for t in templates}}
+    needs = {
+        size: need_at(shape.size, size, memory_per_unit_mib) for size in {t.size for t in templates}
+    }
     return [
         (template, need)
         for template in templates
@@ -124,7 +128,10 @@ def _fitting(shape: Shape, templates: Iterable[Template], q: int) -> list[tuple[
 
 
 def _match(
-    group: DemandGroup, fitting: Sequence[tuple[Template, Need]], verdicts: Verdicts, q: int
+    group: DemandGroup,
+    fitting: Sequence[tuple[Template, Need]],
+    verdicts: Verdicts,
+    memory_per_unit_mib: int,
 ) -> Match:
     """Return where a group could run, of the templates that it fits."""
     offers: list[Offer] = []
@@ -146,7 +153,7 @@ def _match(
         offers=tuple(offers),
         needs=needs,
         possible=frozenset(key for key, (unsure, _) in best.items() if unsure),
-        own=own or own_need(group.size, q),
+        own=own or own_need(group.size, memory_per_unit_mib),
     )
 
 
@@ -175,7 +182,7 @@ def demand(
     spare: Mapping[Resource, Mapping[EntryKey, int]],
     places: Places,
     templates: Iterable[Template],
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Demand:
     """Return the classes of jobs, with the entries and berths where they could run.
 
@@ -189,7 +196,7 @@ def demand(
         if berths is None:
             berths = alike[id(item.offers)] = _berths(item, judges)
             wanted[item.shape].update(berths)
-    holding = absorption(wanted, places, q)
+    holding = absorption(wanted, places, memory_per_unit_mib)
     at_berth: defaultdict[Berth, list[Rest]] = defaultdict(list)
     for rest in holding.rests:
         at_berth[rest.berth].append(rest)

@@ -53,20 +53,20 @@ def entry_jobs(
     ``offered``: entries with a template.
     """
 
-    def excess(ours: int, theirs: int | None) -> int | None:
-        return None if theirs is None or not complete else ours - theirs
+    def excess(ours: int, total: int | None) -> int | None:
+        return None if total is None or not complete else ours - total
 
     counts = job_counts(matches)
     jobs: dict[EntryKey, EntryJobs] = {}
     for key in entries:
         ours = counts.get(key, JobCounts(0, 0, 0))
-        theirs = totals.get(key)
+        total = totals.get(key)
         jobs[key] = EntryJobs(
             ours,
             None if assigned is None else assigned.get(key, 0.0),
-            excess(ours.matching, theirs.jobs_matching if theirs else None),
-            excess(ours.proportional, theirs.jobs_proportional if theirs else None),
-            excess(ours.unique, theirs.jobs_unique if theirs else None),
+            excess(ours.matching, total.jobs_matching if total else None),
+            excess(ours.proportional, total.jobs_proportional if total else None),
+            excess(ours.unique, total.jobs_unique if total else None),
             complete and (key in offered or not matches),
         )
     return jobs

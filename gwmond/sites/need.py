@@ -29,29 +29,29 @@ class Need(NamedTuple):
         return self.gpu if resource == "gpu" else self.cpu
 
 
-def footprint(job: Size, q: int = DEFAULT_MEMORY_MIB) -> Size:
+def footprint(job: Size, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> Size:
     """Return the size of one job; a job that requests neither cores nor memory takes one unit."""
     if job.cores <= 0 and job.memory_mib <= 0:
-        return Size(1, q, job.gpus)
+        return Size(1, memory_per_unit_mib, job.gpus)
     return job
 
 
-def need_at(job: Size, pilot: Size, q: int = DEFAULT_MEMORY_MIB) -> Need | None:
+def need_at(job: Size, pilot: Size, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> Need | None:
     """Return the need of a job in an empty pilot, or None if it does not fit.
 
     >>> need_at(Size(1, 2048), Size(8, 16384)), need_at(Size(5, 2000), Size(8, 16000))
     (Need(cpu=1.0, gpu=0.0), Need(cpu=8.0, gpu=0.0))
     """
-    cores, memory, gpus = footprint(job, q)
+    cores, memory, gpus = footprint(job, memory_per_unit_mib)
     pairs = ((cores, pilot.cores), (memory, pilot.memory_mib))
     fitting = min(int(room // wanted) for wanted, room in pairs if wanted > 0)
     if fitting < 1 or gpus > pilot.gpus:
         return None
-    cpu = max(1, units_of_pilot(pilot, "cpu", q)) / fitting
+    cpu = max(1, units_of_pilot(pilot, "cpu", memory_per_unit_mib)) / fitting
     return Need(cpu, pilot.gpus / (pilot.gpus // gpus) if gpus > 0 else 0.0)
 
 
-def own_need(job: Size, q: int = DEFAULT_MEMORY_MIB) -> Need:
+def own_need(job: Size, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> Need:
     """Return the units of a job that fits no pilot we know: the larger of its cores and memory.
 
     Nothing is rounded, since there is no pilot in which the rest would be lost.
@@ -59,5 +59,5 @@ def own_need(job: Size, q: int = DEFAULT_MEMORY_MIB) -> Need:
     >>> own_need(Size(64, 2000)), own_need(Size(0, 0, 1))
     (Need(cpu=64.0, gpu=0.0), Need(cpu=1.0, gpu=1.0))
     """
-    cores, memory, gpus = footprint(job, q)
-    return Need(max(cores, memory / q), float(gpus))
+    cores, memory, gpus = footprint(job, memory_per_unit_mib)
+    return Need(max(cores, memory / memory_per_unit_mib), float(gpus))

@@ -55,6 +55,6 @@ def filling(
 
 
 def measured(pending: int, beyond: int) -> Waiting:
-    """Return what the factory's queue tells: ``beyond`` of the ``pending`` exceeded the grace."""
+    """Return what the factory's queue says: ``beyond`` of the ``pending`` exceeded the grace."""
     beyond = min(max(beyond, 0), pending)
     return Waiting(beyond, pending - beyond, "measured")

@@ -12,9 +12,9 @@ from gwmond.model.units import RESOURCES, Resource
 
 
 def pilot_groups(
-    pilots: Iterable[Pilot], unused: Container[str], q: int, now: float
+    pilots: Iterable[Pilot], unused: Container[str], memory_per_unit_mib: int, now: float
 ) -> dict[Berth, PilotGroup]:
-    """Return the pilots of each entry and frontend group, in canonical units of ``q`` MiB.
+    """Return the pilots of each entry and frontend group, in canonical units.
 
     ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
 
@@ -33,7 +33,7 @@ def pilot_groups(
             retiring=sum(1 for p in found if not p.failed and not p.accepting),
             unused=sum(1 for pilot in found if pilot.name in unused),
             units={
-                resource: _add(_units(pilot, resource, q) for pilot in found)
+                resource: _add(_units(pilot, resource, memory_per_unit_mib) for pilot in found)
                 for resource in RESOURCES
             },
             failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
@@ -48,15 +48,19 @@ def _has_ended(failed: Pilot, now: float) -> bool:
     return announced or failed.last_heard + FAILED_SILENT_S < now
 
 
-def _units(pilot: Pilot, resource: Resource, q: int) -> PilotUnits:
+def _units(pilot: Pilot, resource: Resource, memory_per_unit_mib: int) -> PilotUnits:
     if pilot.size is None:
         return PilotUnits(0, 0, 0)
-    total = units_of_pilot(pilot.size, resource, q)
-    if resource == "cpu" and is_below_one_unit(pilot.size, q):  # none of its parts is a unit
+    total = units_of_pilot(pilot.size, resource, memory_per_unit_mib)
+    if resource == "cpu" and is_below_one_unit(
+        pilot.size, memory_per_unit_mib
+    ):  # none of its parts is a unit
         busy = total if pilot.jobs else 0
         return PilotUnits(total, busy, total - busy if pilot.free else 0)
-    idle = min(total, sum(units_of(size, resource, q) for size in pilot.free))
-    busy = min(total - idle, sum(units_of(size, resource, q) for size in pilot.jobs))
+    idle = min(total, sum(units_of(size, resource, memory_per_unit_mib) for size in pilot.free))
+    busy = min(
+        total - idle, sum(units_of(size, resource, memory_per_unit_mib) for size in pilot.jobs)
+    )
     return PilotUnits(total, busy, idle)
 
 

@@ -63,12 +63,12 @@ from gwmond.sites.untaken import note, untaken
 
 
 class Settings(NamedTuple):
-    """``q`` is MiB a canonical unit; a pilot started ``recent_s`` ago at most is a recent one.
+    """A pilot that started ``recent_s`` ago at most is a recent one.
 
     ``untaken_s``: slots that are free beside matching jobs for this long are untaken.
     """
 
-    q: int = DEFAULT_MEMORY_MIB
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
     recent_s: int = 900
     info_max_age_s: int = 1800
     untaken_s: int = 600
@@ -126,10 +126,10 @@ class _Decision(NamedTuple):
 def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Evaluation:
     """Return the state of each entry now; of ``gpu`` only where the entry has any."""
     settings = settings or Settings()
-    q = settings.q
+    memory_per_unit_mib = settings.memory_per_unit_mib
     pilots = facts.pilots or ()
     entries = facts.all_entries
-    matches = match(facts.groups, facts.templates, facts.verdicts, q)
+    matches = match(facts.groups, facts.templates, facts.verdicts, memory_per_unit_mib)
     pending = pending_by_group(_starting(facts), facts.asked)
     free = places(pilots, pending, facts.templates)
 
@@ -137,8 +137,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
     has_factory = facts.has_factory
     for resource in RESOURCES:
-        used = provisioned(pilots, resource, q)
-        fills = _fills(facts, pending, resource, q)
+        used = provisioned(pilots, resource, memory_per_unit_mib)
+        fills = _fills(facts, pending, resource, memory_per_unit_mib)
         for key in entries:
             row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))
             if row.capacity.units > 0 or resource == "cpu":
@@ -148,12 +148,12 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
 
     signs = _signs(facts, has_factory, pending, now_s, settings)
     offered = _evidence(facts.templates)
-    wanted = demand(matches, spare, free, facts.templates, q)
+    wanted = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
     flow = assign(wanted.classes, spare, wanted.free)
     taken = note(facts.taken, flow.taken, now_s, settings.untaken_s)
     if facts.resting is not None:
         unsure = frozenset[EntryKey]().union(*(item.possible for item in matches))
-        idle = untaken(taken, facts.resting, unsure, now_s, settings.untaken_s, q)
+        idle = untaken(taken, facts.resting, unsure, now_s, settings.untaken_s, memory_per_unit_mib)
         rows = {at: row._replace(untaken=idle.get(at, 0)) for at, row in rows.items()}
     for resource in RESOURCES:
         needed = any(item.own.units(resource) > 0 for item in matches)
@@ -170,8 +170,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     known = facts.pilots is not None
     totals = demand_totals(matches, flow, known)
     jobs = flow.jobs if known else None
-    theirs = facts.totals or {}
-    counted = entry_jobs(entries, matches, jobs, theirs, facts.demand_complete, offered)
+    job_totals = facts.totals or {}
+    counted = entry_jobs(entries, matches, jobs, job_totals, facts.demand_complete, offered)
     return Evaluation(dict(sorted(rows.items())), totals, counted, taken)
 
 
@@ -185,7 +185,9 @@ def _starting(facts: Facts) -> dict[EntryKey, int]:
     }
 
 
-def _fills(facts: Facts, pending: Pending, resource: Resource, q: int) -> dict[EntryKey, int]:
+def _fills(
+    facts: Facts, pending: Pending, resource: Resource, memory_per_unit_mib: int
+) -> dict[EntryKey, int]:
     """Return the units that pending pilots will fill, of entries that fill for long.
 
     An entry is left out if no template has their size: all of its spare may be theirs.
@@ -193,7 +195,9 @@ def _fills(facts: Facts, pending: Pending, resource: Resource, q: int) -> dict[E
     found: Counter[EntryKey] = Counter()
     for berth, template, count in pending_pilots(pending, facts.templates):
         if berth.entry in facts.long_filling:
-            found[berth.entry] += count * units_of_pilot(template.size, resource, q)
+            found[berth.entry] += count * units_of_pilot(
+                template.size, resource, memory_per_unit_mib
+            )
     return dict(found)
 
 

@@ -49,7 +49,7 @@ def untaken(
     uncertain: Collection[EntryKey],
     now_s: int,
     grace_s: int,
-    q: int = DEFAULT_MEMORY_MIB,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> dict[tuple[EntryKey, Resource], int]:
     """Return the untaken part of each entry's free slots; entries without any are left out.
 
@@ -59,8 +59,8 @@ def untaken(
     for pilot in resting:
         berth = Berth(pilot.entry, pilot.group)
         for size in pilot.free:
-            free[berth, "cpu"] += max(1, units_of(size, "cpu", q)) * SCALE
-            free[berth, "gpu"] += units_of(size, "gpu", q) * SCALE
+            free[berth, "cpu"] += max(1, units_of(size, "cpu", memory_per_unit_mib)) * SCALE
+            free[berth, "gpu"] += units_of(size, "gpu", memory_per_unit_mib) * SCALE
     found: Counter[tuple[EntryKey, Resource]] = Counter()
     for (berth, resource), history in taken.items():
         if berth.entry not in uncertain:

@@ -66,8 +66,8 @@ _stopping = threading.Event()
 def start(*, files: bool = True) -> None:
     """Start the fork server; call it once, before threads exist.
 
-    ``files``: queries read files of GlideinWMS, too, so what reads them is loaded.
-    Without any HTCondor configuration on this host, the bindings are told so, else they warn.
+    ``files``: queries read files of GlideinWMS, too, so what reads them is loaded.  Without any
+    HTCondor configuration on this host, the bindings get an empty configuration, else they warn.
     """
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"

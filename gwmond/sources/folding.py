@@ -52,9 +52,9 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
         elif kind == advertised.KIND:
             berths.update(Berth(pilot.entry, pilot.group) for pilot in answer.value)
         elif kind == REQUESTS:
-            theirs = [Berth(request.entry, request.group) for request in answer.value.requests]
-            berths.update(theirs)
-            vouched.update(theirs)
+            requested = [Berth(request.entry, request.group) for request in answer.value.requests]
+            berths.update(requested)
+            vouched.update(requested)
         elif kind in {"factory", "factoryclient"}:
             by_name.update(ad.entry for ad in answer.value)
     names.note(berths, vouched, now, by_name=by_name)

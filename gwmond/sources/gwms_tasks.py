@@ -132,7 +132,7 @@ def log_offset(state: str) -> int:
 def log_from(state: str, offset: int) -> str:
     """Return the state of a central log that is to be read from an earlier byte on."""
     before = directory_cursor.load(state)
-    logs = tuple(one._replace(offset=offset, passing=False) for one in before.logs)
+    logs = tuple(log._replace(offset=offset, passing=False) for log in before.logs)
     return before._replace(logs=logs).dump()
 
 

@@ -39,7 +39,7 @@ _LEGEND = (
 )
 _MATCHING = (
     "idle jobs that could run there, before they are assigned to sites: a job counts at each site "
-    "that it matches. ? and >= are said while part of the demand is not known."
+    "that it matches. ? and >= are shown while part of the demand is not known."
 )
 _RIGHT = (
     "how often pilots that registered met what had been said of their entry: a job within "
@@ -99,7 +99,7 @@ class _Down(NamedTuple):
 
 
 def _down(s: Snapshot) -> _Down | None:
-    """Return what is said at the top while a source is down."""
+    """Return the text at the top while a source is down."""
     failed: dict[tuple[str, bool], list[Status]] = defaultdict(list)
     for status in s.sources:
         if not status.up:
@@ -109,19 +109,19 @@ def _down(s: Snapshot) -> _Down | None:
     named = [
         (
             source,
-            ", ".join(status.kind for status in some),
-            ", ".join(dict.fromkeys(str(status.problem) for status in some)),
-            _last(some),
+            ", ".join(status.kind for status in statuses),
+            ", ".join(dict.fromkeys(str(status.problem) for status in statuses)),
+            _last(statuses),
         )
-        for (source, _), some in list(failed.items())[:_NAMED]
+        for (source, _), statuses in list(failed.items())[:_NAMED]
     ]
     queries = sum(map(len, failed.values()))
     return _Down(queries, len(s.sources), named, max(0, len(failed) - _NAMED))
 
 
-def _last(some: list[Status]) -> str:
+def _last(statuses: list[Status]) -> str:
     """Return since when queries have had no answer: of all that answered once, the first."""
-    since = min((x.last_success for x in some if x.last_success is not None), default=None)
+    since = min((x.last_success for x in statuses if x.last_success is not None), default=None)
     if since is None:
         return "no answer since gwmond started"
     return Markup("no answer since {}, {}").format(_time(since), _ago(since))
@@ -162,7 +162,7 @@ def _warnings(s: Snapshot) -> list[str]:
 
 
 def _heard(pilot: SilentPilot) -> str:
-    at = pilot.heard_us / SECOND_US
+    at = pilot.last_heard_us / SECOND_US
     return Markup("{}, {}").format(_time(at), _ago(at))
 
 

@@ -1,6 +1,6 @@
 """Benchmark: a backlog of job records drained into an empty ledger, against its bare reading.
 
-Real schedds serve epoch histories made of a real record (``attempts``); startds' histories are
+Real schedds serve epoch histories made of a real record (``runs``); startds' histories are
 local files.  In one run, side by side: (a) the bare bindings' reading of the same records, with the
 same projection, undecoded; (b) gwmond, from the queries to the ledger.  Then gwmond alone with
 other sizes of the backlog, on which its memory must not depend.
@@ -8,7 +8,7 @@ other sizes of the backlog, on which its memory must not depend.
 A schedd looks at 50,000 records at most (HISTORY_HELPER_MAX_HISTORY), so a larger backlog is one of
 several schedds: ``--schedds``.  Full size:
 
-    make bench BENCH_ARGS="backlog --attempts 1000000 --schedds 20 --pilots 60000 --rounds 1 \\
+    make bench BENCH_ARGS="backlog --runs 1000000 --schedds 20 --pilots 60000 --rounds 1 \\
         --sizes 100000,300000,1000000"
 """
 
@@ -27,8 +27,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import attempts
-from tests.bench.attempts import Feigned, Templates
+from tests.bench import feigned_runs
+from tests.bench.feigned_runs import Feigned, Templates
 from tests.pool.condor import CondorPool
 
 Numbers = dict[str, float]
@@ -40,7 +40,7 @@ _LIFTED = "HISTORY_HELPER_MAX_HISTORY = 100000000\n"
 def main() -> None:
     """Set up, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--attempts", type=int, default=50_000)
+    parser.add_argument("--runs", type=int, default=50_000)
     parser.add_argument("--schedds", type=int, default=1)
     parser.add_argument("--pilots", type=int, default=5_000, help="at any time")
     parser.add_argument("--files", type=int, default=100, help="of startds; each has many pilots'")
@@ -50,12 +50,12 @@ def main() -> None:
     parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
     parser.add_argument("--profile", default="", help="write cProfile's output of gwmond to PATH")
     options = parser.parse_args()
-    config = attempts.EPOCHS + "".join(map(_schedd, range(options.schedds)))
+    config = feigned_runs.EPOCHS + "".join(map(_schedd, range(options.schedds)))
     names = " ".join(f"BENCH{number}" for number in range(options.schedds))
     config += f"DAEMON_LIST = $(DAEMON_LIST) {names}\n" + (_LIFTED if options.lift else "")
     with CondorPool(config=config) as pool, tempfile.TemporaryDirectory() as directory:
         bench = Bench(pool, Path(directory), options)
-        bench.write(options.attempts)
+        bench.write(options.runs)
         for kind in options.kinds:
             _report(kind, [bench.round(kind, n) for n in range(options.rounds)])
         for kind in options.kinds if len(options.sizes) > 1 else ():
@@ -87,7 +87,7 @@ class Bench:
 
     def __init__(self, pool: CondorPool, directory: Path, options: argparse.Namespace) -> None:
         self._pool, self._directory, self._options = pool, directory, options
-        self._templates: Templates = attempts.templates(pool)
+        self._templates: Templates = feigned_runs.templates(pool)
         self._startds = directory / "startds"
         self._feigned = Feigned(options.pilots, 0, 0)
         columns = ["Name", "MyAddress", "CondorVersion"]
@@ -101,20 +101,20 @@ class Bench:
         """Write histories of so many runs."""
         _say(f"writing {number} records")
         self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
-        for of, part in enumerate(attempts.parts(number, self._options.schedds)):
+        for of, part in enumerate(feigned_runs.parts(number, self._options.schedds)):
             path = self._pool.local / f"BENCH{of}" / "epochs"
-            attempts.write_epochs(path, self._feigned, self._templates.epoch, part)
+            feigned_runs.write_epochs(path, self._feigned, self._templates.epoch, part)
         if set(self._options.kinds) != {"epochs"}:
             self._startds.mkdir(exist_ok=True)
             files = self._options.files
-            attempts.write_startds(self._startds, self._feigned, self._templates.startd, files)
+            feigned_runs.write_startds(self._startds, self._feigned, self._templates.startd, files)
 
     def round(self, kind: str, number: int) -> dict[str, Numbers]:
         """Measure the bare reading and gwmond, one after the other."""
         found: dict[str, Numbers] = {}
         if kind != "files":
             found["bare, at once"] = self._bare(1)
-            windows = self._feigned.attempts / self._options.schedds / _WINDOW
+            windows = self._feigned.runs / self._options.schedds / _WINDOW
             found["bare, windows of 10,000"] = self._bare(max(1, round(windows)))
         if kind != "epochs":
             found["bare parsing of files"] = self._run("bare_files", pattern=self._pattern)
@@ -148,7 +148,7 @@ class Bench:
         return self._run("bare", schedds=self._schedds, edges=edges)
 
     def _run(self, what: str, **asked: Any) -> Numbers:
-        _say(f"measuring {what} of {self._feigned.attempts}")
+        _say(f"measuring {what} of {self._feigned.runs}")
         done = subprocess.run(
             _CHILD,
             input=json.dumps({"what": what, **asked}),
@@ -184,13 +184,13 @@ def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
             )
             print(f"  rate of gwmond / {what}: {ratio:.2f} (aim >= 0.5)")
     own = rounds[-1]["gwmond"]
-    print(f"  ledger: {own['bytes'] / own['records']:.0f} bytes a record (attempt with its pilot)")
+    print(f"  ledger: {own['bytes'] / own['records']:.0f} bytes a record (run with its pilot)")
     _report_memory(own)
 
 
 def _report_memory(run: Numbers) -> None:
     print(
-        f"  {run['records']:9.0f} attempts, {run['pilots']:7.0f} pilots: gwmond peak "
+        f"  {run['records']:9.0f} runs, {run['pilots']:7.0f} pilots: gwmond peak "
         f"{run['peak']:5.0f} MiB (first half {run['half']:5.0f}), "
         f"a child {run['child_peak']:4.0f} MiB"
         f"; {run['steps']:.0f} steps, CPU {run['cpu'] - run['child_cpu']:.1f} s + children "

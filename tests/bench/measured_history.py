@@ -171,9 +171,9 @@ def _stored(path: str) -> Numbers:
 
     connection = sqlite3.connect(path)
     wanted = {
-        "records": "SELECT count(*) FROM attempts",
+        "records": "SELECT count(*) FROM runs",
         "pilots": "SELECT count(*) FROM pilots",
-        "open": "SELECT count(*) FROM attempts WHERE open = 1",
+        "open": "SELECT count(*) FROM runs WHERE open = 1",
     }
     counted = {name: connection.execute(query).fetchone()[0] for name, query in wanted.items()}
     connection.close()

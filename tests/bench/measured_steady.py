@@ -14,11 +14,11 @@ from pathlib import Path
 
 from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.service.accountant import Accountant, Seen
 from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.ledger_keeper import LedgerKeeper
@@ -27,8 +27,8 @@ from gwmond.sources import tasks
 from gwmond.sources.htcondor.access import Daemon, Terms
 from gwmond.sources.htcondor.claims import Claims
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
-from tests.bench import attempts
-from tests.bench.attempts import Feigned, Run
+from tests.bench import feigned_runs
+from tests.bench.feigned_runs import Feigned, Run
 from tests.bench.measured_history import resident
 
 _MINUTE = 60
@@ -68,7 +68,7 @@ def _play(
         last = _until(of, now)
         mode = "a" if minute else "w"
         part = range(max(0, _until(of, now - _MINUTE)), last)
-        attempts.write_epochs(Path(epochs), of, template, part, mode)
+        feigned_runs.write_epochs(Path(epochs), of, template, part, mode)
         pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
         whole = minute % 10 == 0
         claims = tuple(_claim(r, now) for r in of.running(now) if whole or r.start >= now - 600)
@@ -126,13 +126,13 @@ class _Spent:
 
 def _until(feigned: Feigned, now: int) -> int:
     """Return the number of the first run that ends after a time."""
-    return feigned.attempts - (feigned.until - now) * feigned.pilots // attempts.PERIOD_S
+    return feigned.runs - (feigned.until - now) * feigned.pilots // feigned_runs.PERIOD_S
 
 
 def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
     began = feigned.began(place, now)
     renewed = now - (now + place) % _RENEWED_S
-    site = f"Site{place % attempts.SITES:02}"
+    site = f"Site{place % feigned_runs.SITES:02}"
     return Pilot(
         name=f"glidein_{began % 99991}_{place}@node{place}.site{site[-2:]}.example",
         started=began,
@@ -147,16 +147,16 @@ def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
         last_heard=max(began, renewed),
         node=f"node{place}",
         factory_job=f"factory#{place}.{began}",
-        retires=began + attempts.LIFE_S - 1800,
-        dies=began + attempts.LIFE_S,
+        retires=began + feigned_runs.LIFE_S - 1800,
+        dies=began + feigned_runs.LIFE_S,
     )
 
 
 def _claim(run: Run, now: int) -> JobRecord:
-    fact = AttemptFact(
+    fact = RunFact(
         source=Source.LIVE_SLOT,
         job=run.job,
-        run=None,
+        shadow_start=None,
         written_us=(now - (now - run.start) % _RENEWED_S) * 10**6,
         start_us=run.start * 10**6,
         size=Resources(1 + run.first % 2, 2048 * (1 + run.first % 2)),

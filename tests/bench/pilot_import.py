@@ -152,7 +152,7 @@ def _stored(ledger: Path) -> Stored:
         totals = reader.load().totals.pilots
         net = {series: total.net for series, total in totals.items() if total.net}
     pilots = "SELECT name, factory_job, start_us, end_us FROM pilots ORDER BY 1, 2, 3"
-    runs = "SELECT job, run, start_us, end_us FROM attempts ORDER BY 1, 2, 3, 4"
+    runs = "SELECT job, number, start_us, end_us FROM runs ORDER BY 1, 2, 3, 4"
     return Stored(_rows(ledger, pilots), _rows(ledger, runs), net)
 
 

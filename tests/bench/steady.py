@@ -26,13 +26,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from tests.bench import attempts
-from tests.bench.attempts import Feigned
+from tests.bench import feigned_runs
+from tests.bench.feigned_runs import Feigned
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 
 _CHILD = [sys.executable, "-c", "from tests.bench.measured_steady import main; main()"]
-_CONFIG = attempts.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
+_CONFIG = feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
 _AT_ONCE = 5000
 
 
@@ -45,7 +45,7 @@ def main() -> None:
     parser.add_argument("--profile", default="", help="write cProfile's output to PATH")
     options = parser.parse_args()
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
-        template = attempts.templates(pool).epoch
+        template = feigned_runs.templates(pool).epoch
         feigned = Feigned(options.pilots, options.pilots * 4, int(time.time()))
         _say("advertising slots")
         slots = _slots(feigned)
@@ -86,9 +86,9 @@ def _slots(feigned: Feigned) -> Iterator[feign.Ad]:
     """Make the slots of all pilots and of what runs on them now."""
     now = feigned.until
     for place in range(feigned.pilots):
-        began, site = feigned.began(place, now), f"{place % attempts.SITES:02}"
+        began, site = feigned.began(place, now), f"{place % feigned_runs.SITES:02}"
         name = f"glidein_{began % 99991}_{place}@node{place}.site{site}.example"
-        origin = feign.glidein(f"Entry{site}", f"Site{site}", to_die=began + attempts.LIFE_S)
+        origin = feign.glidein(f"Entry{site}", f"Site{site}", to_die=began + feigned_runs.LIFE_S)
         yield feign.partitionable_slot(name, glidein=origin, started=began)
     for run in feigned.running(now):
         yield feign.dynamic_slot(

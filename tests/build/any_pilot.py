@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import Attempt, PilotLife, Resources, Validation
+from gwmond.model.pilot_facts import PilotLife, Resources, Run, Validation
 from tests.build.pilots import BROKEN, CUT, FAILED, GOOD, HELD, HOUR, job, pilot
 
 CORES = st.sampled_from([0, 0.1, 0.333, 0.5, 1, 1, 2, 3, 8, 12])
@@ -21,8 +21,8 @@ OUTCOMES = st.sampled_from([GOOD, FAILED, BROKEN, CUT, HELD, CUT._replace(eviden
 
 
 @st.composite
-def attempts(draw: st.DrawFn, name: str, *, finished: bool = False) -> Attempt:
-    """Any attempt: skewed, empty, backwards, oversubscribed, perhaps running."""
+def runs(draw: st.DrawFn, name: str, *, finished: bool = False) -> Run:
+    """Any run: skewed, empty, backwards, oversubscribed, perhaps running."""
     start = draw(TIMES)
     end = draw(st.none() | TIMES | st.just(start))
     outcome = draw(OUTCOMES if finished else st.none() | OUTCOMES)
@@ -36,7 +36,7 @@ def pilots(draw: st.DrawFn, *, finished: bool = False) -> PilotLife:
     steps = draw(st.lists(st.tuples(TIMES, PILOT_SIZES), max_size=3))
     end = draw(TIMES) if finished else draw(st.none() | TIMES)
     return pilot(
-        *(draw(attempts(name, finished=finished)) for name in names),
+        *(draw(runs(name, finished=finished)) for name in names),
         start=draw(st.sampled_from([0, 0, 1800.5])),
         end=end,
         now=draw(TIMES),

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 
 from gwmond.ledger import Ledger, tables
 from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.pilot_facts import AttemptKey
-from gwmond.model.stored_pilots import AttemptRow, CountKey, PilotId, PilotRow, PilotSeries
+from gwmond.model.pilot_facts import RunKey
+from gwmond.model.stored_pilots import CountKey, PilotId, PilotRow, PilotSeries, RunRow
 
 MEMORY = Path("/dev/shm")
 FAR = 1 << 40
@@ -45,9 +45,9 @@ class Kept(Ledger):
         return {row.id: row for row in sorted(self.pilot_rows(), key=lambda row: row.id)}
 
     @property
-    def attempts(self) -> dict[tuple[PilotId, AttemptKey], AttemptRow]:
+    def runs(self) -> dict[tuple[PilotId, RunKey], RunRow]:
         """All runs."""
-        return {(row.pilot, row.key): row for row, _ in self.attempt_rows()}
+        return {(row.pilot, row.key): row for row, _ in self.run_rows()}
 
     @property
     def posted(self) -> Counter[tuple[int, PilotSeries]]:

@@ -1,4 +1,4 @@
-"""A real ledger with a few pilots, written poll by poll by the book, whose sums are known.
+"""A real ledger with a few pilots, written poll by poll by the accounting, whose sums are known.
 
 Times are seconds from a base.  Three pilots, all of 4 cores and 8000 MiB (4 canonical units):
 
@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gwmond.ledger import Batch, Ledger, SiteKey, Tick
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.hours import split_hours
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
@@ -113,10 +113,10 @@ def _shown(pilot: int, base: int, at: int, hostile: str) -> Pilot:
     )
 
 
-def _fact(run: Told, source: Source, base: int) -> AttemptFact:
+def _fact(run: Told, source: Source, base: int) -> RunFact:
     end = run.end if source is not Source.LIVE_SLOT else None
     later = 200 if source is Source.SCHEDD_HISTORY else 0  # which contradicts the others
-    return AttemptFact(
+    return RunFact(
         source,
         f"schedd.example.org#{run.job}.0#{base}",
         None if source is Source.LIVE_SLOT else 1,

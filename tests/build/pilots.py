@@ -1,4 +1,4 @@
-"""Pilots and attempts with defaults, in seconds after T0, and what a partition says in words."""
+"""Pilots and runs with defaults, in seconds after T0, and what a partition says in words."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gwmond.model.pilot_facts import (
-    Attempt,
-    AttemptKey,
     Category,
     Estimates,
     Measure,
     Outcome,
     PilotLife,
     Resources,
+    Run,
+    RunKey,
     Step,
     Validation,
 )
@@ -46,10 +46,8 @@ def job(
     size: Resources = ONE,
     outcome: Outcome | None = GOOD,
     run: int = 1,
-) -> Attempt:
-    return Attempt(
-        AttemptKey(name, run), us(start), None if end is None else us(end), size, outcome
-    )
+) -> Run:
+    return Run(RunKey(name, run), us(start), None if end is None else us(end), size, outcome)
 
 
 def _estimates(*of: Sequence[tuple[float, float]]) -> Estimates:
@@ -57,7 +55,7 @@ def _estimates(*of: Sequence[tuple[float, float]]) -> Estimates:
 
 
 def pilot(
-    *attempts: Attempt,
+    *runs: Run,
     size: Resources = EIGHT,
     start: float = 0,
     end: float | None = HOUR,
@@ -79,7 +77,7 @@ def pilot(
         None if end is None else us(end),
         us(HOUR if last is None else last),
         tuple(Step(us(at), resources) for at, resources in (steps or [(start, size)])),
-        attempts,
+        runs,
         validation,
         None if known_until is None else us(known_until),
         _estimates(estimated) if estimates is None else _estimates(*estimates),
@@ -102,10 +100,10 @@ def hours(
 def of_job(
     found: Partition, name: str, resource: Resource = "cpu", measure: Measure = "resource"
 ) -> float:
-    """Unit hours of one job's attempts."""
+    """Unit hours of one job's runs."""
     return sum(
         micros
         for row, micros in found.settled.items()
         if (row.resource, row.measure) == (resource, measure)
-        if row.attempt is not None and row.attempt.job == name
+        if row.run_key is not None and row.run_key.job == name
     ) / (HOUR * S)

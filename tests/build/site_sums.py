@@ -20,10 +20,10 @@ def residual(partition: Partition) -> Totals:
 
 
 def fold(amounts: Mapping[Row, int]) -> Amounts:
-    """Amounts without their attempts: what the hourly totals of the ledger hold."""
+    """Amounts without their runs: what the hourly totals of the ledger hold."""
     folded: Counter[Row] = Counter()
     for row, micros in amounts.items():
-        folded[row._replace(attempt=None)] += micros
+        folded[row._replace(run_key=None)] += micros
     return {row: micros for row, micros in folded.items() if micros}
 
 

@@ -162,7 +162,7 @@ def pilot_time() -> PilotTime:
             series(own, measure="canonical")._replace(evidence="estimated"): Total(5, began),
         },
         counted={
-            CountKey("attempts", good, "exit_zero", *STARVING, "frontend.main"): Total(12, began),
+            CountKey("runs", good, "exit_zero", *STARVING, "frontend.main"): Total(12, began),
             CountKey("pilots", own, "", *STARVING, "frontend.main"): Total(3, began),
             CountKey("verdicts", short, "true", *STARVING, "frontend.main"): Total(14, began),
             CountKey("verdicts", short, "false", *STARVING, "frontend.main"): Total(1, began),
@@ -187,7 +187,7 @@ def pilot_time() -> PilotTime:
 
 
 def reconciliation() -> Reconciliation:
-    """A day with every cause for a difference, and an entry of which the factory tells nothing."""
+    """A day with every cause for a difference, and an entry without numbers of the factory."""
     until_us = round(NOW // 3600 * 3600 * 1e6)
     row = Reconciled("starving-ce1", 3, 9 * 10**12, 72 * 10**12, RunTime(5 * 10**12, 7), 6 * 10**12)
     row.numbers = {kind: number for number, kind in enumerate(FactoryKind, 1000)}

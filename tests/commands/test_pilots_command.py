@@ -98,7 +98,7 @@ def test_what_was(run: Run, ledger: Path) -> None:
     assert found[1]["shares"]["cpu"]["canonical"]["goodput"] == 9000 / 28_800
     assert found[2]["shares"]["gpu"]["canonical"]["goodput"] is None  # it has no GPU
     assert found[1]["users"] == ["alice@example.org", "bob@example.org"]
-    assert found[1]["ended"] == "shutdown"
+    assert found[1]["end_source"] == "shutdown"
     assert cpu(found[2]["categories"]) == {"decision_problem": 14_400.0}
     assert found[2]["start"] == "2023-11-15T00:00:00Z"
     _, out, _ = run("pilots", "--ledger", ledger, "--past")
@@ -269,9 +269,9 @@ def test_a_pilot_runs_no_more_jobs_than_fit() -> None:
     for number in range(4):
         at = 60 * number
         play.poll(at, [pilot_shown(cores=1, heard=at)], claims=[claim(f"{number}", at)])
-    rows = list(play.stored.attempts.values())
+    rows = list(play.stored.runs.values())
     assert len([row for row in rows if row.end_us is None]) == 4
-    line = StoredPilot(play.pilot(), rows, AsOf(play.pilot().contact_us))
+    line = StoredPilot(play.pilot(), rows, AsOf(play.pilot().posted_last_heard_us))
     assert (len(line.running), line.doing) == (1, "running 1 job")
 
 
@@ -359,14 +359,14 @@ def test_sources_of_a_run_that_contradict_each_other_are_named(life: dict[str, A
 
 
 def test_parts_of_a_life_sum_to_all_of_it(life: dict[str, Any]) -> None:
-    """Without a residual, and to what was booked."""
+    """Without a residual, and to what was posted."""
     for resource in ("cpu", "gpu"):
         for measure in ("resource_seconds", "canonical_seconds"):
             parts = [*life["runs"], *life["own_time"]]
             summed = sum(part["amounts"][resource][measure] for part in parts)
             assert summed == life["total"][resource][measure]
-            booked = life["pilot"]["categories"][resource][measure]
-            assert sum(booked.values()) == summed
+            posted = life["pilot"]["categories"][resource][measure]
+            assert sum(posted.values()) == summed
             assert life["residual"][resource][measure] == 0.0
     assert life["own_time"][0]["duration_seconds"] == 600.0
     assert life["corrections_complete"] is True
@@ -376,7 +376,12 @@ def test_a_life_that_goes_on(run: Run, ledger: Path) -> None:
     _, out, _ = run("pilot", "3", "--ledger", ledger, "--format", "json")
     life = json.loads(out)
     (job,) = life["runs"]
-    assert (job["settled"], job["end"], job["rule"], job["run"]) == (False, None, None, None)
+    assert (job["settled"], job["end"], job["rule"], job["shadow_start"]) == (
+        False,
+        None,
+        None,
+        None,
+    )
     assert life["unsettled"]["cpu"]["canonical_seconds"] == 4 * (LAST - 3600 - 240)
     assert life["residual"]["cpu"]["canonical_seconds"] == 0.0
 
@@ -406,7 +411,7 @@ def test_the_picture(run: Run, ledger: Path, width: int) -> None:
 def test_measures_that_agree_are_shown_once(run: Run, ledger: Path) -> None:
     """Core-hours and canonical hours of a pilot with 2 GB a core, and of GPUs always."""
     _, out, _ = run("pilot", "1", "--ledger", ledger, "--width", 200)
-    (header,) = [line for line in out.splitlines() if line.startswith("booked, hours")]
+    (header,) = [line for line in out.splitlines() if line.startswith("posted, hours")]
     assert re.split("  +", header)[1:] == [
         *("cpu core-hours = canonical", "share", "gpu chip-hours = canonical", "share")
     ]

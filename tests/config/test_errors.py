@@ -1,4 +1,4 @@
-"""What an operator is told of a wrong configuration: line, key, and what to write instead."""
+"""What an operator is reported of a wrong configuration: line, key, and what to write instead."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build import command_line
 from tests.daemon.probe import LatencyProbe
 from tests.daemon.scrape import Metrics
@@ -207,11 +207,11 @@ class RunningDaemon:
         """The same as JSON."""
         return json.loads(self.command(*words, "--format", "json"))
 
-    def stored(self, name: str) -> tuple[list[PilotRow], list[AttemptRow]]:
+    def stored(self, name: str) -> tuple[list[PilotRow], list[RunRow]]:
         """The pilots of a name in its ledger, and the runs on them by their start."""
         with LedgerReader.open(f"sqlite:///{self._ledger}") as ledger:
             pilots = ledger.find_pilots([name]).get(name, [])
-            runs = ledger.attempts_of([pilot.id for pilot in pilots]).values()
+            runs = ledger.runs_of([pilot.id for pilot in pilots]).values()
         return pilots, sorted((run for of in runs for run in of), key=lambda run: run.start_us)
 
     def get(self, path: str, accept: str = "*/*") -> str:

@@ -164,7 +164,7 @@ def test_its_output_comes_later(fresh_pool: CondorPool, daemon: Start, tmp_path:
 
     def corrected() -> bool:
         with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
-            return [row.ended for row in ledger.pilot_rows()] == ["reported"]
+            return [row.end_source for row in ledger.pilot_rows()] == ["pilot_output"]
 
     running.wait_until("its output", lambda _: corrected())
     metrics = running.next_polls(3)

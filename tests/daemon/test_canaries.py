@@ -91,6 +91,6 @@ def test_secrets_of_real_jobs_and_pilots_are_told_nowhere(
         found[path.name] = path.read_bytes().decode(errors="replace")
     assert {"gwmond.log", "ledger.sqlite"} <= set(found)
     shown = json.loads(found["pilots --format json"])["pilots"]
-    assert sum(pilot["attempts"] for pilot in shown) == 1
+    assert sum(pilot["runs"] for pilot in shown) == 1
     assert json.loads(found["report --format json"])
     assert not [where for where, text in found.items() if CANARY in text]

@@ -55,7 +55,7 @@ def ends(ledger: Path) -> dict[str, tuple[str, int | None]]:
     """How and when each pilot ended."""
     with LedgerReader.open(f"sqlite:///{ledger}") as opened:
         rows = opened.pilot_rows()
-    return {row.identity.name.split("@")[0]: (row.ended, row.end_us) for row in rows}
+    return {row.identity.name.split("@")[0]: (row.end_source, row.end_us) for row in rows}
 
 
 def test_files(scene: Scene, daemon: Start, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_files(scene: Scene, daemon: Start, tmp_path: Path) -> None:
     assert metrics.sum("gwmond_pilots_ended_total", site="Logged") == 3
     assert metrics.sum("gwmond_source_records_total", source="central_log", kind="files") == 0
     told = {how for how, _ in ends(tmp_path / "ledger.sqlite").values()}
-    assert told == {"logged"}
+    assert told == {"central_log"}
     assert "ended (central log)" in running.command("pilot", "glidein_1_99")
     running.command("ledger", "check")
 

@@ -114,7 +114,7 @@ def test_the_first_hour(pool: CondorPool, daemon: Start) -> None:
     assert sites["Dead",]["preemption_badput"] > 0
     assert outcomes["Dead", "lost_contact"]["preemption_badput"] > 0
     (gone,) = running.document("pilots", "--past", "--name", dead.name)["pilots"]
-    assert gone["ended"] == "vanished"
+    assert gone["end_source"] == "ad_expired"
     assert gone["end_epoch_seconds"] - gone["last_contact_epoch_seconds"] < LIFETIME_S
     metrics = running.metrics()
     assert metrics.sum("gwmond_ledger_residual_seconds") == 0

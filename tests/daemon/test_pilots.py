@@ -99,7 +99,11 @@ def test_what_happened_while_it_was_down(epochs: CondorPool, daemon: Start, tmp_
     assert {m: after.sum(SECONDS, category=m) for m in before} == before
     with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         (row,) = ledger.pilot_rows()
-    assert (row.identity.origin, row.ended, row.identity.key.site) == ("jobs", "assumed", "Real")
+    assert (row.identity.origin, row.end_source, row.identity.key.site) == (
+        "jobs",
+        "assumed",
+        "Real",
+    )
     running.command("ledger", "check")
 
 
@@ -118,12 +122,12 @@ def test_a_program_that_exists_nowhere_is_not_its_only_sites_fault(
     pool.submit(schedd, 4, seconds=3, request_memory=1000)
     held = f"ClusterId == {missing} && HoldReasonCode == 6"
     pool.wait_for("all to be held", lambda: len(pool.jobs(schedd, held)) == 6)
-    attempts = "gwmond_job_runs_total"
+    runs = "gwmond_job_runs_total"
     metrics = running.wait_until(
-        "verdicts", lambda m: m.sum(attempts, outcome="program_not_started") >= 6
+        "verdicts", lambda m: m.sum(runs, outcome="program_not_started") >= 6
     )
-    assert metrics.sum(attempts, outcome="program_not_started", category="unclassified") == 6
-    assert metrics.sum(attempts, category="misconfiguration_badput") == 0
+    assert metrics.sum(runs, outcome="program_not_started", category="unclassified") == 6
+    assert metrics.sum(runs, category="misconfiguration_badput") == 0
     pool.remove(schedd)
     running.command("ledger", "check")
 

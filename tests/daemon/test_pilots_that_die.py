@@ -61,8 +61,8 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
     running.wait_until("one pilot", lambda m: m.registered(site="Short") == 1)
     wait_until("its end", lambda: running.stored(killed.name)[0][0].end_us is not None)
     ((row,), _) = running.stored(killed.name)
-    assert row.ended == "vanished"
-    assert row.end_us == row.heard_us
+    assert row.end_source == "ad_expired"
+    assert row.end_us == row.last_heard_us
     wait_until("the page without it", lambda: "Silent pilots" not in running.get("/"))
     alive.stop_graceful()
 
@@ -86,7 +86,9 @@ def test_a_startd_that_is_killed_and_started_again(
     before = pilot.pid_of("STARTD")
     pilot.signal("STARTD", signal.SIGKILL)
     wait_until("another startd", lambda: pilot.pid_of("STARTD") not in {None, before})
-    wait_until("the record of the run", lambda: running.stored(pilot.name)[1][0].key.number == 1)
+    wait_until(
+        "the record of the run", lambda: running.stored(pilot.name)[1][0].key.shadow_start == 1
+    )
     wait_until("its outcome", lambda: running.stored(pilot.name)[1][0].outcome is not None)
     pilots, runs = running.stored(pilot.name)
     outcome = runs[0].outcome

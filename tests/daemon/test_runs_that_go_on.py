@@ -1,4 +1,4 @@
-"""What slots show of runs, beside what records tell of other runs of the same jobs."""
+"""What slots show of runs, beside what records report of other runs of the same jobs."""
 
 from __future__ import annotations
 
@@ -60,14 +60,16 @@ def test_a_second_run_soon_after_the_first_is_shown_and_runs_on(
     _runs_again(pool, cluster)
     wait_until("two runs", lambda: len(running.stored("retried@pool.test")[1]) == 2)
     first, second = running.stored("retried@pool.test")[1]
-    assert (first.key.number, first.end_us is None) == (1, False)
+    assert (first.key.shadow_start, first.end_us is None) == (1, False)
     assert second.start_us - first.start_us < 60_000_000
     running.wait_until("the wait for outcomes", _after(running, OUTCOME_WAIT_S + 4))
     assert _doing(running, "retried@pool.test") == ("running", 1)
     first, second = running.stored("retried@pool.test")[1]
     assert (second.end_us, second.open) == (None, True)
     pool.remove(pool.schedds[0])
-    wait_until("its record", lambda: running.stored("retried@pool.test")[1][1].key.number == 2)
+    wait_until(
+        "its record", lambda: running.stored("retried@pool.test")[1][1].key.shadow_start == 2
+    )
     assert len(running.stored("retried@pool.test")[1]) == 2
     for pilot in pool.pilots:
         pilot.stop_graceful()
@@ -90,8 +92,8 @@ def test_a_run_on_another_pilot_goes_on(pool: CondorPool, daemon: Start) -> None
     running.wait_until("the wait for outcomes", _after(running, OUTCOME_WAIT_S + 4))
     (lost,), (runs,) = running.stored(first.name)[1], running.stored(second.name)[1]
     assert lost.outcome is not None
-    assert (lost.key.number, lost.outcome.category) == (1, Category.PREEMPTION_BADPUT)
-    assert (runs.key.number, runs.end_us, runs.open) == (None, None, True)
+    assert (lost.key.shadow_start, lost.outcome.category) == (1, Category.PREEMPTION_BADPUT)
+    assert (runs.key.shadow_start, runs.end_us, runs.open) == (None, None, True)
     assert _doing(running, second.name) == ("running", 1)
     pool.remove(pool.schedds[0])
     second.stop_graceful()

@@ -14,7 +14,7 @@ import pytest
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build.command_line import gwmond
 from tests.build.imports import command, pilots, run, totals
 from tests.gwms import generate, simulated
@@ -111,10 +111,10 @@ def test_each_pilot_that_returned_its_output_is_right(imported: Path) -> None:
 def test_what_jobs_got_is_what_they_had(imported: Path) -> None:
     """Goodput and what was cut off, by pilot; each run's outcome is what happened, and measured."""
     known, compared = pilots(imported), Counter[str]()
-    runs: defaultdict[int, list[AttemptRow]] = defaultdict(list)
+    runs: defaultdict[int, list[RunRow]] = defaultdict(list)
     with LedgerReader.open(f"sqlite:///{imported}") as reader:
-        for attempt, _ in reader.attempt_rows():
-            runs[attempt.pilot].append(attempt)
+        for run, _ in reader.run_rows():
+            runs[run.pilot].append(run)
     for truth in simulated.pilots(SEED, NUMBER):
         row = known[f"{truth.cluster}.{truth.proc}"]
         if not is_told(truth) or truth.condor is None:
@@ -122,11 +122,11 @@ def test_what_jobs_got_is_what_they_had(imported: Path) -> None:
         assert len(runs[row.id]) == len(truth.jobs)
         how = {
             (
-                attempt_key.key.job.split("#")[1],
-                attempt_key.outcome.category.value,
-            ): attempt_key.outcome.evidence
-            for attempt_key in runs[row.id]
-            if attempt_key.outcome is not None
+                run_row.key.job.split("#")[1],
+                run_row.outcome.category.value,
+            ): run_row.outcome.evidence
+            for run_row in runs[row.id]
+            if run_row.outcome is not None
         }
         for job in truth.jobs:
             category = "preemption_badput" if job.evicted else "goodput"
@@ -179,7 +179,7 @@ def test_each_pilot_whose_output_was_lost_is_told_by_its_factory(imported: Path)
         kinds[truth.kind] += 1
         in_queue = truth.end + (0 if truth.kind == "no_files" else 30)
         assert (row.start_us, row.end_us) == (truth.start * 10**6, in_queue * 10**6), truth
-        assert row.ended == "queue"
+        assert row.end_source == "queue"
         if not is_lost(truth) and truth.kind in {"hard_kill", "truncated"}:
             assert Assumption.END in row.assumed
             continue
@@ -224,13 +224,13 @@ def parts(factory: Path) -> list[Path]:
 def lives(ledger: Path) -> list[tuple[object, ...]]:
     """All that is stored of pilots, and of their runs, without their numbers."""
     columns = "name, site, entry, factory, start_us, end_us, steps, validation, estimated"
-    runs = "job, run, start_us, end_us, category, outcome, cpu_resource, cpu_canonical"
+    runs = "job, number, start_us, end_us, category, outcome, cpu_resource, cpu_canonical"
     with sqlite3.connect(ledger) as connection:
         found = [
             (*row, json.dumps(json.loads(settled), sort_keys=True))
             for *row, settled in connection.execute(f"SELECT {columns}, settled FROM pilots")
         ]
-        found += connection.execute(f"SELECT {runs} FROM attempts WHERE job NOT LIKE 's%#p%#%'")
+        found += connection.execute(f"SELECT {runs} FROM runs WHERE job NOT LIKE 's%#p%#%'")
         found += connection.execute(
             "SELECT labels, whole, micros FROM series WHERE kind = 'count' AND whole + micros > 0"
         )

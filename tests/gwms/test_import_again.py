@@ -43,8 +43,8 @@ def runs(ledger: Path) -> list[tuple[object, ...]]:
     """All runs of jobs."""
     with sqlite3.connect(ledger) as connection:
         found = connection.execute(
-            "SELECT factory_job, job, run, attempts.start_us, attempts.end_us, category "
-            "FROM attempts JOIN pilots ON pilots.id = attempts.pilot"
+            "SELECT factory_job, job, number, runs.start_us, runs.end_us, category "
+            "FROM runs JOIN pilots ON pilots.id = runs.pilot"
         )
         return sorted(found, key=repr)
 

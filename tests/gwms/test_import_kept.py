@@ -15,7 +15,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName
 from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import AttemptRow
+from gwmond.model.stored_pilots import RunRow
 from gwmond.service.importer import Importer
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child
@@ -31,8 +31,8 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
 
 
-def attempts(ledger: Ledger) -> list[AttemptRow]:
-    return sorted(ledger.attempts_of([1])[1])
+def runs(ledger: Ledger) -> list[RunRow]:
+    return sorted(ledger.runs_of([1])[1])
 
 
 def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
@@ -46,22 +46,22 @@ def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
     line = CompletedPilot("", PLACE, (now - 600) * 10**6, 500, True, 400, *[0] * 8)
     for at, shown, claims in ((now - 60, [pilot], [lost]), (now, [], [])):
         if pilots:
-            keeper.see(at * 10**6, 60 * 10**6, shown, complete=True)
-            keeper.claim(at * 10**6, claims, complete=True)
-            keeper.tell([failed], None, None)
-        keeper.report([line], Cursor("/var/log/factory", "factory_files", "", None))
+            keeper.add_ads(at * 10**6, 60 * 10**6, shown, complete=True)
+            keeper.add_claims(at * 10**6, claims, complete=True)
+            keeper.add_records([failed], None, None)
+        keeper.add_facts([line], Cursor("/var/log/factory", "factory_files", "", None))
         keeper.settle(at * 10**6, (now - 120) * 10**6, ())
 
 
 def test_a_ledger_that_a_daemon_keeps(url: str, tmp_path: Path) -> None:
-    """Neither is judged nor given up what more may be told of; the summary is not waited with."""
+    """What may still be reported is neither judged nor given up; the summary is used at once."""
     now = int(time.time())
     ledger = Ledger.open(url)
     keep(ledger, now, pilots=True)
-    before = attempts(ledger)
-    assert [attempt_key.open for attempt_key in before] == [True, True]
+    before = runs(ledger)
+    assert [run_row.open for run_row in before] == [True, True]
     Importer(Config(), ledger).run([str(tmp_path)])
-    assert attempts(ledger) == before
+    assert runs(ledger) == before
     ledger.close()
     with LedgerReader.open(url) as reader:
         rows = sorted(reader.pilot_rows())
@@ -96,15 +96,15 @@ def test_what_is_given_up_is_not_dated_ahead(url: str, tmp_path: Path) -> None:
     keeper = LedgerKeeper(Config())
     keeper.use(ledger)
     since = now - play.T0
-    runs = ((1, -900, None, Ending()), (2, -600, -300, EARLY._replace(early=False)))
+    times = ((1, -900, None, Ending()), (2, -600, -300, EARLY._replace(early=False)))
     told = [
         play.record("3.0", since + start, end and since + end, run=run, started=None, ending=ending)
-        for run, start, end, ending in runs
+        for run, start, end, ending in times
     ]
-    keeper.tell(told, None, None)
+    keeper.add_records(told, None, None)
     keeper.settle(now * 10**6, now * 10**6, ())
     Importer(Config(), ledger).run([str(tmp_path)])
-    first, second = attempts(ledger)
+    first, second = runs(ledger)
     assert (first.open, first.end_us, second.open) == (False, second.start_us, False)
     assert len(first.facts) == 2
     assert max(fact.written_us for fact in first.facts) <= time.time() * 10**6

@@ -17,8 +17,8 @@ from gwmond.config.settings import Config
 from gwmond.ledger import Ledger
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.attempts import Source
 from gwmond.model.cursor_kinds import IMPORTED_LOG
+from gwmond.model.run_facts import Source
 from gwmond.service.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child
@@ -111,7 +111,7 @@ def take(ledger: Path, *paths: Path, logs: Sequence[Path] = ()) -> None:
 
 def ends(ledger: Path) -> dict[str, tuple[str, int | None]]:
     """How and when each pilot ended."""
-    return {job: (row.ended, row.end_us) for job, row in pilots(ledger).items()}
+    return {job: (row.end_source, row.end_us) for job, row in pilots(ledger).items()}
 
 
 def read_logs(ledger: Path) -> dict[str, str]:
@@ -154,7 +154,7 @@ def told_of_runs(ledger: Path) -> set[str]:
     """Pilots with runs of which a central log told something, as the factory's jobs."""
     rows = pilots(ledger)
     with LedgerReader.open(f"sqlite:///{ledger}") as reader:
-        runs = reader.attempts_of([row.id for row in rows.values()])
+        runs = reader.runs_of([row.id for row in rows.values()])
     return {
         job
         for job, row in rows.items()
@@ -174,7 +174,7 @@ def test_what_logs_tell(plain: Path, both: Path) -> None:
             of_runs.add(truth.number % 3)
         if known.get(job) != before.get(job):
             ended.add(truth.number % 3)
-            assert known[job] == ("logged", round((truth.end - 7.5) * 10**6))
+            assert known[job] == ("central_log", round((truth.end - 7.5) * 10**6))
     # Where an output tells the startd's name, it tells all else, too: they are by site and host.
     assert ended == of_runs == {0, 1, 2}
     assert "lost_contact" in {series[3] for series in totals(both)}

@@ -76,7 +76,7 @@ def played(facts: Sequence[FileFact]) -> PilotRow:
         play.restart()
     play.rest(100_000)
     _check(play.stored)
-    assert not play.book.contradictions
+    assert not play.accounting.contradictions
     (row,) = play.stored.pilots.values()
     assert set(play.seconds()) == {"validation_fails"}
     return row

@@ -70,7 +70,7 @@ def test_stderr_alone() -> None:
     fact = pilot_output.parse("p", None, generate.err(pilot))
     assert [problem.problem for problem in fact.problems] == ["no_output"]
     assert (fact.start_us, fact.end_us) == (pilot.start * US, None)
-    assert len(fact.attempts) == len(pilot.jobs)
+    assert len(fact.records) == len(pilot.jobs)
     assert fact.runs == ()
     assert fact.name.factory == simulated.FACTORY
 
@@ -91,7 +91,7 @@ def test_a_run_that_the_history_lost_is_in_the_starter_log() -> None:
     raw = generate.err(pilot._replace(jobs=pilot.jobs[1:]))
     raw += generate.log("StarterLog.slot1_99", generate.starter(pilot, lost).encode())
     fact = pilot_output.parse("p", generate.out(pilot), raw)
-    assert len(fact.attempts) == len(pilot.jobs) - 1
+    assert len(fact.records) == len(pilot.jobs) - 1
     assert [run.job for run in fact.runs] == [f"{lost.cluster}.0"]
 
 
@@ -265,7 +265,7 @@ def test_ids_of_python_3() -> None:
     ],
 )
 def test_dates_of_events(event: str, told: int) -> None:
-    """Of the old form the year is that of the log's last change; a zone counts if it is told."""
+    """In the old form the year is that of the log's last change; a zone counts if it is there."""
     from datetime import UTC as ZONE  # noqa: PLC0415
 
     raw = f"{event}\n...\nnonsense\n...\n001 (7.001.000) 99/99 10:00:00 x\n...\n".encode()

@@ -67,21 +67,21 @@ def test_a_real_pilot_is_read_from_its_packed_logs(pool: CondorPool) -> None:
     assert fact.problems == ()
     assert fact.runs == ()
     assert fact.name.startd == "glidein_77_88"
-    assert {_job(a.fact.job): a.fact.ending.exit_code for a in fact.attempts}.keys() == {
+    assert {_job(a.fact.job): a.fact.ending.exit_code for a in fact.records}.keys() == {
         f"{cluster}.0" for cluster in clusters.values()
     }
-    ends = {_job(a.fact.job): a.fact.ending for a in fact.attempts}
+    ends = {_job(a.fact.job): a.fact.ending for a in fact.records}
     assert ends[f"{clusters['three']}.0"].exit_code == 3
     assert ends[f"{clusters['signal']}.0"].exit_signal == 9
     _check_starters(fact, pilot_output.parse("p", out, stderr_of(pool, logs)), clusters)
 
 
 def _check_starters(fact: PilotOutput, starters: PilotOutput, clusters: dict[str, int]) -> None:
-    assert starters.attempts == ()
+    assert starters.records == ()
     runs = {run.job: run for run in starters.runs}
     assert runs.keys() == {f"{cluster}.0" for cluster in clusters.values()}
-    for attempt in fact.attempts:
-        told, run = attempt.fact, runs[_job(attempt.fact.job)]
+    for record in fact.records:
+        told, run = record.fact, runs[_job(record.fact.job)]
         assert (run.ending.exit_code, run.ending.exit_signal, run.ending.own_accord) == (
             told.ending.exit_code,
             told.ending.exit_signal,
@@ -91,7 +91,7 @@ def _check_starters(fact: PilotOutput, starters: PilotOutput, clusters: dict[str
         assert run.end_us is not None
         assert abs(run.end_us - told.end_us) <= 5_000_000
     assert runs[f"{clusters['evicted']}.0"].ending.own_accord is False
-    assert pilot_err.beside(starters.runs, fact.attempts) == []
+    assert pilot_err.beside(starters.runs, fact.records) == []
 
 
 def _job(global_id: str) -> str:

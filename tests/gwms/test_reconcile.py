@@ -235,7 +235,7 @@ def test_formats(imported: str) -> None:
     for each in found:
         assert each["entry"] in table.stdout
         assert each["entry"] in page.stdout
-    assert "no line: the queue told that the pilot ended" in table.stdout
+    assert "no line: the queue recorded the pilot's end" in table.stdout
     assert {row["residual_seconds"] for row in rows if row["factory_told"] == "False"} <= {""}
 
 
@@ -249,7 +249,7 @@ def test_a_pattern(imported: str) -> None:
 
 
 def test_what_is_too_much(imported: str, tmp_path: Path) -> None:
-    """The exit code tells; a day of which the factory tells nothing is too much, too."""
+    """The exit code tells; a day without numbers of the factory is too much, too."""
     most = "--max-unexplained", "0"
     assert run("reconcile", "--ledger", imported, *PERIOD, *most).returncode == 0
     done = run("reconcile", "--ledger", imported, "--from", "1d", *most)
@@ -263,7 +263,7 @@ def test_what_is_too_much(imported: str, tmp_path: Path) -> None:
 
 
 def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None:
-    """Without the event logs nothing tells why lines are missing; a wrong line is found as well."""
+    """Without event logs it is not known why lines are missing; a wrong line is found as well."""
     copy = tmp_path / "factory"
     subprocess.run(["cp", "-a", str(factory), str(copy)], check=True)
     for path in copy.rglob("condor_activity_*.log"):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import StarterRun
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.sources.gwms import pilot_err
 from gwmond.sources.gwms.rare import run_limits
 from tests.pilots.play import T0
@@ -18,7 +18,7 @@ from tests.pilots.play import T0
 def record(job: str, start: int, end: int) -> JobRecord:
     """A record of a history; times in seconds since T0."""
     times: dict[str, Any] = {"start_us": _us(start), "end_us": _us(end)}
-    fact = AttemptFact(Source.STARTD_HISTORY, f"schedd#{job}#1", 1, _us(end), **times)
+    fact = RunFact(Source.STARTD_HISTORY, f"schedd#{job}#1", 1, _us(end), **times)
     return JobRecord(fact, "", None)
 
 

@@ -1,4 +1,4 @@
-"""What reports say of pilots of which only statistics tell that jobs ran; all is computed by hand.
+"""Reports of pilots whose jobs are known from statistics only; all is computed by hand.
 
 See ``by_hand`` for the pilots: of B and S only statistics tell, R has a run, F and N failed.
 """
@@ -21,7 +21,7 @@ from tests.gwms.by_hand import BASE, PERIOD
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 Tell: TypeAlias = Callable[..., str]
-HEAD = "Of 2 of 5 pilots that ended only statistics tell of jobs"
+HEAD = "Of 2 of 5 pilots that ended the jobs are known from statistics only"
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +207,8 @@ def test_reconcile_has_no_records_of_them(tell: Tell) -> None:
 def test_the_list_of_pilots(tell: Tell) -> None:
     """How many runs there were is not known of B and S; F and N had none."""
     pilots = json.loads(tell("pilots", "--past", "--format", "json"))["pilots"]
-    attempts = {pilot["entry"]: pilot["attempts"] for pilot in pilots}
-    assert attempts == {"B": None, "S": None, "R": 1, "F": 0, "N": 0}
+    runs = {pilot["entry"]: pilot["runs"] for pilot in pilots}
+    assert runs == {"B": None, "S": None, "R": 1, "F": 0, "N": 0}
 
 
 def test_how_long_they_validated_and_slept(tell: Tell, ledger: str, run: Run) -> None:

@@ -107,7 +107,7 @@ def test_names(read: Read) -> None:
         assert (name.node, name.pid) == (pilot.node, pilot.pid)
         if pilot.returned and pilot.condor and pilot.mode != "nodebug":
             assert (name.site, name.resource) == (pilot.site, f"{pilot.entry_name}-CE")
-        if fact.attempts:
+        if fact.records:
             assert name.startd == pilot.startd
 
 
@@ -184,13 +184,13 @@ def test_statistics(read: Read) -> None:
         assert fact.activations == len(pilot.jobs)
 
 
-def test_attempts(read: Read) -> None:
+def test_runs(read: Read) -> None:
     """Each job once: from the history, else from the starter logs, whatever the time zone."""
     for one, fact in read.outputs.items():
         pilot = read.truth[one]
         jobs = pilot.jobs if pilot.returned else ()
         if pilot.kind == "no_history":
-            assert fact.attempts == ()
+            assert fact.records == ()
             found = {
                 (run.job, run.slot, run.start_us // US, (run.end_us or 0) // US)
                 for run in fact.runs
@@ -201,10 +201,10 @@ def test_attempts(read: Read) -> None:
             ends = {run.job: run.ending for run in fact.runs}
         else:
             assert fact.runs == ()
-            found_jobs = {a.fact.job.split("#")[1] for a in fact.attempts}
+            found_jobs = {a.fact.job.split("#")[1] for a in fact.records}
             assert found_jobs == {f"{job.cluster}.0" for job in jobs}
-            assert len(fact.attempts) == len(jobs)
-            ends = {a.fact.job.split("#")[1]: a.fact.ending for a in fact.attempts}
+            assert len(fact.records) == len(jobs)
+            ends = {a.fact.job.split("#")[1]: a.fact.ending for a in fact.records}
         for job in jobs:
             ending = ends[f"{job.cluster}.0"]
             assert (ending.exit_code, ending.exit_signal) == (job.code, job.signal)

@@ -152,7 +152,7 @@ def test_one_file_of_one_pilot(tmp_path: Path, faults: Faults, kind: str) -> Non
     assert numbers(last) == of(GOOD[1])
     (fact,) = last.facts
     assert isinstance(fact, PilotOutput)
-    assert len(fact.attempts) == len(GOOD[1].jobs)
+    assert len(fact.records) == len(GOOD[1].jobs)
     assert fetch(tmp_path, last.state).facts == ()
 
 

@@ -75,7 +75,7 @@ def outcomes(ledger: Ledger) -> dict[str, str]:
     """How each run ended, by job."""
     return {
         row.key.job: row.outcome.label if row.outcome is not None else "open"
-        for row, _ in ledger.attempt_rows()
+        for row, _ in ledger.run_rows()
     }
 
 
@@ -89,7 +89,7 @@ def lived(ledger: Ledger, outputs: list[PilotOutput]) -> None:
             pilot_name for pilot_name in waiting if (pilot_name.end_us or 0) <= (now - 60) * 10**6
         ]
         waiting = waiting[len(told) :]
-        keeper.report(told, None)
+        keeper.add_facts(told, None)
         keeper.settle(now * 10**6, (now - 120) * 10**6, ())
     assert not waiting
 

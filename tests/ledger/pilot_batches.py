@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gwmond.ledger import LedgerReader, Retention
-from gwmond.ledger.pilot_life import booked, life_of
-from gwmond.model.attempts import AttemptFact, Source
+from gwmond.ledger.pilot_life import life_of, posted
 from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.endings import Ending
 from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
@@ -23,21 +22,22 @@ from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Outcome,
     Resources,
+    RunKey,
     Step,
     Validation,
 )
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import (
-    AttemptRow,
     CountKey,
     PilotCorrection,
     PilotIdentity,
     PilotRow,
     PilotSeries,
+    RunRow,
 )
 from gwmond.pilots import pilot_time
 from gwmond.pilots.factory_records import add
@@ -59,7 +59,7 @@ class Pilot(NamedTuple):
     """Rows of one pilot at one moment."""
 
     row: PilotRow
-    attempts: tuple[AttemptRow, ...]
+    runs: tuple[RunRow, ...]
 
 
 def now_us(number: int) -> int:
@@ -87,35 +87,33 @@ def pilot_at(pilot: int, now: int) -> Pilot | None:
     until = start + 180 * MINUTE + pilot * 1_234_567
     end = until if until <= now else None
     gpus = 2 if pilot % 4 == 0 else 0
-    attempts = tuple(
-        attempt
-        for run in range(3)
-        if (attempt := _attempt(pilot, run, start, until, now)) is not None
+    runs = tuple(
+        run for number in range(3) if (run := _run(pilot, number, start, until, now)) is not None
     )
     row = PilotRow(
         id=pilot,
         identity=identity(pilot),
         start_us=start,
         end_us=end,
-        contact_us=min(now, until),
+        posted_last_heard_us=min(now, until),
         steps=(Step(start, Resources(8, 16000.5, gpus)), Step(start + HOUR, Resources(7.5, 15000))),
         validation=Validation.PASSED,
         assumed={Assumption.END: (until - 5 * MINUTE, until)} if end and pilot % 2 else {},
-        ended="" if end is None else "shutdown",
+        end_source="" if end is None else "shutdown",
         retire_us=start + 2 * HOUR,
         die_us=None,
         known_until_us=None if now >= until + 2 * HOUR else max(start, now - 10 * MINUTE),
-        mark_us=start,
-        ran_jobs=bool(attempts),
+        settled_until_us=start,
+        ran_jobs=bool(runs),
         closed=now >= until + 4 * HOUR,
         settled={},
     )
-    found = booked(pilot_time.partition(life_of(row, attempts)).settled)
-    settled = (a._replace(settled=found.attempts.get(a.key, {})) for a in attempts)
+    found = posted(pilot_time.partition(life_of(row, runs)).settled)
+    settled = (a._replace(settled=found.runs.get(a.key, {})) for a in runs)
     return Pilot(row._replace(settled=found.pilot), tuple(settled))
 
 
-def _attempt(pilot: int, run: int, start: int, until: int, now: int) -> AttemptRow | None:
+def _run(pilot: int, run: int, start: int, until: int, now: int) -> RunRow | None:
     begin = start + (7 + run * 40) * MINUTE + pilot * 1_001
     end = min(until, begin + (50 + run) * MINUTE + 333)
     if begin > now:
@@ -129,13 +127,13 @@ def _attempt(pilot: int, run: int, start: int, until: int, now: int) -> AttemptR
     job, user, group = f"schedd.example.org#{pilot}.{run}#17", f"user{run}", f"group{run}"
     size = Resources(3, 5000, int(pilot % 4 == 0))
     told = (f"name{pilot}", begin, end if over else None, size, user, group)
-    facts = [AttemptFact(Source.LIVE_SLOT, job, None, begin + 1, *told[:2])]
+    facts = [RunFact(Source.LIVE_SLOT, job, None, begin + 1, *told[:2])]
     if over:
         ending = Ending(over=True, completed=True, exit_code=0 if run else 1, began=True)
-        facts.append(AttemptFact(Source.STARTD_HISTORY, job, 1, end, *told, ending))
-    return AttemptRow(
+        facts.append(RunFact(Source.STARTD_HISTORY, job, 1, end, *told, ending))
+    return RunRow(
         pilot=pilot,
-        key=AttemptKey(job, 1),
+        key=RunKey(job, 1),
         start_us=begin,
         end_us=end if over else None,
         size=size,
@@ -196,7 +194,7 @@ def batch(number: int) -> Batch:
         before=number - 1,
         now_us=now,
         pilots=tuple(rows.row for rows in changed.values()),
-        attempts=tuple(a for rows in changed.values() for a in rows.attempts),
+        runs=tuple(a for rows in changed.values() for a in rows.runs),
         increments=dict(increments),
         corrections=tuple(corrections),
         counts={key: n for key, n in counts.items() if n},
@@ -238,7 +236,7 @@ def _verdicts(checked: Iterable[Experiment]) -> Counter[CountKey]:
 
 
 def places(number: int) -> tuple[QueueRecord, ...]:
-    """What a factory's queue told of a job of its; every third waits for more."""
+    """What a factory's queue reported of a job of its; every third waits for more."""
     at = now_us(number)
     name = PilotName(instance="instance", user="fe", cluster=number, proc=0)
     told = [QueueEvent("", name, state, at + n) for n, state in enumerate(QueueState)]
@@ -248,7 +246,7 @@ def places(number: int) -> tuple[QueueRecord, ...]:
 
 
 def factory_numbers(number: int) -> dict[FactoryKey, int]:
-    """What a batch tells of a factory: of its own hour, and late of one before."""
+    """What a batch reports of a factory: of its own hour, and late of one before."""
     hour = now_us(number) // HOUR
     return {
         FactoryKey(hour, "entry-1", "fe.main", FactoryKind.QUEUE_STARTED): 1,
@@ -264,8 +262,8 @@ def expected_factory(number: int) -> dict[FactoryKey, int]:
 def _counted(rows: Pilot) -> Counter[CountKey]:
     key = rows.row.identity
     return Counter(
-        CountKey("attempts", *a.outcome[:2], *key.key, key.group)
-        for a in rows.attempts
+        CountKey("runs", *a.outcome[:2], *key.key, key.group)
+        for a in rows.runs
         if a.outcome is not None
     )
 
@@ -292,8 +290,8 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
     wanted = pilots_at(number)
     running = {i: rows for i, rows in wanted.items() if not rows.row.closed}
     assert {row.id: row for row in state.pilots} == {i: rows.row for i, rows in running.items()}
-    assert ledger.attempts_of(wanted) == {
-        i: sorted(rows.attempts, key=lambda a: a.key) for i, rows in wanted.items() if rows.attempts
+    assert ledger.runs_of(wanted) == {
+        i: sorted(rows.runs, key=lambda a: a.key) for i, rows in wanted.items() if rows.runs
     }
     assert state.next_id == len(wanted) + 1
     assert all(residual.micros == 0 for residual in ledger.check())

@@ -35,7 +35,7 @@ FAMILIES = {
     family.name: family
     for family in (*pilot_time.FAMILIES, *sites.FAMILIES, *factory_queue.FAMILIES)
 }
-RESOURCE, CANONICAL, ATTEMPTS, ENDED, SITE, ESTIMATED, *FACTORY = backfill.SOURCES
+RESOURCE, CANONICAL, RUNS, ENDED, SITE, ESTIMATED, *FACTORY = backfill.SOURCES
 BATCHES = 40
 Steps = dict[Labels, Counter[int]]
 """What each series had in each hour: seconds, or numbers."""
@@ -76,12 +76,12 @@ def steps(reader: LedgerReader, **more: str) -> dict[str, Steps]:
             labelled = labels(name, *first, told.entry, told.client, **more)
             found[name][labelled][told.hour] += number * unit(name)
     ran = set()
-    for attempt, pilot in reader.attempt_rows():
-        ran.add(attempt.pilot)
-        if attempt.outcome is not None and attempt.end_us is not None:
+    for run, pilot in reader.run_rows():
+        ran.add(run.pilot)
+        if run.outcome is not None and run.end_us is not None:
             at = *pilot.key, pilot.group
-            hour = (attempt.end_us - 1) // HOUR
-            found[ATTEMPTS][labels(ATTEMPTS, *attempt.outcome[:2], *at, **more)][hour] += 1
+            hour = (run.end_us - 1) // HOUR
+            found[RUNS][labels(RUNS, *run.outcome[:2], *at, **more)][hour] += 1
     for row in reader.pilot_rows():
         if row.end_us is None:
             continue
@@ -236,7 +236,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
     written = values(text(ended))
     last = hourly.reach(ended).stop
     below = 0
-    for name in (RESOURCE, CANONICAL, ATTEMPTS, ENDED, ESTIMATED, *FACTORY):
+    for name in (RESOURCE, CANONICAL, RUNS, ENDED, ESTIMATED, *FACTORY):
         live, exact = _live(name, shown), _live(name, net)
         stood = {key: found[last] for key, found in written[name].items()}
         assert stood == {key: value for key, value in exact.items() if value}
@@ -274,7 +274,7 @@ def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
     before = values(text(ended))
     now = now_us(BATCHES) / 1e6
     pruned = ended.prune(now, Retention(8 * 3600, 10 * 3600, 11 * 3600, 0))
-    assert all((pruned.hours, pruned.pilots, pruned.attempts))
+    assert all((pruned.hours, pruned.pilots, pruned.runs))
     after = values(text(ended))
     assert set(after) == set(before)
     for name, series in after.items():
@@ -285,7 +285,7 @@ def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
             assert max(found) == max(old)
             assert min(found) >= min(old)
     assert any(min(record.values()) > 0 for record in after[CANONICAL].values())
-    assert any(min(record.values()) > 0 for record in after[ATTEMPTS].values())
+    assert any(min(record.values()) > 0 for record in after[RUNS].values())
 
 
 def test_a_part(ended: Ledger) -> None:

@@ -22,7 +22,7 @@ from tests.gwms import generate
 from tests.ledger.pilot_batches import batch
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
-ATTEMPTS = "gwmond_job_runs_total"
+RUNS = "gwmond_job_runs_total"
 TIME = set(list(backfill.SOURCES)[:5])
 FACTORY = {
     "gwmond_factory_queue_events_total",
@@ -226,7 +226,7 @@ def test_import(run: Run, tmp_path: Path) -> None:
         numbers = {key: total.net for key, total in counts.items() if total.net}
     assert max(found["gwmond_pilot_resource_seconds_total"]) >= last * 3600
     # Each pilot and each run that was counted has its hour: all begin with 0, and none is left.
-    for what, name in (("pilots", "gwmond_pilots_ended_total"), ("attempts", ATTEMPTS)):
+    for what, name in (("pilots", "gwmond_pilots_ended_total"), ("runs", RUNS)):
         lines = [line for line in text.splitlines() if line.startswith(name)]
         ends = {line.rsplit(" ", 2)[0]: int(line.rsplit(" ", 2)[1]) for line in lines}
         begins = {line.rsplit(" ", 2)[0]: int(line.rsplit(" ", 2)[1]) for line in lines[::-1]}

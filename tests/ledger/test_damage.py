@@ -1,4 +1,4 @@
-"""Damaged files are told apart, and left as they are."""
+"""Damaged files are distinguished, and left as they are."""
 
 from __future__ import annotations
 

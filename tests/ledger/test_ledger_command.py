@@ -56,7 +56,7 @@ def test_check(run: Run, filled: str) -> None:
     assert {of["what"]: of["micros"] for of in json.loads(out)} == {
         "hours": 1,
         "pilots": 0,
-        "attempts": 0,
+        "runs": 0,
         "series": 1,
         "site_canonical": 0,
         "factory_jobs": 0,
@@ -79,14 +79,14 @@ def test_check_takes_the_canonical_unit_of_the_configuration(
 def test_stats(run: Run, filled: str) -> None:
     code, out, _ = run("stats", "--ledger", filled)
     assert code == EXIT_OK
-    for text in ("attempts", "series_hours", "bytes for each attempt", "cursor schedd history"):
+    for text in ("runs", "series_hours", "bytes for each run", "cursor schedd history"):
         assert text in out
     code, out, _ = run("stats", "--ledger", filled, "--format", "json")
     found = json.loads(out)
     tables = {of["table"]: of for of in found["tables"]}
     assert tables["pilots"]["rows"] == 15
-    assert tables["attempts"]["bytes"] > 0
-    assert found["attempt_bytes"] > 0
+    assert tables["runs"]["bytes"] > 0
+    assert found["run_bytes"] > 0
     assert found["pilot_hours"][0] <= found["pilot_hours"][1]
     assert [of["age_s"] is None for of in found["cursors"]] == [True, False]
     assert len(found["gaps"]) == 2
@@ -151,7 +151,7 @@ def test_export(run: Run, filled: str, tmp_path: Path) -> None:
     code, out, err = run("export", "--ledger", filled, tmp_path / "out", "--from", "2023-11")
     assert (code, err) == (EXIT_OK, "")
     assert "pilots: 15 rows in 1 files" in out
-    assert (tmp_path / "out/attempts/year=2023/month=11/part-0.parquet").exists()
+    assert (tmp_path / "out/runs/year=2023/month=11/part-0.parquet").exists()
     code, out, _ = run("export", "--ledger", filled, tmp_path / "none", "--to", "2023-10")
     assert code == EXIT_OK
     assert not (tmp_path / "none").exists()

@@ -17,7 +17,7 @@ BATCHES = 22
 
 
 def _filled(url: str) -> Ledger:
-    """A ledger with open, closed and pruned pilots, and closed ones whose attempts were pruned."""
+    """A ledger with open, closed and pruned pilots, and closed ones whose runs were pruned."""
     ledger = Ledger.open(url)
     for number in range(1, BATCHES + 1):
         ledger.commit(batch(number))
@@ -35,8 +35,8 @@ def _off(ledger: Ledger) -> dict[str, int]:
 
 
 _WHOLE = (
-    "SELECT MAX(job) FROM attempts JOIN pilots ON pilot = pilots.id "
-    "WHERE attempts_pruned = 0 AND closed = 1 AND cpu_canonical > 0"
+    "SELECT MAX(job) FROM runs JOIN pilots ON pilot = pilots.id "
+    "WHERE runs_pruned = 0 AND closed = 1 AND cpu_canonical > 0"
 )
 PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
     "a factory's total": (
@@ -81,28 +81,28 @@ PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
         "(SELECT MIN(id) FROM series WHERE kind = 'carried' AND micros > 0)",
         {"series": 1},
     ),
-    "an attempt": (
-        "UPDATE attempts SET cpu_canonical = cpu_canonical + 1 WHERE pilot = (SELECT MAX(pilot) "
-        "FROM attempts WHERE cpu_canonical > 0) AND cpu_canonical > 0",
-        {"attempts": 1},
+    "a run": (
+        "UPDATE runs SET cpu_canonical = cpu_canonical + 1 WHERE pilot = (SELECT MAX(pilot) "
+        "FROM runs WHERE cpu_canonical > 0) AND cpu_canonical > 0",
+        {"runs": 1},
     ),
-    "an attempt's end": (
-        f"UPDATE attempts SET end_us = end_us - 1 WHERE job = ({_WHOLE})",
+    "a run's end": (
+        f"UPDATE runs SET end_us = end_us - 1 WHERE job = ({_WHOLE})",
         None,
     ),
-    "an attempt that is gone": (f"DELETE FROM attempts WHERE job = ({_WHOLE})", None),
-    "an attempt without pilot": (
-        f"UPDATE attempts SET pilot = 10000 WHERE job = ({_WHOLE})",
+    "a run that is gone": (f"DELETE FROM runs WHERE job = ({_WHOLE})", None),
+    "a run without pilot": (
+        f"UPDATE runs SET pilot = 10000 WHERE job = ({_WHOLE})",
         None,
     ),
     "a pilot's end": (
         "UPDATE pilots SET end_us = end_us + 1 WHERE id = (SELECT MAX(id) FROM pilots "
-        "WHERE end_us IS NOT NULL AND attempts_pruned = 0 AND known_until_us IS NULL)",
+        "WHERE end_us IS NOT NULL AND runs_pruned = 0 AND known_until_us IS NULL)",
         None,
     ),
-    "the end of a pilot whose attempts went": (
-        "UPDATE pilots SET end_us = end_us + 1 WHERE attempts_pruned > 0 AND id = "
-        "(SELECT MAX(id) FROM pilots WHERE attempts_pruned > 0)",
+    "the end of a pilot whose runs went": (
+        "UPDATE pilots SET end_us = end_us + 1 WHERE runs_pruned > 0 AND id = "
+        "(SELECT MAX(id) FROM pilots WHERE runs_pruned > 0)",
         None,
     ),
     "site time": (
@@ -127,7 +127,7 @@ def test_one_micro_is_found(url: str, place: str) -> None:
 
 
 def _change_settled(connection: Connection, pilot: int) -> str:
-    """Take one micro from what is booked for a pilot; return the statement that undoes it."""
+    """Take one micro from what is posted for a pilot; return the statement that undoes it."""
     query = f"SELECT settled FROM pilots WHERE id = {pilot}"
     before = str(connection.exec_driver_sql(query).scalar())
     settled = json.loads(before)
@@ -137,12 +137,12 @@ def _change_settled(connection: Connection, pilot: int) -> str:
     return change.format(before, pilot)
 
 
-def test_what_is_booked_for_a_pilot(url: str) -> None:
+def test_what_is_posted_for_a_pilot(url: str) -> None:
     """One micro less for a pilot is missing there, and in the sum over pilots."""
     with _filled(url) as ledger:
         rows = [row for row in ledger.pilot_rows() if row.closed]
-        pruned = next(row for row in rows if row.attempts_pruned)
-        whole = next(row for row in rows if not row.attempts_pruned)
+        pruned = next(row for row in rows if row.runs_pruned)
+        whole = next(row for row in rows if not row.runs_pruned)
         with ledger._transaction() as connection:
             sound = _change_settled(connection, whole.id)
         assert _off(ledger) == {"pilots": 1, "series": 1}
@@ -164,9 +164,9 @@ def test_it_says_what_it_did(url: str) -> None:
         }
         rows = ledger.pilot_rows()
         assert found["pilots"].checked == len(rows)
-        assert found["pilots"].skipped == sum(1 for row in rows if row.attempts_pruned) > 0
-        assert found["attempts"].skipped == sum(row.attempts_pruned for row in rows)
-        assert found["attempts"].checked == len(list(ledger.attempt_rows()))
+        assert found["pilots"].skipped == sum(1 for row in rows if row.runs_pruned) > 0
+        assert found["runs"].skipped == sum(row.runs_pruned for row in rows)
+        assert found["runs"].checked == len(list(ledger.run_rows()))
         assert found["hours"].checked == len(ledger.pilot_hours(0, 10**7))
         assert found["series"].checked == len(ledger.load().totals.pilots)
         assert found["site_canonical"].checked == 20
@@ -181,7 +181,7 @@ def test_it_says_what_it_did(url: str) -> None:
 
 
 def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
-    """The proof is about the canonical unit that was configured when it was booked."""
+    """The proof is about the canonical unit that was configured when it was posted."""
     with _filled(str(file)) as ledger:
         assert {
             check_pilot.what for check_pilot in ledger.check(memory_mib=4000) if check_pilot.micros
@@ -194,8 +194,8 @@ def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
         "UPDATE pilots SET settled = '{' WHERE id = 20",
         "UPDATE pilots SET validation = 'maybe' WHERE id = 20",
         "UPDATE pilots SET steps = '[[1]]' WHERE id = 20",
-        "UPDATE attempts SET facts = '[{}]'",
-        "UPDATE attempts SET category = 'wasted' WHERE category IS NOT NULL",
+        "UPDATE runs SET facts = '[{}]'",
+        "UPDATE runs SET category = 'wasted' WHERE category IS NOT NULL",
     ],
 )
 def test_a_row_that_cannot_be_read(url: str, damage: str) -> None:

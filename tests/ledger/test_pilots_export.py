@@ -86,10 +86,10 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
         assert (record["group"], record["node"]) == (row.identity.group, row.identity.node)
         assert (_us(record["start"]), _us(record["end"])) == (row.start_us, row.end_us)
         assert (_us(record["last_contact"]), _us(record["retires"])) == (
-            row.contact_us,
+            row.posted_last_heard_us,
             row.retire_us,
         )
-        assert (record["ended"], record["validation"]) == (row.ended, row.validation)
+        assert (record["end_source"], record["validation"]) == (row.end_source, row.validation)
         assert (record["closed"], record["ran_jobs"], record["dies"]) == (
             row.closed,
             row.ran_jobs,
@@ -122,23 +122,23 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
         )
         assert (_us(record["ended"]), record["summary_duration_s"]) == (job.ended_us, 100)
 
-    attempts = {(r["job"], r["run"]): r for r in _read(tmp_path, "attempts")}
-    for attempt, identity in ledger.attempt_rows():
-        record = attempts.pop((attempt.key.job, attempt.key.run))
-        assert (record["pilot"], record["pilot_name"]) == (attempt.pilot, identity.name)
+    runs = {(r["job"], r["number"]): r for r in _read(tmp_path, "runs")}
+    for run, identity in ledger.run_rows():
+        record = runs.pop((run.key.job, run.key.number))
+        assert (record["pilot"], record["pilot_name"]) == (run.pilot, identity.name)
         assert (record["site"], record["entry"], record["group"]) == (*identity.key, identity.group)
-        assert (_us(record["start"]), _us(record["end"])) == (attempt.start_us, attempt.end_us)
-        assert (record["cores"], record["memory_mib"], record["gpus"]) == attempt.size
-        assert (record["user"], record["job_group"]) == (attempt.user, attempt.job_group)
+        assert (_us(record["start"]), _us(record["end"])) == (run.start_us, run.end_us)
+        assert (record["cores"], record["memory_mib"], record["gpus"]) == run.size
+        assert (record["user"], record["job_group"]) == (run.user, run.job_group)
         outcome = (record["category"], record["outcome"], record["evidence"])
-        assert outcome == (attempt.outcome or (None, None, None))
-        assert (record["result"], record["open"]) == (attempt.result, attempt.open)
-        for (resource, measure), micros in attempt.settled.items():
+        assert outcome == (run.outcome or (None, None, None))
+        assert (record["result"], record["open"]) == (run.result, run.open)
+        for (resource, measure), micros in run.settled.items():
             assert record[f"{resource}_{measure}_micros"] == micros
             assert record[f"{resource}_{measure}_seconds"] == micros / 1e6
-    assert attempts == {}
+    assert runs == {}
     assert {name for name, done, total in told if done == total} == {
-        *("pilot_hours", "site_hours", "factory_hours", "pilots", "attempts", "factory_jobs")
+        *("pilot_hours", "site_hours", "factory_hours", "pilots", "runs", "factory_jobs")
     }
 
 
@@ -159,7 +159,7 @@ def test_months(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     parts = sorted(path.parent.name for path in (tmp_path / "all/pilots").rglob("*.parquet"))
     assert len(parts) >= 5
     assert len(_read(tmp_path / "all", "pilots")) == len(pilots_at(BATCHES))
-    assert len(_read(tmp_path / "all", "attempts")) == len(list(ledger.attempt_rows()))
+    assert len(_read(tmp_path / "all", "runs")) == len(list(ledger.run_rows()))
     monkeypatch.setattr(Months, "start_us", 0)
     monkeypatch.setattr(Months, "stop_us", None)
     some = Months((2000, 2), (2000, 3))
@@ -190,13 +190,13 @@ def test_the_range_of_months_is_asked_of_the_ledger(ledger: Ledger, tmp_path: Pa
 def test_exported_again(ledger: Ledger, tmp_path: Path) -> None:
     """A month that is exported again is replaced; readers of the old file are not disturbed."""
     export(ledger, tmp_path, EVERY, _nothing)
-    first = len(_read(tmp_path, "attempts"))
-    (path,) = (tmp_path / "attempts").rglob("*.parquet")
+    first = len(_read(tmp_path, "runs"))
+    (path,) = (tmp_path / "runs").rglob("*.parquet")
     with path.open("rb") as old:
         ledger.commit(batch(BATCHES + 1))
         export(ledger, tmp_path, EVERY, _nothing)
         assert old.read(4) == b"PAR1"
-    assert len(_read(tmp_path, "attempts")) > first
+    assert len(_read(tmp_path, "runs")) > first
     assert len(_read(tmp_path, "pilots")) == len(pilots_at(BATCHES + 1))
 
 
@@ -242,10 +242,10 @@ def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
 
 def test_columns_have_units() -> None:
     """An amount, a time and a memory tell their unit, by name or by type."""
-    for schema in (datasets.PILOT_HOURS, datasets.SITE_HOURS, datasets.ATTEMPTS):
+    for schema in (datasets.PILOT_HOURS, datasets.SITE_HOURS, datasets.RUNS):
         for field in schema:
             text = str(field.type)
             if "int" in text or "double" in text:
                 unit = field.name.rpartition("_")[2]
-                whole = {"pilot", "run", "cores", "gpus"}
+                whole = {"pilot", "number", "cores", "gpus"}
                 assert unit in {"micros", "seconds", "mib"} or field.name in whole

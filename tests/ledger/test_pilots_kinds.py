@@ -57,7 +57,7 @@ def test_kinds(url: str) -> None:
         }
         assert ledger.pilots_by_kind("nowhere") == {}
         with ledger._transaction() as connection:
-            connection.execute(text("UPDATE pilots SET attempts_pruned = 1 WHERE id = 1"))
+            connection.execute(text("UPDATE pilots SET runs_pruned = 1 WHERE id = 1"))
         left = [number for ids in ledger.pilots_by_kind("e").values() for number in ids]
         assert sorted(left) == [2, 3, 4]
 
@@ -83,7 +83,7 @@ def test_pilots_that_never_were(url: str) -> None:
             ledger.commit(batch(number))
         before = ledger.load()
         last = max(before.pilots, key=lambda row: row.id)
-        runs = ledger.attempts_of([last.id]).get(last.id, [])
+        runs = ledger.runs_of([last.id]).get(last.id, [])
         moved = tuple((run.pilot, run.key) for run in runs)
         gone = Batch(before.batches, ORIGIN, moved=moved, withdrawn=(last.id, 10**6))
         ledger.commit(gone)

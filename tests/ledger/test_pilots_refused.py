@@ -34,9 +34,9 @@ def poll(
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
-    keeper.see(now_us(at), STEP_S * 10**6, alive, complete=True)
-    keeper.claim(now_us(at), [], complete=True)
-    keeper.tell(records, None, None)
+    keeper.add_ads(now_us(at), STEP_S * 10**6, alive, complete=True)
+    keeper.add_claims(now_us(at), [], complete=True)
+    keeper.add_records(records, None, None)
     keeper.settle(now_us(at), now_us(at - 120), ())
 
 
@@ -46,7 +46,7 @@ def runs(startd: str, job: str) -> list[JobRecord]:
 
 
 def play(keeper: LedgerKeeper, some: list[Pilot], first: int = 0, last: int = 21_600) -> None:
-    """Poll until all is settled; on each pilot a job runs, which is told at 3000."""
+    """Poll until all is settled; on each pilot a job runs, which is reported at 3000."""
     for at in range(first, last + 1, STEP_S):
         told = [run for n, one in enumerate(some) for run in runs(one.name, f"{n}.0")]
         poll(keeper, at, some, told if at == 3000 else [])
@@ -71,7 +71,7 @@ def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[Non
     """Let no row of the bad pilot be prepared any more, of those heard of later."""
 
     def values(row: PilotRow) -> Values:
-        if row.identity.name == BAD and row.contact_us >= now_us(since):
+        if row.identity.name == BAD and row.posted_last_heard_us >= now_us(since):
             raise ValueError("a bug")
         return real(row)
 
@@ -93,7 +93,7 @@ def told_of(logs: list[EventDict]) -> list[tuple[object, object]]:
 def test_a_pilot_that_cannot_be_prepared_is_left_out(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its attempts, hours and counts; it is told once, and the rest is as without it."""
+    """With its runs, hours and counts; it is told once, and the rest is as without it."""
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         with undecodable(monkeypatch), capture_logs() as logs:
@@ -108,7 +108,7 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
         rows = proven(ledger)
         assert rows.keys() == {GOOD}
         assert rows[GOOD].closed
-        assert {row.key.job for row, _ in ledger.attempt_rows()} == {"schedd#1.0#1"}
+        assert {row.key.job for row, _ in ledger.run_rows()} == {"schedd#1.0#1"}
         assert spent(ledger) == {"good": 2 * 4 * (END_S - STEP_S) * 10**6}
         counts = ledger.load().totals.counts
         assert {count_key.entry for count_key, total in counts.items() if total.net} == {"good"}
@@ -124,7 +124,7 @@ def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.Mo
             play(keeper, both(), 4800, 10_200)
         assert told_of(logs) == [(BAD, "bad")]
         rows = proven(ledger)
-        assert rows[BAD]._replace(heard_us=0) == before._replace(heard_us=0)
+        assert rows[BAD]._replace(last_heard_us=0) == before._replace(last_heard_us=0)
         assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, now_us(END_S - STEP_S))
         play(attached(ledger), both(), 10_800)
         rows = proven(ledger)
@@ -173,7 +173,7 @@ def test_what_the_tables_refuse_is_left_out(url: str) -> None:
                 connection.execute(update(series_hours).where(*at).values(amount=amount))
         rows = proven(ledger)
         assert (rows[GOOD].closed, rows[BAD].end_us) == (True, None)
-        jobs = {(row.key.job, who.name) for row, who in ledger.attempt_rows()}
+        jobs = {(row.key.job, who.name) for row, who in ledger.run_rows()}
         assert {job for job, who in jobs if who == BAD} == {"schedd#0.0#1"}
         assert {job for job, who in jobs if who == GOOD} == {"schedd#1.0#1", "schedd#7.1#1"}
 
@@ -199,7 +199,7 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
 
 
 def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the queue told of one job is left out alone."""
+    """What the queue reported of one job is left out alone."""
 
     def values(place: QueueRecord) -> dict[str, object]:
         if place.entry == "bad":
@@ -211,7 +211,9 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         names = [PilotName(entry=literal, cluster=1, proc=0) for literal in ("bad", "good")]
-        keeper.report([QueueEvent("", name, QueueState.STARTED, now_us(0)) for name in names], None)
+        keeper.add_facts(
+            [QueueEvent("", name, QueueState.STARTED, now_us(0)) for name in names], None
+        )
         keeper.settle(now_us(60), now_us(0), ())
         assert [place.entry for place in ledger.load().places] == ["good"]
         assert keeper.accounting is not None
@@ -223,7 +225,7 @@ def test_what_lies_in_no_pilot_is_not_left_out(url: str) -> None:
     """Such as a gap: all of it waits, and is told."""
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        keeper.tell(runs(GOOD, "1.0"), None, Gap("schedd", "history", None, -1, ""))
+        keeper.add_records(runs(GOOD, "1.0"), None, Gap("schedd", "history", None, -1, ""))
         with pytest.raises(LedgerRefused):
             keeper.settle(now_us(3000), now_us(2900), ())
         assert not keeper.ready
@@ -244,7 +246,7 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        keeper.see(now_us(600), STEP_S * 10**6, some, complete=True)
+        keeper.add_ads(now_us(600), STEP_S * 10**6, some, complete=True)
         with pytest.raises(LedgerRefused):
             keeper.settle(now_us(600), now_us(480), ())
         with pytest.raises(LedgerRefused):

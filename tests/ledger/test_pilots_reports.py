@@ -11,11 +11,11 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger import Ledger, LedgerReader, pilot_reports
-from gwmond.ledger.pilot_reports import AttemptFilter, Order, PilotFilter
+from gwmond.ledger.pilot_reports import Order, PilotFilter, RunFilter
 from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.pilots.early_failure import Result, Trial
 from tests.ledger.pilot_batches import HOUR, NOTHING, ORIGIN, batch, identity, now_us, pilots_at
 
@@ -36,8 +36,8 @@ def _pilots() -> list[PilotRow]:
     return [rows.row for rows in pilots_at(BATCHES).values()]
 
 
-def _attempts() -> list[AttemptRow]:
-    return [attempt for rows in pilots_at(BATCHES).values() for attempt in rows.attempts]
+def _runs() -> list[RunRow]:
+    return [run for rows in pilots_at(BATCHES).values() for run in rows.runs]
 
 
 def _every(row: object) -> bool:
@@ -65,7 +65,7 @@ def test_pilots(reader: LedgerReader) -> None:
             PilotFilter(user="user2", running=True),
             lambda row: (
                 row.end_us is None
-                and any(a.user == "user2" for a in pilots_at(BATCHES)[row.id].attempts)
+                and any(a.user == "user2" for a in pilots_at(BATCHES)[row.id].runs)
             ),
         ),
     ]
@@ -80,7 +80,7 @@ def test_orders(reader: LedgerReader, order: Order) -> None:
     keys: dict[str, Callable[[PilotRow], Any]] = {
         "start": lambda row: row.start_us,
         "end": lambda row: row.end_us or 10**17,
-        "contact": lambda row: row.contact_us,
+        "contact": lambda row: row.posted_last_heard_us,
         "name": lambda row: row.identity.name,
         "id": lambda row: row.id,
     }
@@ -90,16 +90,16 @@ def test_orders(reader: LedgerReader, order: Order) -> None:
     assert reader.pilot_rows(order=order, limit=3) == wanted[:3]
 
 
-def test_attempts(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
-    every = sorted(_attempts(), key=lambda a: (a.pilot, a.key))
+def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
+    every = sorted(_runs(), key=lambda a: (a.pilot, a.key))
     identities = {row.id: row.identity for row in _pilots()}
-    cases: list[tuple[AttemptFilter, Holds]] = [
-        (AttemptFilter(), _every),
-        (AttemptFilter(since_us=MIDDLE), lambda a: a.end_us is None or a.end_us >= MIDDLE),
-        (AttemptFilter(until_us=MIDDLE), lambda a: a.start_us < MIDDLE),
-        (AttemptFilter(user="user1"), lambda a: a.user == "user1"),
+    cases: list[tuple[RunFilter, Holds]] = [
+        (RunFilter(), _every),
+        (RunFilter(since_us=MIDDLE), lambda a: a.end_us is None or a.end_us >= MIDDLE),
+        (RunFilter(until_us=MIDDLE), lambda a: a.start_us < MIDDLE),
+        (RunFilter(user="user1"), lambda a: a.user == "user1"),
         (
-            AttemptFilter(site="Site-1", entry="entry-1", group="group-1"),
+            RunFilter(site="Site-1", entry="entry-1", group="group-1"),
             lambda a: a.pilot % 3 == 1 and a.pilot % 2 == 1,
         ),
     ]
@@ -107,24 +107,24 @@ def test_attempts(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setattr(pilot_reports, "_PILOTS_AT_ONCE", at_once)
         rows = [(a, identities[a.pilot]) for a in every if holds(a)]
         assert rows
-        assert list(reader.attempt_rows(wanted)) == rows
-        assert list(reader.attempt_rows(wanted, limit=5)) == rows[:5]
-        assert list(reader.attempt_rows(wanted, limit=0)) == []
+        assert list(reader.run_rows(wanted)) == rows
+        assert list(reader.run_rows(wanted, limit=5)) == rows[:5]
+        assert list(reader.run_rows(wanted, limit=0)) == []
 
 
-def test_whoever_reads_attempts_keeps_nobody_waiting(url: str) -> None:
-    """Between two attempts the ledger can be written, by whoever reads."""
+def test_whoever_reads_runs_keeps_nobody_waiting(url: str) -> None:
+    """Between two runs the ledger can be written, by whoever reads."""
     with Ledger.open(url) as ledger:
         for number in range(1, 5):
             ledger.commit(batch(number))
-        rows = ledger.attempt_rows()
+        rows = ledger.run_rows()
         next(rows)
         ledger.commit(batch(5))
         assert list(rows)
 
 
-def _known(row: AttemptRow, known_us: int) -> Trial | None:
-    """Return an attempt as a trial, as it was at a moment; None if it says nothing."""
+def _known(row: RunRow, known_us: int) -> Trial | None:
+    """Return a run as a trial, as it was at a moment; None if it says nothing."""
     result, end_us = row.result, row.end_us
     if end_us is None or end_us > known_us:
         begun = row.start_us < known_us - EARLY_US
@@ -141,7 +141,7 @@ def _known(row: AttemptRow, known_us: int) -> Trial | None:
 def test_trials(reader: LedgerReader) -> None:
     """Runs by when they began, as they were at a moment; of many those nearest to the middle."""
     late = 10**17
-    rows = sorted(_attempts(), key=lambda row: row.start_us)
+    rows = sorted(_runs(), key=lambda row: row.start_us)
     first, last = rows[0].start_us, rows[-1].start_us
     for known_us in (late, MIDDLE):
         every = {trial for row in rows if (trial := _known(row, known_us)) is not None}
@@ -199,16 +199,16 @@ def test_gaps_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_look_ups_use_indexes(file: Path) -> None:
-    """None of the daemon's look-ups reads all pilots or all attempts."""
+    """None of the daemon's look-ups reads all pilots or all runs."""
     with Ledger.open(str(file)) as ledger:
         ledger.commit(batch(1))
         connection = ledger._backend.connection
         look_ups: list[tuple[str, Callable[[], object]]] = [
             ("ix_pilots_open", ledger.load),
             ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
-            ("sqlite_autoindex_attempts_1", lambda: ledger.find_attempts(["a", "b"])),
-            ("ix_attempts_pilot", lambda: ledger.attempts_of([1, 2])),
-            ("ix_attempts_start_us", lambda: ledger.trials(5, 9, 99, ["a"])),
+            ("sqlite_autoindex_runs_1", lambda: ledger.find_runs(["a", "b"])),
+            ("ix_runs_pilot", lambda: ledger.runs_of([1, 2])),
+            ("ix_runs_start_us", lambda: ledger.trials(5, 9, 99, ["a"])),
             ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
             ("ix_pilots_end_us", lambda: ledger.prune(ORIGIN / 1e6, NOTHING)),
         ]
@@ -223,7 +223,7 @@ def test_look_ups_use_indexes(file: Path) -> None:
             event.remove(connection, "before_cursor_execute", ask)
             plans = []
             for statement, values in asked:
-                if "FROM pilots" in statement or "FROM attempts" in statement:
+                if "FROM pilots" in statement or "FROM runs" in statement:
                     explain = f"EXPLAIN QUERY PLAN {statement}"
                     with ledger._transaction():
                         plans += [r[3] for r in connection.exec_driver_sql(explain, values)]

@@ -50,7 +50,7 @@ def _totals(ledger: Ledger) -> dict[PilotSeries, int]:
 def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever goes whenever: totals are the exact sums, and everything left is proven."""
     monkeypatch.setattr(pilot_prune, "PILOTS_AT_ONCE", 3)
-    monkeypatch.setattr(pilot_prune, "ATTEMPTS_AT_ONCE", 4)
+    monkeypatch.setattr(pilot_prune, "RUNS_AT_ONCE", 4)
     chance = random.Random(5)
     with Ledger.open(url) as ledger:
         for number in range(1, 33):
@@ -65,7 +65,7 @@ def test_any_course_of_pruning_stays_provable(url: str, monkeypatch: pytest.Monk
         assert {row.id for row in state.pilots} == {
             i for i, rows in wanted.items() if not rows.row.closed
         }
-        assert all(row.attempts_pruned == 0 for row in state.pilots)
+        assert all(row.runs_pruned == 0 for row in state.pilots)
 
 
 def test_open_pilots_stay(url: str) -> None:
@@ -105,22 +105,22 @@ def test_what_is_kept_for_ever_stays(url: str) -> None:
         prove_pilots(ledger, 19)
 
 
-def test_attempts_go_before_their_pilots(url: str) -> None:
-    """A closed pilot says how many of its attempts went, and keeps saying so when it is written."""
+def test_runs_go_before_their_pilots(url: str) -> None:
+    """A closed pilot says how many of its runs went, and keeps saying so when it is written."""
     closed = pilot_at(1, now_us(30))
     assert closed is not None
-    row, attempts = closed
+    row, runs = closed
     assert row.closed
-    assert attempts[0].end_us is not None
+    assert runs[0].end_us is not None
     with Ledger.open(url) as ledger:
         for number in range(1, 31):
             ledger.commit(batch(number))
         now = now_us(30)
-        between = (now - attempts[0].end_us - 1_000_000) / 1e6
-        ledger.prune(now / 1e6, Retention(attempts_s=between))
+        between = (now - runs[0].end_us - 1_000_000) / 1e6
+        ledger.prune(now / 1e6, Retention(runs_s=between))
         (stored,) = ledger.pilot_rows(PilotFilter(id=1))
-        assert stored == row._replace(attempts_pruned=1)
-        assert ledger.attempts_of([1])[1] == list(attempts[1:])
+        assert stored == row._replace(runs_pruned=1)
+        assert ledger.runs_of([1])[1] == list(runs[1:])
         ledger.commit(Batch(30, now, pilots=(row,)))
         assert ledger.pilot_rows(PilotFilter(id=1)) == [stored]
         _sound(ledger)

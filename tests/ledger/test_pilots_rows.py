@@ -16,21 +16,21 @@ from gwmond.ledger import Ledger
 from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.pilot_codec import KINDS
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Outcome,
     Resources,
+    RunKey,
     Step,
     Validation,
 )
 from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
-from gwmond.model.stored_pilots import AttemptRow, End, PilotIdentity, PilotRow
+from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
 from tests.ledger.pilot_batches import now_us, pilot_at
@@ -63,20 +63,20 @@ endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fie
 
 
 @st.composite
-def attempts(draw: st.DrawFn) -> AttemptRow:
-    """An attempt whose facts often tell what the row has."""
+def runs(draw: st.DrawFn) -> RunRow:
+    """A run whose facts often tell what the row has."""
     job, user, group = draw(texts), draw(texts), draw(texts)
-    key = AttemptKey(job, draw(st.integers(0, 10**6)))
+    key = RunKey(job, draw(st.integers(0, 10**6)))
     start, end, size = draw(times), draw(maybe_times), draw(sizes)
 
     def usual(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.just(value) | st.none() | other
 
     facts = st.builds(
-        AttemptFact,
+        RunFact,
         st.sampled_from(Source),
         st.just(job) | texts,
-        usual(key.run, st.integers(0, 10)),
+        usual(key.number, st.integers(0, 10)),
         st.integers(-(2**70), 2**70),
         st.none() | st.sampled_from(["pilot", "another"]) | texts,
         usual(start, times),
@@ -92,7 +92,7 @@ def attempts(draw: st.DrawFn) -> AttemptRow:
         Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])
     )
     amounts = st.dictionaries(st.sampled_from(KINDS), st.integers(0, LARGEST))
-    return AttemptRow(
+    return RunRow(
         draw(st.integers(0, 5)),
         key,
         start,
@@ -124,8 +124,8 @@ pilots = st.builds(
     ),
     start_us=times,
     end_us=maybe_times,
-    contact_us=times,
-    heard_us=times,
+    posted_last_heard_us=times,
+    last_heard_us=times,
     steps=st.lists(st.builds(Step, times, sizes), max_size=3).map(tuple),
     validation=st.sampled_from(Validation),
     assumed=st.dictionaries(st.sampled_from(Assumption), intervals, max_size=3),
@@ -135,11 +135,11 @@ pilots = st.builds(
         st.integers(1, LARGEST),
         max_size=3,
     ),
-    ended=st.sampled_from(get_args(End)),
+    end_source=st.sampled_from(get_args(End)),
     retire_us=maybe_times,
     die_us=maybe_times,
     known_until_us=maybe_times,
-    mark_us=times,
+    settled_until_us=times,
     ran_jobs=st.booleans(),
     closed=st.booleans(),
     settled=st.dictionaries(
@@ -152,12 +152,12 @@ pilots = st.builds(
         st.integers(0, LARGEST),
         max_size=6,
     ),
-    attempts_pruned=st.just(0),
+    runs_pruned=st.just(0),
     failure=texts,
     facts=st.builds(
         PilotFacts,
         ads=st.none()
-        | st.builds(AdFacts, heard_us=times, sizes=st.just((Step(1, Resources(2, 3)),))),
+        | st.builds(AdFacts, last_heard_us=times, sizes=st.just((Step(1, Resources(2, 3)),))),
         failed_ads=st.none() | st.builds(FailedAdFacts, times, times, failure=texts.map(clean)),
         output=st.none()
         | st.builds(OutputFacts, times, times, pid=st.integers(0, 2**40), unnamed=st.booleans()),
@@ -170,15 +170,15 @@ ZEROS = PilotRow(
     identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),
     start_us=0,
     end_us=0,
-    contact_us=0,
+    posted_last_heard_us=0,
     steps=(Step(0, Resources(0, 0, 0)),),
     validation=Validation.UNKNOWN,
     assumed={Assumption.BEGIN: (0, 1)},
-    ended="",
+    end_source="",
     retire_us=0,
     die_us=0,
     known_until_us=0,
-    mark_us=0,
+    settled_until_us=0,
     ran_jobs=False,
     closed=False,
     settled={("cpu", "resource", Category.GOODPUT, ""): 0},
@@ -194,12 +194,12 @@ ZERO_CODES = Ending(
     vacate_subcode=0,
     starter_status=0,
 )
-ZERO_FACT = AttemptFact(
+ZERO_FACT = RunFact(
     Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Resources(0, 0, 0), "", "", ZERO_CODES
 )
-ZERO_RUN = AttemptRow(
+ZERO_RUN = RunRow(
     pilot=0,
-    key=AttemptKey("", 0),
+    key=RunKey("", 0),
     start_us=0,
     end_us=0,
     size=Resources(0, 0, 0),
@@ -209,14 +209,14 @@ ZERO_RUN = AttemptRow(
     result="",
     open=False,
     settled=dict.fromkeys(KINDS, 0),
-    facts=(ZERO_FACT, ZERO_FACT._replace(source=Source.LIVE_SLOT, run=None)),
+    facts=(ZERO_FACT, ZERO_FACT._replace(source=Source.LIVE_SLOT, shadow_start=None)),
 )
 """Rows in which every number is 0, which is not the same as absent."""
 
 
 @settings(max_examples=examples(200))
-@given(attempts())
-def test_facts_come_back_exactly(row: AttemptRow) -> None:
+@given(runs())
+def test_facts_come_back_exactly(row: RunRow) -> None:
     """With their types: a flag is a bool, and None is not False."""
     found = decode_facts(row._replace(facts=()), encode_facts(row))
     assert found == row.facts
@@ -228,10 +228,10 @@ def test_facts_come_back_exactly(row: AttemptRow) -> None:
 @settings(max_examples=examples(60))
 @given(
     st.lists(pilots, max_size=3, unique_by=lambda row: row.id),
-    st.lists(attempts(), max_size=6, unique_by=lambda row: (row.pilot, row.key)),
+    st.lists(runs(), max_size=6, unique_by=lambda row: (row.pilot, row.key)),
 )
 @example([ZEROS], [ZERO_RUN])
-def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
+def test_rows_come_back(rows: list[PilotRow], theirs: list[RunRow]) -> None:
     with (
         tempfile.TemporaryDirectory() as directory,
         Ledger.open(str(Path(directory) / "ledger.sqlite")) as ledger,
@@ -240,8 +240,8 @@ def test_rows_come_back(rows: list[PilotRow], theirs: list[AttemptRow]) -> None:
             ledger.commit(Batch(number, 0, tuple(rows), tuple(theirs)))
         ids = [row.id for row in rows]
         assert ledger.pilots_by_id(ids) == {row.id: row for row in rows}
-        found = ledger.attempts_of({row.pilot for row in theirs})
-        every = {(row.pilot, row.key): row for attempt_key in found.values() for row in attempt_key}
+        found = ledger.runs_of({row.pilot for row in theirs})
+        every = {(row.pilot, row.key): row for run_rows in found.values() for row in run_rows}
         assert every == {(row.pilot, row.key): row for row in theirs}
 
 
@@ -249,7 +249,7 @@ def test_every_field_of_a_fact_comes_back() -> None:
     """Each alone, whatever it is beside what the row has."""
     found = pilot_at(1, now_us(30))
     assert found is not None
-    row = found.attempts[0]
+    row = found.runs[0]
     every: tuple[Any, ...] = (
         True,
         False,
@@ -261,10 +261,10 @@ def test_every_field_of_a_fact_comes_back() -> None:
         Resources(1.5, 2.0, 0.0),
     )
     facts = []
-    for name in AttemptFact._fields:
+    for name in RunFact._fields:
         fact = row.facts[0]._replace(pilot=None, user=None, size=None)
         facts += [
-            fact._replace(**{name: value}) for value in every if _may_be(AttemptFact, name, value)
+            fact._replace(**{name: value}) for value in every if _may_be(RunFact, name, value)
         ]
     for name in Ending._fields:
         endings = [Ending(**{name: value}) for value in every if _may_be(Ending, name, value)]
@@ -287,7 +287,7 @@ def _may_be(record: type, name: str, value: object) -> bool:
 def test_a_size_that_is_no_number_is_refused(size: Resources) -> None:
     found = pilot_at(1, now_us(30))
     assert found is not None
-    row = found.attempts[0]
+    row = found.runs[0]
     with pytest.raises(ValueError, match="is not a size"):
         encode_facts(row._replace(facts=(row.facts[0]._replace(size=size),)))
 

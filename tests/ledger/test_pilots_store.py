@@ -10,7 +10,7 @@ import pytest
 from gwmond.ledger import Batch, Ledger, LedgerConflict, LedgerReader, LedgerRefused
 from gwmond.model.batch import LedgerState
 from gwmond.model.facts import Cursor, EntryKey, Gap
-from gwmond.model.pilot_facts import AttemptKey, Category, Resources
+from gwmond.model.pilot_facts import Category, Resources, RunKey
 from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
 from gwmond.model.totals import Total
 from tests.ledger import batches
@@ -24,7 +24,7 @@ from tests.ledger.pilot_batches import (
 )
 
 SERIES = PilotSeries("cpu", "canonical", Category.GOODPUT, "exit_zero", "S", "e", "g", "measured")
-COUNT = CountKey("attempts", Category.GOODPUT, "exit_zero", "S", "e", "g")
+COUNT = CountKey("runs", Category.GOODPUT, "exit_zero", "S", "e", "g")
 HOUR = ORIGIN // 3_600_000_000
 NOW = ORIGIN
 
@@ -40,9 +40,9 @@ def _correction(micros: int, hour: int = HOUR, series: PilotSeries = SERIES) -> 
 def test_a_new_ledger_has_no_pilots(url: str) -> None:
     with Ledger.open(url) as ledger:
         assert all(check_pilot.micros == 0 for check_pilot in ledger.check())
-        assert ledger.attempts_of([1]) == {}
+        assert ledger.runs_of([1]) == {}
         assert ledger.find_pilots(["x"]) == {}
-        assert ledger.find_attempts([]) == {}
+        assert ledger.find_runs([]) == {}
 
 
 def test_what_was_committed_is_loaded(url: str) -> None:
@@ -65,11 +65,11 @@ def test_what_was_committed_is_loaded(url: str) -> None:
             i: rows.row for i, rows in wanted.items()
         }
         assert ledger.pilots_by_id([1, 10**6]) == {1: wanted[1].row}
-        jobs = {a.key.job for rows in wanted.values() for a in rows.attempts}
-        runs = ledger.find_attempts(jobs)
+        jobs = {a.key.job for rows in wanted.values() for a in rows.runs}
+        runs = ledger.find_runs(jobs)
         assert runs.keys() == jobs
         assert {a.key for run in runs.values() for a in run} == {
-            a.key for rows in wanted.values() for a in rows.attempts
+            a.key for rows in wanted.values() for a in rows.runs
         }
         totals: dict[PilotSeries, int] = {}
         for (_, series), micros in expected_hours(28).items():
@@ -84,27 +84,27 @@ def test_what_was_committed_is_loaded(url: str) -> None:
         }
         assert state.entries == poll(28).entries
         assert state.peaks == poll(28).peaks
-        assert {row.attempts_pruned for row in state.pilots} == {0}
+        assert {row.runs_pruned for row in state.pilots} == {0}
 
 
 def test_only_what_is_open_is_loaded(url: str) -> None:
-    """Closed pilots are not loaded, nor attempts that are settled and ended before the mark."""
+    """Closed pilots are not loaded, nor runs that are settled and ended before the mark."""
     one, two = (pilots_at(40)[n].row for n in (1, 2))
-    first = pilots_at(40)[2].attempts
+    first = pilots_at(40)[2].runs
     mark = first[0].end_us
     assert mark is not None
     rows = (
         first[0]._replace(open=False),
         first[1]._replace(open=False, end_us=mark + 1),
         first[2]._replace(open=False, end_us=None),
-        first[0]._replace(key=AttemptKey("another", 1), open=True),
+        first[0]._replace(key=RunKey("another", 1), open=True),
     )
     with Ledger.open(url) as ledger:
-        given = (one._replace(closed=True), two._replace(closed=False, mark_us=mark))
-        ledger.commit(_empty()._replace(pilots=given, attempts=rows))
+        given = (one._replace(closed=True), two._replace(closed=False, settled_until_us=mark))
+        ledger.commit(_empty()._replace(pilots=given, runs=rows))
         state = ledger.load()
         assert state.pilots == (given[1],)
-        assert sorted(a.key for a in state.attempts) == sorted(a.key for a in rows[1:])
+        assert sorted(a.key for a in state.runs) == sorted(a.key for a in rows[1:])
 
 
 def test_site_time_and_pilots_are_stored_both_or_neither(url: str) -> None:
@@ -168,7 +168,7 @@ def test_counts_fall_and_the_counters_do_not(url: str) -> None:
 
 def _refused() -> list[dict[str, Any]]:
     pilot = pilots_at(3)[1].row
-    attempt = pilots_at(3)[1].attempts[0]
+    run = pilots_at(3)[1].runs[0]
     return [
         {"increments": {(HOUR, SERIES): -1}},
         {"increments": {(HOUR, SERIES): 1.0}},
@@ -186,10 +186,10 @@ def _refused() -> list[dict[str, Any]]:
         {"pilots": (pilot._replace(id=-1),)},
         {"pilots": (pilot._replace(start_us=10**18),)},
         {"pilots": (pilot._replace(settled={next(iter(pilot.settled)): -1}),)},
-        {"attempts": (attempt._replace(end_us=cast(int, 1.5)),)},
-        {"attempts": (attempt._replace(size=Resources(nan, 1, 1)),)},
-        {"attempts": (attempt._replace(settled={("cpu", "resource"): -1}),)},
-        {"attempts": (attempt._replace(settled=cast(Any, {("tpu", "resource"): 1})),)},
+        {"runs": (run._replace(end_us=cast(int, 1.5)),)},
+        {"runs": (run._replace(size=Resources(nan, 1, 1)),)},
+        {"runs": (run._replace(settled={("cpu", "resource"): -1}),)},
+        {"runs": (run._replace(settled=cast(Any, {("tpu", "resource"): 1})),)},
         {"cursors": (Cursor("s", "k", "a\0b", None),)},
         {"cursors": (Cursor("s", "k", "", -1),)},
         {"gaps": (Gap("s", "k", 1, nan, ""),)},  # type: ignore[arg-type]
@@ -211,7 +211,7 @@ def test_a_senseless_batch_is_refused(url: str, wrong: dict[str, Any]) -> None:
 def test_any_name_can_be_stored(url: str) -> None:
     """Names with NUL, broken UTF-8 or of a megabyte stop nothing; long job ids stay apart."""
     names = ["a\0b", "x\udcff", "é中😀", "😀" * 100_000, "😀" * 100_001, "y" * 600 + "1", "y" * 601]
-    row, attempt = pilots_at(9)[1].row, pilots_at(9)[1].attempts[0]
+    row, run = pilots_at(9)[1].row, pilots_at(9)[1].runs[0]
     rows, theirs, increments, counts = [], [], {}, {}
     for number, name in enumerate(names, 1):
         of = row.identity._replace(
@@ -220,12 +220,10 @@ def test_any_name_can_be_stored(url: str) -> None:
         settled: Any = {("cpu", "resource", Category.UNCLASSIFIED, name): 5}
         rows.append(row._replace(id=number, identity=of._replace(node=name), settled=settled))
         facts = tuple(
-            fact._replace(job=name, user=name, pilot=name, job_group=name) for fact in attempt.facts
+            fact._replace(job=name, user=name, pilot=name, job_group=name) for fact in run.facts
         )
-        key = AttemptKey(name, 1)
-        theirs.append(
-            attempt._replace(pilot=number, key=key, user=name, job_group=name, facts=facts)
-        )
+        key = RunKey(name, 1)
+        theirs.append(run._replace(pilot=number, key=key, user=name, job_group=name, facts=facts))
         increments[HOUR, SERIES._replace(outcome=name, site=name, entry=name, group=name)] = 5
         counts[COUNT._replace(outcome=name, site=name, entry=name, group=name)] = 1
     gaps = tuple(Gap(name, name, None, NOW, name) for name in names)
@@ -234,40 +232,38 @@ def test_any_name_can_be_stored(url: str) -> None:
             Batch(0, NOW, tuple(rows), tuple(theirs), (), increments, (), counts, (), gaps)
         )
         state = ledger.load()
-        assert len(state.pilots) == len(state.attempts) == 7
+        assert len(state.pilots) == len(state.runs) == 7
         assert sum(total.micros for total in state.totals.pilots.values()) == 35
         assert state.pilots[2] == rows[2]
-        found = ledger.find_attempts(names)
-        assert {name: len(attempt_key) for name, attempt_key in found.items()} == dict.fromkeys(
-            names, 1
-        )
+        found = ledger.find_runs(names)
+        assert {name: len(run_rows) for name, run_rows in found.items()} == dict.fromkeys(names, 1)
         assert found[names[2]] == [theirs[2]]
         assert {name: key[0].id for name, key in ledger.find_pilots(names).items()} == {
             name: number for number, name in enumerate(names, 1)
         }
         # As they come back they can be written again, and are the same rows.
-        ledger.commit(_empty(1)._replace(pilots=state.pilots, attempts=state.attempts))
+        ledger.commit(_empty(1)._replace(pilots=state.pilots, runs=state.runs))
         again = ledger.load()
         assert again.pilots == state.pilots
-        assert again.attempts == state.attempts
+        assert again.runs == state.runs
         gone = tuple((a.pilot, a.key) for a in theirs)
         ledger.commit(_empty(2)._replace(moved=gone))
-        assert ledger.load().attempts == ()
+        assert ledger.load().runs == ()
 
 
-def test_attempts_move(url: str) -> None:
-    """An attempt whose key or pilot changed is stored once, where it is now."""
-    row, attempt = pilots_at(9)[1].row, pilots_at(9)[1].attempts[0]
-    unknown = attempt._replace(key=attempt.key._replace(run=0))
-    elsewhere = attempt._replace(pilot=2)
+def test_runs_move(url: str) -> None:
+    """A run whose key or pilot changed is stored once, where it is now."""
+    row, run = pilots_at(9)[1].row, pilots_at(9)[1].runs[0]
+    unknown = run._replace(key=run.key._replace(number=0))
+    elsewhere = run._replace(pilot=2)
     with Ledger.open(url) as ledger:
-        ledger.commit(_empty()._replace(pilots=(row,), attempts=(unknown,)))
-        moved: tuple[tuple[int, AttemptKey], ...] = ((1, unknown.key),)
-        ledger.commit(_empty(1)._replace(attempts=(attempt,), moved=moved))
-        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [attempt]}
-        moved = ((1, attempt.key),)
-        ledger.commit(_empty(2)._replace(attempts=(elsewhere,), moved=moved))
-        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
+        ledger.commit(_empty()._replace(pilots=(row,), runs=(unknown,)))
+        moved: tuple[tuple[int, RunKey], ...] = ((1, unknown.key),)
+        ledger.commit(_empty(1)._replace(runs=(run,), moved=moved))
+        assert ledger.find_runs([run.key.job]) == {run.key.job: [run]}
+        moved = ((1, run.key),)
+        ledger.commit(_empty(2)._replace(runs=(elsewhere,), moved=moved))
+        assert ledger.find_runs([run.key.job]) == {run.key.job: [elsewhere]}
         moved = ((2, elsewhere.key), (7, elsewhere.key))  # gone and back; never was there
-        ledger.commit(_empty(3)._replace(attempts=(elsewhere,), moved=moved))
-        assert ledger.find_attempts([attempt.key.job]) == {attempt.key.job: [elsewhere]}
+        ledger.commit(_empty(3)._replace(runs=(elsewhere,), moved=moved))
+        assert ledger.find_runs([run.key.job]) == {run.key.job: [elsewhere]}

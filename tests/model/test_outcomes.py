@@ -167,7 +167,7 @@ CASES: list[tuple[str, Ending]] = [
     ("completed_zero", over(unsent=True, completed=True, exit_code=0)),
     ("removed", over(unsent=True, removed=True)),
     ("lease_expired", DONE._replace(unsent=True, starter_status=LOST_SHADOW)),
-    # A log has a failure of a container as the run began, and no record tells how it ended.
+    # A log has a failure of a container as the run began, and no record has how it ended.
     ("container_logged", over(container_failed=True, began=None)),
     ("container_logged", over(container_failed=True, early=True, startd_ended=True)),
     ("container_logged", over(container_failed=True, began=True, startd_ended=True)),
@@ -237,7 +237,7 @@ def test_what_a_users_mistake_causes_as_often_is_compared_before_it_is_blamed() 
     assert {rule.name for rule in RULES if rule.outcome in COMPARED} == compared
 
 
-def test_an_attempt_that_is_not_over_has_no_outcome() -> None:
+def test_a_run_that_is_not_over_has_no_outcome() -> None:
     assert classify(Ending(disconnected=True, exit_code=1)) is None
 
 

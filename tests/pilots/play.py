@@ -1,15 +1,15 @@
-"""A book with its store, driven poll by poll, in seconds from T0."""
+"""The accounting with its store, driven poll by poll, in seconds from T0."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
@@ -69,7 +69,7 @@ def record(
 ) -> JobRecord:
     """A record of a run; times are seconds from T0."""
     written = start if end is None else end
-    fact = AttemptFact(
+    fact = RunFact(
         source,
         f"schedd#{job}#1",
         run,
@@ -106,7 +106,7 @@ def proved(pilot: OpenPilot) -> None:
 
 
 class Play(Steps):
-    """Polls at given times; ``restart`` makes the book anew from what is stored."""
+    """Polls at given times; ``restart`` makes the accounting anew from what is stored."""
 
     def __init__(self, rules: Rules | None = None) -> None:
         self.rules = rules or Rules(refresh_us=0)
@@ -115,8 +115,8 @@ class Play(Steps):
 
     def restart(self) -> None:
         """Forget all that is only in memory."""
-        self.book = PilotAccounting(self.stored.load(), self.rules)
-        assert all(pilot.from_us == FAR_US for pilot in self.book.pilots)
+        self.accounting = PilotAccounting(self.stored.load(), self.rules)
+        assert all(pilot.changed_since_us == FAR_US for pilot in self.accounting.pilots)
 
     def poll(
         self,
@@ -135,7 +135,7 @@ class Play(Steps):
         self.tell(records)
         until = T0 + (at - DELAY_S if known is None else known)
         self.settle(now, until * SECOND_US)
-        for pilot in self.book.pilots:
+        for pilot in self.accounting.pilots:
             proved(pilot)
         self.store(now)
 

@@ -1,4 +1,4 @@
-"""What central logs tell of pilots and of the runs on them."""
+"""What central logs report of pilots and of the runs on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.attempts import Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
 from gwmond.model.pilot_evidence import (
@@ -21,6 +20,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import central_log
 from gwmond.pilots.rules import Rules
@@ -55,7 +55,7 @@ def pilot(**more: Any) -> Pilot:
     return shown(STARTD, **more)
 
 
-def tell(play: Play, *lines: CentralEvent) -> None:
+def add_lines(play: Play, *lines: CentralEvent) -> None:
     """Report lines."""
     play.report(lines)
 
@@ -82,10 +82,10 @@ def test_the_end_of_a_pilot_that_was_killed() -> None:
     """It ended when its log says, not when it was heard of last; nothing of it is estimated."""
     play = Play()
     lived(play)
-    tell(play, line(END, 1375))
+    add_lines(play, line(END, 1375))
     play.rest(3000)
     row = play.pilot(STARTD)
-    assert (row.ended, row.end_us, row.estimated) == ("logged", us(1375), ())
+    assert (row.end_source, row.end_us, row.estimated) == ("central_log", us(1375), ())
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
     assert estimated(play) == 0
 
@@ -94,7 +94,7 @@ def test_a_site_is_whatever_slots_are_configured_to_call_so() -> None:
     """A line that has only the resource's name meets the pilots whose site that is."""
     play = Play()
     lived(play)
-    tell(play, line(END, 1375, PilotName(resource="site", node="node.example.org")))
+    add_lines(play, line(END, 1375, PilotName(resource="site", node="node.example.org")))
     play.rest(3000)
     assert play.pilot(STARTD).end_us == us(1375)
 
@@ -105,7 +105,7 @@ def test_a_line_that_comes_late_corrects() -> None:
     lived(play)
     play.rest(1260)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
-    tell(play, line(END, 1375)._replace(name=BY_STARTD._replace(node="node.example.org")))
+    add_lines(play, line(END, 1375)._replace(name=BY_STARTD._replace(node="node.example.org")))
     play.rest(60_000, hours=1)
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
 
@@ -115,16 +115,16 @@ def test_a_pilot_that_took_leave() -> None:
     play = Play()
     play.live(0, 1200, [pilot()])
     play.poll(1260)
-    tell(play, line(END, 1221))
+    add_lines(play, line(END, 1221))
     play.rest(1320)
-    assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("logged", us(1221))
+    assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == ("central_log", us(1221))
 
 
 def test_the_line_comes_before_the_ad_expires() -> None:
     """What a collector still shows of a dead pilot does not call it back to life."""
     play = Play()
     lived(play, 1200)
-    tell(play, line(END, 1230))
+    add_lines(play, line(END, 1230))
     for at in range(1260, 2000, 60):
         play.poll(at, [pilot(heard=1200)])
     play.rest(2060)
@@ -136,10 +136,13 @@ def test_an_ad_sent_before_the_end_but_seen_after() -> None:
     play = Play()
     lived(play, 1200)
     play.poll(1515, [pilot(heard=1200)])
-    tell(play, line(END, 1510))
+    add_lines(play, line(END, 1510))
     play.poll(1560, [pilot(heard=1500)])
     play.rest(1620)
-    assert (play.pilot(STARTD).end_us, play.pilot(STARTD).contact_us) == (us(1510), us(1500))
+    assert (play.pilot(STARTD).end_us, play.pilot(STARTD).posted_last_heard_us) == (
+        us(1510),
+        us(1500),
+    )
 
 
 def test_of_two_ends_the_later_one_counts() -> None:
@@ -148,7 +151,7 @@ def test_of_two_ends_the_later_one_counts() -> None:
         play = Play()
         lived(play, 1200)
         for at in ends:
-            tell(play, line(END, at))
+            add_lines(play, line(END, at))
             play.poll(1300, [pilot(heard=1200)])
         play.rest(1360)
         assert play.pilot(STARTD).end_us == us(1290)
@@ -160,14 +163,14 @@ def test_a_pilot_that_goes_on(before: bool) -> None:
     play = Play()
     lived(play, 1200)
     if before:
-        tell(play, line(END, 1000), line(END, 1210))
+        add_lines(play, line(END, 1000), line(END, 1210))
     play.live(1260, 3600, [pilot()])
     if not before:
-        tell(play, line(END, 1000), line(END, 1210))
+        add_lines(play, line(END, 1000), line(END, 1210))
     play.poll(3660, [pilot(heard=3600)])
     assert play.pilot(STARTD).end_us is None
     play.live(3720, 4200, [pilot()])
-    tell(play, line(END, 4210))
+    add_lines(play, line(END, 4210))
     play.rest(4260)
     assert play.seconds() == {"decision_problem": 4 * 4210.0}
 
@@ -180,12 +183,15 @@ def test_its_own_output_knows_better() -> None:
         name = PilotName("factory", "instance", "entry", 7, 0, "factory", "frontend", "main")
         output = PilotOutput("job.7.0.out", name, us(-60), us(1300), validation=Validation.PASSED)
         if first:
-            tell(play, line(END, 1375))
+            add_lines(play, line(END, 1375))
             play.poll(1260)
         play.report([output])
-        tell(play, line(END, 1375))
+        add_lines(play, line(END, 1375))
         play.rest(1380)
-        assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("reported", us(1300))
+        assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == (
+            "pilot_output",
+            us(1300),
+        )
 
 
 def test_a_pilot_whose_output_has_no_end() -> None:
@@ -199,14 +205,14 @@ def test_a_pilot_whose_output_has_no_end() -> None:
     )
     output = PilotOutput("job.7.0.out", name, us(0), None, cores=4, memory_mib=8000)
     output = output._replace(validation=Validation.PASSED, condor_start_us=us(60))
-    tell(play, line(END, 900))
+    add_lines(play, line(END, 900))
     play.poll(1000)
     play.report([output])
     play.poll(1060)
     play.report([output])
     play.rest(1120)
     (row,) = play.stored.pilots.values()
-    assert (row.ended, row.end_us) == ("logged", us(900))
+    assert (row.end_source, row.end_us) == ("central_log", us(900))
     # Nothing tells whether it ran jobs.
     assert row.assumed == {Assumption.VALIDATION: (us(0), us(900))}
     assert play.seconds() == {"unclassified": 4 * 900.0}
@@ -219,13 +225,13 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
     job = record("1.0", 100, 700, startd=STARTD)
     for log in (first, not first):
         if log:
-            tell(play, line(END, 1000))
+            add_lines(play, line(END, 1000))
         else:
             play.tell([job])
         play.poll(1100)
     play.rest(1160)
     row = play.pilot(STARTD)
-    assert (row.identity.origin, row.ended, row.end_us) == ("jobs", "logged", us(1000))
+    assert (row.identity.origin, row.end_source, row.end_us) == ("jobs", "central_log", us(1000))
     assert row.estimated == ((us(0), us(1000)),)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 400.0}
 
@@ -234,12 +240,16 @@ def test_a_collector_shows_it_at_last() -> None:
     """Its jobs and its end were told before; what the collector still shows changes neither."""
     play = Play()
     play.tell([record("1.0", 100, 700, startd=STARTD)])
-    tell(play, line(END, 1000))
+    add_lines(play, line(END, 1000))
     play.poll(1100)
     play.poll(1200, [pilot(heard=900)])
     play.rest(1260)
     row = play.pilot(STARTD)
-    assert (row.identity.origin, row.ended, row.end_us) == ("collector", "logged", us(1000))
+    assert (row.identity.origin, row.end_source, row.end_us) == (
+        "collector",
+        "central_log",
+        us(1000),
+    )
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1000.0 - 600}
 
 
@@ -247,7 +257,7 @@ def test_a_run_shows_that_it_lived_on() -> None:
     """A record of a run outlasts a line; that stretch is an estimate, and no more."""
     play = Play()
     lived(play, records=[record("1.0", 600, 1390, startd=STARTD)])
-    tell(play, line(END, 1375))
+    add_lines(play, line(END, 1375))
     play.rest(3000)
     row = play.pilot(STARTD)
     assert (row.end_us, row.estimated) == (us(1390), ((us(1375), us(1390)),))
@@ -260,7 +270,7 @@ def test_by_site_node_and_time() -> None:
     """A line without a startd's name, of the only pilot that was there then."""
     play = Play()
     lived(play, 1200)
-    tell(play, line(END, 1230, BY_PLACE))
+    add_lines(play, line(END, 1230, BY_PLACE))
     play.rest(1260)
     assert play.pilot(STARTD).end_us == us(1230)
 
@@ -271,7 +281,7 @@ def test_the_pilot_that_was_there_before_is_not_meant() -> None:
     play.live(0, 1200, [shown("glidein_13_1@node.example.org")])
     play.poll(1260)
     play.live(1320, 2400, [pilot(started=1320)])
-    tell(play, line(END, 2430, BY_PLACE))
+    add_lines(play, line(END, 2430, BY_PLACE))
     play.poll(2460)
     assert play.pilot(STARTD).end_us == us(2430)
 
@@ -281,13 +291,13 @@ def test_of_two_pilots_on_a_node_none_is_meant() -> None:
     play = Play()
     others = [pilot(), shown("glidein_13_1@node.example.org")]
     play.live(0, 1200, others)
-    tell(play, line(END, 1230, BY_PLACE))
+    add_lines(play, line(END, 1230, BY_PLACE))
     play.rest(3000)
-    assert {key.ended for key in play.stored.pilots.values()} == {"vanished"}
-    assert dict(play.book.central_log.unused) == {"several_pilots": 1}
+    assert {key.end_source for key in play.stored.pilots.values()} == {"ad_expired"}
+    assert dict(play.accounting.central_log.unused) == {"several_pilots": 1}
     assert (
         "pilot_end of Site node: message"
-        in play.book.central_log.examples[ProblemName.SEVERAL_PILOTS]
+        in play.accounting.central_log.examples[ProblemName.SEVERAL_PILOTS]
     )
 
 
@@ -295,7 +305,7 @@ def test_by_the_factorys_job() -> None:
     """Where the line names it."""
     play = Play()
     play.live(0, 1200, [shown("other@node.example.org", factory_job="factory#7.0")])
-    tell(play, line(END, 1230, PilotName(schedd="factory", cluster=7, proc=0)))
+    add_lines(play, line(END, 1230, PilotName(schedd="factory", cluster=7, proc=0)))
     play.rest(1260)
     assert play.pilot("other@node.example.org").end_us == us(1230)
 
@@ -304,16 +314,16 @@ def test_a_startds_name_of_another_is_not_this_pilot() -> None:
     """Site and node do not matter then."""
     play = Play()
     lived(play)
-    tell(play, line(END, 1230, BY_STARTD._replace(startd="glidein_1_1")))
+    add_lines(play, line(END, 1230, BY_STARTD._replace(startd="glidein_1_1")))
     play.rest(1260)
-    assert play.pilot(STARTD).ended == "shutdown"
-    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
+    assert play.pilot(STARTD).end_source == "shutdown"
+    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
 
 
 def test_a_line_waits_for_its_pilot_across_restarts() -> None:
     """The collector shows the pilot for the first time half an hour later."""
     play = Play()
-    tell(play, line(END, 1230))
+    add_lines(play, line(END, 1230))
     play.poll(1260)
     play.restart()
     play.poll(1800)
@@ -327,11 +337,11 @@ def test_a_line_waits_for_its_pilot_across_restarts() -> None:
 def test_it_does_not_wait_for_ever() -> None:
     """After an hour it is counted, and forgotten."""
     play = Play()
-    tell(play, line(END, 1230))
+    add_lines(play, line(END, 1230))
     play.rest(1260, hours=1)
-    assert not play.book.central_log.unused
+    assert not play.accounting.central_log.unused
     play.rest(4860, hours=1)
-    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
+    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
     assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
@@ -340,8 +350,8 @@ def test_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(central_log, "MAX_WAITING", 10)
     play = Play()
     play.poll(1000)
-    tell(play, *(line(END, at) for at in range(25)))
-    assert dict(play.book.central_log.unused) == {"too_many_waiting": 15}
+    add_lines(play, *(line(END, at) for at in range(25)))
+    assert dict(play.accounting.central_log.unused) == {"too_many_waiting": 15}
     play.poll(1060, [pilot(started=20, heard=20)])  # the last ones wait
     assert play.pilot(STARTD).end_us == us(24)
 
@@ -351,7 +361,7 @@ def test_what_waits_can_be_stored() -> None:
     long = PilotName(*("ü" * 100,) * 3, 1, 1, *("ü" * 100,) * 5)
     play = Play()
     play.poll(1000)
-    tell(play, *(line(END, at, long, message="\u2028" * 100) for at in range(2000)))
+    add_lines(play, *(line(END, at, long, message="\u2028" * 100) for at in range(2000)))
     play.poll(1060)
     state = play.stored.cursors()["central_log", "waiting"].state
     assert 800_000 < len(state) < 1_000_000
@@ -364,10 +374,10 @@ def test_times_that_no_clock_shows() -> None:
     """Nobody ends in the future; what is a bit early waits for its time."""
     play = Play()
     lived(play, 1200)
-    tell(play, line(END, 10**7), line(END, 0)._replace(at_us=10**17), line(END, 1600))
+    add_lines(play, line(END, 10**7), line(END, 0)._replace(at_us=10**17), line(END, 1600))
     play.poll(1260, [pilot(heard=1200)])
     assert play.pilot(STARTD).end_us is None
-    assert dict(play.book.central_log.unused) == {"bad_time": 2}
+    assert dict(play.accounting.central_log.unused) == {"bad_time": 2}
     play.rest(1320)
     assert play.pilot(STARTD).end_us == us(1600)
 
@@ -379,7 +389,7 @@ def alone(play: Play, *lines: CentralEvent) -> dict[str, float]:
     """Seconds by category of a pilot whose one run only its slot showed, from 300 to 900."""
     lived(play, 300)
     play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-    tell(play, *lines)
+    add_lines(play, *lines)
     play.live(960, 4800, [pilot()])
     play.rest(4860)
     return play.seconds()
@@ -389,7 +399,7 @@ def test_an_exit_that_was_not_sent() -> None:
     """The run ended then, and nobody knows how: it is no goodput, though nothing else is known."""
     play = Play()
     seconds = alone(play, line(UNSENT, 870))
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert row.outcome is not None
     assert (row.end_us, row.outcome.label, row.outcome.evidence) == (
         us(870),
@@ -404,7 +414,7 @@ def test_without_it_the_run_ends_when_its_slot_does_not_show_it_any_more() -> No
     """What the line adds: its end, which else is when the claim was seen last."""
     play = Play()
     alone(play)
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert row.end_us == us(900)
 
 
@@ -424,18 +434,18 @@ def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, firs
     done = record("1.0", 300, 870, source=source, startd=STARTD, ending=ending)
     if first:
         play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-        tell(play, line(UNSENT, 870))
+        add_lines(play, line(UNSENT, 870))
         play.live(960, 1500, [pilot()])
         play.tell([done])
     else:
         play.tell([done])
         play.live(360, 1500, [pilot()])
-        tell(play, line(UNSENT, 870))
+        add_lines(play, line(UNSENT, 870))
     play.live(1560, 2400, [pilot()])
     play.rest(2460)
     assert play.seconds()["goodput"] == 570
-    assert not play.book.central_log.unused
-    (row,) = play.stored.attempts.values()
+    assert not play.accounting.central_log.unused
+    (row,) = play.stored.runs.values()
     assert (Source.CENTRAL_LOG in {fact.source for fact in row.facts}) is first
 
 
@@ -460,10 +470,10 @@ def test_the_run_that_ended_then_is_meant() -> None:
     claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2, 3)]
     play.live(360, 840, [pilot()], claims=claims)
     done = [record(f"{n}.0", 300, 850 + n, startd=STARTD) for n in (1, 2)]
-    tell(play, line(UNSENT, 880))
+    add_lines(play, line(UNSENT, 880))
     play.live(900, 4800, [pilot()], records=done)
     play.rest(4860)
-    by_job = {key.job: row for (_, key), row in play.stored.attempts.items()}
+    by_job = {key.job: row for (_, key), row in play.stored.runs.items()}
     assert by_job["schedd#3.0#1"].end_us == us(880)
     assert play.seconds()["goodput"] == 551 + 552
 
@@ -474,9 +484,9 @@ def test_a_run_that_is_shown_later_is_not_meant() -> None:
     lived(play, 300)
     goes_on, gone = (claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2))
     play.live(360, 840, [pilot()], claims=[goes_on, gone])
-    tell(play, line(UNSENT, 860))
+    add_lines(play, line(UNSENT, 860))
     play.live(900, 4800, [pilot()], claims=[goes_on])
-    ends = {key.job: row.end_us for (_, key), row in play.stored.attempts.items()}
+    ends = {key.job: row.end_us for (_, key), row in play.stored.runs.items()}
     assert ends == {"schedd#1.0#1": None, "schedd#2.0#1": us(860)}
 
 
@@ -486,12 +496,12 @@ def test_a_run_of_which_nothing_says_that_it_ended() -> None:
     lived(play, 300)
     running = claim("1.0", 300, startd=STARTD)
     play.live(360, 840, [pilot()], claims=[running])
-    tell(play, line(UNSENT, 860))
+    add_lines(play, line(UNSENT, 860))
     play.live(900, 3000, [pilot()], complete=False)
     play.live(3060, 6000, [pilot()], claims=[running])
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert (row.end_us, row.outcome) == (None, None)
-    assert dict(play.book.central_log.unused) == {"no_run": 1}
+    assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
 
 def test_of_two_runs_none_is_meant() -> None:
@@ -500,11 +510,11 @@ def test_of_two_runs_none_is_meant() -> None:
     lived(play, 300)
     claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2)]
     play.live(360, 840, [pilot()], claims=claims)
-    tell(play, line(UNSENT, 860))
+    add_lines(play, line(UNSENT, 860))
     play.live(900, 4800, [pilot()])
     play.rest(4860)
-    assert {row.end_us for row in play.stored.attempts.values()} == {us(840)}
-    assert dict(play.book.central_log.unused) == {"several_runs": 1}
+    assert {row.end_us for row in play.stored.runs.values()} == {us(840)}
+    assert dict(play.accounting.central_log.unused) == {"several_runs": 1}
 
 
 def test_a_container_that_could_not_be_made() -> None:
@@ -512,10 +522,10 @@ def test_a_container_that_could_not_be_made() -> None:
     play = Play()
     lived(play, 300)
     play.live(360, 360, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-    tell(play, line(CONTAINER, 310))
+    add_lines(play, line(CONTAINER, 310))
     play.live(420, 4800, [pilot()])
     play.rest(4860)
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert row.outcome is not None
     assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
     assert play.seconds()["unclassified"] == 60  # no other place to compare with
@@ -528,9 +538,9 @@ def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
     run = record("1.0", 300, None, startd=STARTD, ending=begun, source=Source.STARTER_LOG)
     lived(play, 1200)
     play.poll(1260, records=[run])
-    tell(play, line(CONTAINER, 320))
+    add_lines(play, line(CONTAINER, 320))
     play.rest(1320)
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert row.outcome is not None
     assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
     assert (row.start_us, row.end_us) == (us(300), us(320))
@@ -550,7 +560,7 @@ def test_whoever_tells_the_cause_is_believed(ending: Ending, category: str) -> N
     play = Play()
     job = record("1.0", 300, 420, startd=STARTD, ending=ending, source=Source.SCHEDD_HISTORY)
     lived(play, records=[job])
-    tell(play, line(CONTAINER, 310))
+    add_lines(play, line(CONTAINER, 310))
     play.rest(1260)
     assert play.seconds()[category] == 120
 
@@ -559,10 +569,10 @@ def test_a_container_failure_of_no_run() -> None:
     """Such as during validation, or far from any run's beginning: an example in the log."""
     play = Play()
     lived(play, 2400, records=[record("1.0", 300, 2000, startd=STARTD)])
-    tell(play, line(CONTAINER, 1500))
+    add_lines(play, line(CONTAINER, 1500))
     play.rest(2460)
     assert play.seconds()["goodput"] == 1700
-    assert dict(play.book.central_log.unused) == {"no_run": 1}
+    assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
 
 def test_a_run_that_is_no_longer_in_memory() -> None:
@@ -571,7 +581,7 @@ def test_a_run_that_is_no_longer_in_memory() -> None:
     seconds = alone(play)
     assert seconds["unclassified"] == 600
     name = BY_STARTD._replace(node="node.example.org")
-    tell(play, line(UNSENT, 870, name))
+    add_lines(play, line(UNSENT, 870, name))
     play.rest(FAR, hours=4)
     assert play.seconds()["unclassified"] == 570
     assert play.stored.corrected
@@ -603,7 +613,7 @@ def _played(parts: list[list[CentralEvent]], restart: bool) -> Play:
     jobs = [record("2.0", 320, 700, startd=STARTD), record("3.0", 1000, 1190, startd=STARTD)]
     play.live(960, 1200, [pilot()], records=jobs)
     for number, part in enumerate(parts):
-        tell(play, *part)
+        add_lines(play, *part)
         play.poll(1500 + 60 * number, known=1000)
         if restart:
             play.restart()
@@ -613,13 +623,13 @@ def _played(parts: list[list[CentralEvent]], restart: bool) -> Play:
 
 @pytest.mark.parametrize("adopted", [False, True])
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_logged_end_before_a_pilot_of_jobs_is_booked(restart: bool, adopted: bool) -> None:
-    """It is counted once, when it is booked, also if it was stored before that."""
+def test_a_logged_end_before_a_pilot_of_jobs_is_posted(restart: bool, adopted: bool) -> None:
+    """It is counted once, when it is posted, also if it was stored before that."""
     play = Play()
     play.poll(0, records=[record("1.0", -600, -60, startd=STARTD)], known=-FAR)
-    tell(play, line(END, -50))
+    add_lines(play, line(END, -50))
     play.poll(60, known=-FAR)
-    assert play.pilot(STARTD).ended == "logged"
+    assert play.pilot(STARTD).end_source == "central_log"
     assert not +play.stored.counts
     if restart:
         play.restart()
@@ -629,7 +639,7 @@ def test_a_logged_end_before_a_pilot_of_jobs_is_booked(restart: bool, adopted: b
     play.rest(180)
     counted = {count_key.what: n for count_key, n in play.stored.counts.items() if n}
     assert counted.pop("assumed", 0) >= 0
-    assert counted == {"pilots": 1, "attempts": 1}
+    assert counted == {"pilots": 1, "runs": 1}
 
 
 @settings(max_examples=examples(60))
@@ -669,20 +679,20 @@ def test_a_pilot_that_is_forgotten_is_looked_for(name: PilotName) -> None:
     play.live(0, 1200, [lone])
     play.rest(60_000, hours=8)
     assert play.pilot(STARTD).closed
-    assert not play.book.pilots
-    tell(play, line(END, 1375, name))
+    assert not play.accounting.pilots
+    add_lines(play, line(END, 1375, name))
     play.rest(60_060, hours=1)
-    assert (play.pilot(STARTD).ended, play.pilot(STARTD).end_us) == ("logged", us(1375))
+    assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == ("central_log", us(1375))
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
-    assert not play.book.central_log.unused
+    assert not play.accounting.central_log.unused
 
 
 def test_who_is_not_patient_lets_nothing_wait() -> None:
     """A line that is older than that is left at once; a younger one waits."""
     play = Play()
     play.poll(10_000)
-    play.book.central_log.patience_us = 600 * SECOND_US
-    tell(play, line(END, 9300), line(END, 9500))
-    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
-    (waiting,) = central_log.load(play.book.central_log.cursors()[0].state)
+    play.accounting.central_log.patience_us = 600 * SECOND_US
+    add_lines(play, line(END, 9300), line(END, 9500))
+    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
+    (waiting,) = central_log.load(play.accounting.central_log.cursors()[0].state)
     assert waiting.at_us == us(9500)

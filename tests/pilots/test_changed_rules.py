@@ -1,4 +1,4 @@
-"""A release with other rules: what was booked by the old ones is corrected, and never assumed."""
+"""A release with other rules: what was posted by the old ones is corrected, and never assumed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from gwmond.config.settings import Config
 from gwmond.ledger import Ledger
 from gwmond.model import outcomes
-from gwmond.model.attempts import Source
 from gwmond.model.facts import Pilot
 from gwmond.model.outcomes import Rule
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
-from gwmond.pilots import attempt_facts
-from gwmond.pilots.attempt_facts import Field
+from gwmond.model.run_facts import Source
+from gwmond.pilots import merged_runs
+from gwmond.pilots.merged_runs import Field
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.pilots.play import POLL_S, T0, record, shown
 from tests.pilots.test_properties import Truth, _check, play, truths
@@ -32,7 +32,7 @@ DAY_S = 86_400
 def schedds_first() -> tuple[Field, ...]:
     """Today's merge rules, but the schedd is believed about times and sizes before the startd."""
     rules = []
-    for field in attempt_facts.FIELDS:
+    for field in merged_runs.FIELDS:
         first = [
             literal
             for literal in (Source.SCHEDD_HISTORY, Source.EPOCH_HISTORY)
@@ -60,10 +60,10 @@ def releases() -> Iterator[Callable[..., None]]:
     with pytest.MonkeyPatch.context() as patch:
 
         def release(
-            fields: tuple[Field, ...] = attempt_facts.FIELDS,
+            fields: tuple[Field, ...] = merged_runs.FIELDS,
             rules: tuple[Rule, ...] = outcomes.RULES,
         ) -> None:
-            patch.setattr(attempt_facts, "FIELDS", fields)
+            patch.setattr(merged_runs, "FIELDS", fields)
             patch.setattr(outcomes, "RULES", rules)
             outcomes.rule_of.cache_clear()
 
@@ -92,9 +92,9 @@ class Daemon:
 
     def poll(self, at: int, pilots: tuple[Pilot, ...] = (), *records: JobRecord) -> None:
         """One poll; times are seconds from T0."""
-        self.keeper.see((T0 + at) * US, POLL_S * US, pilots, complete=True)
-        self.keeper.claim((T0 + at) * US, (), complete=True)
-        self.keeper.tell(records, None, None)
+        self.keeper.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True)
+        self.keeper.add_claims((T0 + at) * US, (), complete=True)
+        self.keeper.add_records(records, None, None)
         self.keeper.settle((T0 + at) * US, (T0 + at - 120) * US, ())
 
     def seconds(self) -> dict[str, float]:
@@ -104,10 +104,10 @@ class Daemon:
             for check_pilot in self.ledger.check()
             if check_pilot.micros
         } == {}
-        book = self.keeper.accounting
-        assert book is not None
-        assert {name: n for name, n in book.left_out.items() if n} == {}
-        assert not any(book.residual.values())
+        accounting = self.keeper.accounting
+        assert accounting is not None
+        assert {name: n for name, n in accounting.left_out.items() if n} == {}
+        assert not any(accounting.residual.values())
         sums: Counter[str] = Counter()
         for pilot_hour in self.ledger.pilot_hours(0, 10**7):
             if (pilot_hour.series.resource, pilot_hour.series.measure) == ("cpu", "resource"):
@@ -160,7 +160,7 @@ def test_a_pilot_known_by_its_jobs_is_shown_by_a_collector(
 def test_a_late_record_of_a_pilot_with_old_runs(
     daemon: Daemon, release: Callable[..., None], closed: bool
 ) -> None:
-    """Each run is booked as today's rules have it as soon as its pilot is booked anew."""
+    """Each run is posted as today's rules have it as soon as its pilot is posted anew."""
     for at in range(0, 3001, 300):
         records = both("1", 0, 600) if at == 900 else ()
         daemon.poll(at, (shown(heard=at),), *records)
@@ -198,8 +198,8 @@ def test_an_outcome_of_the_old_rules(daemon: Daemon, release: Callable[..., None
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(truths(), st.data())
 def test_rules_may_change_at_any_restart(truth: Truth, data: st.DataObject) -> None:
-    """Whatever is told: what is booked is exact, and proves itself, whichever rules booked it."""
-    merge_rules = st.sampled_from([attempt_facts.FIELDS, schedds_first()])
+    """Whatever is told: what is posted is exact, and proves itself, whichever rules posted it."""
+    merge_rules = st.sampled_from([merged_runs.FIELDS, schedds_first()])
     outcome_rules = st.sampled_from([outcomes.RULES, exits_are_lost()])
     with releases() as release:
         _check(play(truth, lambda: release(data.draw(merge_rules), data.draw(outcome_rules))))

@@ -33,7 +33,7 @@ def lives(facts: Sequence[FileFact], *, apart: bool) -> list[tuple[float, float,
         at += 600
     play.rest(at, hours=8)
     return sorted(
-        (row.start_us / 1e6 - T0, (row.end_us or 0) / 1e6 - T0, row.ended)
+        (row.start_us / 1e6 - T0, (row.end_us or 0) / 1e6 - T0, row.end_source)
         for row in play.stored.pilots.values()
     )
 

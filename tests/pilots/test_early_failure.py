@@ -67,7 +67,7 @@ def run(
     user, _, program = group.partition(" ")
     return Trial(
         job=f"{user}.{program}#1.{minute * 1000 + node}#1",
-        run=1,
+        number=1,
         group=group,
         pilot=f"pilot{node}",
         node=f"node{node}",
@@ -145,7 +145,7 @@ def test_a_block_of_bad_jobs_on_one_slot_is_not_the_nodes_fault() -> None:
 
 
 def test_retries_of_one_job_count_once() -> None:
-    retries = [run(minute, 3, FAIL)._replace(job="ap#1.0#1", run=minute) for minute in range(20)]
+    retries = [run(minute, 3, FAIL)._replace(job="ap#1.0#1", number=minute) for minute in range(20)]
     trials = [trial for trial in pool([]) if trial.node != "node3"]
     assert blamed(trials + retries) == (set(), set())
 
@@ -157,7 +157,7 @@ def test_a_job_that_fails_at_random_and_then_succeeds_elsewhere_blames_nobody() 
         if n % 7:
             trials.append(trial)
         else:
-            second = trial._replace(run=2, node="node39", pilot="pilot39")
+            second = trial._replace(number=2, node="node39", pilot="pilot39")
             trials += [
                 trial._replace(result=FAIL),
                 second._replace(start_us=trial.start_us + 10**7),
@@ -166,7 +166,7 @@ def test_a_job_that_fails_at_random_and_then_succeeds_elsewhere_blames_nobody() 
 
 
 def test_one_failure_whose_job_succeeds_elsewhere_is_not_enough() -> None:
-    failed, later = run(0, 3, FAIL), run(1, 4)._replace(job=run(0, 3).job, run=2)
+    failed, later = run(0, 3, FAIL), run(1, 4)._replace(job=run(0, 3).job, number=2)
     assert judge(failed, FAILED, weigh([failed, later])) == FAILED
 
 

@@ -55,12 +55,12 @@ FILES: dict[str, list[FileFact]] = {
     ],
 }
 ENDS = {
-    "whole output": ("reported", 1230),
+    "whole output": ("pilot_output", 1230),
     "queue": ("queue", 1240),
     "summary": ("queue", 1245),
-    "central log": ("logged", 1221),
+    "central log": ("central_log", 1221),
     LEAVES: ("shutdown", 1200),
-    STAYS_AWAY: ("vanished", HEARD),
+    STAYS_AWAY: ("ad_expired", HEARD),
     "cut output": ("assumed", 800),
 }
 """What each source says of the end, best first."""
@@ -169,8 +169,8 @@ def test_the_best_source_of_its_end_decides(collector: str, files: tuple[str, ..
     source, end = best(ENDS, collector, files)
     for order, early in tellings(files):
         row = played(collector, order, early)
-        assert (row.ended, row.end_us) == (source, us(end)), order
-        assert row.ended == next(source for source in END_ORDER if source in said(row))
+        assert (row.end_source, row.end_us) == (source, us(end)), order
+        assert row.end_source == next(source for source in END_ORDER if source in said(row))
 
 
 @pytest.mark.parametrize(
@@ -202,13 +202,13 @@ def test_what_a_worse_source_said_stands_again(first: str) -> None:
         play.poll(1260)
     play.rest(2000, hours=2)
     (row,) = play.stored.pilots.values()
-    assert (row.ended, row.end_us, said(row)["logged"]) == ("queue", us(1240), us(1221))
+    assert (row.end_source, row.end_us, said(row)["central_log"]) == ("queue", us(1240), us(1221))
     play.restart()
     play.report([output(20, 1100, name=NAME._replace(schedd="other"))], SIZE)
     play.rest(20_000)
     ends = {
-        pilot.identity.factory_job: (pilot.ended, pilot.end_us)
+        pilot.identity.factory_job: (pilot.end_source, pilot.end_us)
         for pilot in play.stored.pilots.values()
     }
-    assert ends[JOB] == ("logged", us(1221))
+    assert ends[JOB] == ("central_log", us(1221))
     _check(play.stored)

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.attempts import Source
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import BEARS, Assumption, Resources, divided
+from gwmond.model.run_facts import Source
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.accounting import PilotAccounting
@@ -23,7 +23,7 @@ from gwmond.reports.report_gather import gather
 from tests.build.accounting import Steps
 from tests.build.pilots import S
 from tests.pilots.play import Play, record
-from tests.pilots.test_outputs import output, told, us
+from tests.pilots.test_outputs import add_files, output, us
 from tests.pilots.test_properties import _check
 
 MEASURED, ESTIMATED = "measured", "estimated"
@@ -51,15 +51,15 @@ def counted(play: Play) -> dict[tuple[str, str], float]:
 def busy(**more: Any) -> PilotOutput:
     """An output that tells of a run of two cores."""
     run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="", cores=2)
-    return output(attempts=(run,), **more)
+    return output(records=(run,), **more)
 
 
 def test_an_assumed_number_of_gpus() -> None:
     """CPU time does not rest on it; GPU time does, in seconds of GPUs."""
     play = Play()
     others = [output(gpus=2, name=output().name._replace(proc=n)) for n in (1, 2)]
-    told(play, *others, at=2000)
-    told(play, busy(), at=60_000)
+    add_files(play, *others, at=2000)
+    add_files(play, busy(), at=60_000)
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.assumed)
     assert set(row.assumed) == {Assumption.GPUS}
     found = spent(play)
@@ -73,7 +73,9 @@ def test_an_assumed_number_of_gpus() -> None:
 def test_an_assumed_size() -> None:
     """How many units a run gets rests on it, as what is left beside it does; GPUs do not."""
     play = Play()
-    told(play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Resources(8, 16000)})
+    add_files(
+        play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Resources(8, 16000)}
+    )
     assert spent(play) == {
         ("cpu", "resource", "goodput"): {MEASURED},
         ("cpu", "canonical", "goodput"): {ESTIMATED},
@@ -84,7 +86,7 @@ def test_an_assumed_size() -> None:
     }
     assert counted(play) == {("cpu", "size"): 8 * 1200.0}
     _check(play.stored)
-    told(play, busy(gpus=1), at=60_000)  # it tells its size after all
+    add_files(play, busy(gpus=1), at=60_000)  # it tells its size after all
     assert {name for some in spent(play).values() for name in some} == {MEASURED}
     assert counted(play) == {}
     _check(play.stored)
@@ -95,7 +97,7 @@ def test_gpus_that_only_its_runs_tell_of() -> None:
     play = Play()
     run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     run = run._replace(fact=run.fact._replace(size=Resources(1, 2000, 1)))
-    told(play, output(attempts=(run,), cores=None, memory_mib=None))
+    add_files(play, output(records=(run,), cores=None, memory_mib=None))
     assert spent(play)["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
     _check(play.stored)
 
@@ -103,7 +105,7 @@ def test_gpus_that_only_its_runs_tell_of() -> None:
 def test_the_end_bears_on_both() -> None:
     """When a pilot ended decides how long it had its cores and its GPUs."""
     play = Play()
-    told(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
+    add_files(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
     assert {name for some in spent(play).values() for name in some} == {ESTIMATED}
     assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
 
@@ -113,7 +115,7 @@ def test_time_under_two_rules_counts_once() -> None:
     play = Play()
     cut = output(end=None, condor_start_us=us(0), condor_end_us=us(900))
     unknown = cut._replace(cores=None, memory_mib=None)
-    told(play, unknown, expected={"entry": Resources(4, 8000)})
+    add_files(play, unknown, expected={"entry": Resources(4, 8000)})
     (row,) = play.stored.pilots.values()
     assert {Assumption.END, Assumption.SIZE} <= set(row.assumed)
     assert counted(play) == {("cpu", "end"): 4 * 900.0}
@@ -160,9 +162,7 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> No
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)
         total = gather(ledger, scope, 2000).total
-        (run,) = (
-            attempt_key for some in ledger.attempts_of([1, 0]).values() for attempt_key in some
-        )
+        (run,) = (run_key for some in ledger.runs_of([1, 0]).values() for run_key in some)
     assert total.estimated is not None
     own = 0 if by == ("user",) else 2 * 1200 * S - run.settled["cpu", "canonical"]
     assert total.estimated["cpu", "canonical"] == own + run.settled["cpu", "canonical"]

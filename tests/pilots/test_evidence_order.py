@@ -8,13 +8,13 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.attempts import Source
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import FileFact, PilotOutput, QueueState
 from gwmond.model.pilot_facts import Assumption, Interval, Validation
+from gwmond.model.run_facts import Source
 from tests.examples import examples
 from tests.pilots.play import Play, record
-from tests.pilots.test_factory_jobs import SIZE, event, line, queue, told
+from tests.pilots.test_factory_jobs import SIZE, add_files, event, line, queue
 from tests.pilots.test_outputs import output, us
 from tests.pilots.test_properties import _check
 
@@ -110,7 +110,7 @@ def _output(
     elif kind == "ran":
         job, history = f"{number}.{schedd}", Source.STARTD_HISTORY
         run = record(job, start + 10, start + lasted - 10, source=history, startd="")
-        made = made._replace(attempts=(run,))
+        made = made._replace(records=(run,))
     return made._replace(name=made.name._replace(proc=number, schedd=schedd))
 
 
@@ -136,7 +136,7 @@ def play(pilot_name: Told) -> Play:
             made.poll(at)
         if number in pilot_name.restarts:
             made.restart()
-    told(made, at=at + 60, hours=3)
+    add_files(made, at=at + 60, hours=3)
     return made
 
 
@@ -165,7 +165,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     for made in (one, other):
         _check(made.stored)
         assert all(row.closed for row in made.stored.pilots.values())
-        assert not any(made.book.residual.values())
+        assert not any(made.accounting.residual.values())
     hours = [Counter({k: n for k, n in of.stored.posted.items() if n}) for of in (one, other)]
     assert hours[0] == hours[1]
     counts = [Counter({k: n for k, n in of.stored.counts.items() if n}) for of in (one, other)]

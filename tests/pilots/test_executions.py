@@ -14,7 +14,7 @@ from gwmond.model.pilot_facts import Assumption
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
 from tests.pilots.play import Play, shown
-from tests.pilots.test_factory_jobs import S, event, line, queue, told
+from tests.pilots.test_factory_jobs import S, add_files, event, line, queue
 from tests.pilots.test_outputs import JOB, output, us
 
 DAY = 86400
@@ -45,14 +45,14 @@ def rows(play: Play) -> list[PilotRow]:
 def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
     """The queue alone tells of them: both are estimated, and both are accounted."""
     play = Play()
-    told(play, *again(first, first + 3000, gone), at=2 * DAY)
+    add_files(play, *again(first, first + 3000, gone), at=2 * DAY)
     assert times(play) == [(100, 1000), (first, first + 3000)]
     assert play.seconds() == {"unclassified": 4 * 3900.0}
     assert {Assumption.NO_OUTPUT in row.assumed for row in rows(play)} == {True}
     assert len({(row.identity.name, row.identity.started) for row in rows(play)}) == 2
     assert all(row.closed for row in rows(play))
     assert not play.stored.place("entry#7.0").open
-    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
+    assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
 
 
 @pytest.mark.parametrize("first", [1100, 5000])
@@ -67,19 +67,19 @@ def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> N
     ]
     play = Play()
     for number, some in enumerate(list(permutations(facts))[order]):
-        told(play, *some, at=2 * DAY * (number + 1))
+        add_files(play, *some, at=2 * DAY * (number + 1))
     assert times(play) == [(100, 1000), (first + 10, last - 10)]
     assert play.seconds() == {"unclassified": 4 * 900.0, "decision_problem": 4 * 2980.0}
-    assert [row.ended for row in rows(play)] == ["queue", "reported"]
-    assert not play.book.contradictions
-    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
+    assert [row.end_source for row in rows(play)] == ["queue", "pilot_output"]
+    assert not play.accounting.contradictions
+    assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
 
 
 @pytest.mark.parametrize("ahead", [-200, 200])
 def test_clocks_that_differ(ahead: int) -> None:
     """By less than what lies between: by its end it is known which one it was."""
     play = Play()
-    told(play, *again(1100, 4100, EVICTED), output(1100 + ahead, 4100 + ahead), at=DAY)
+    add_files(play, *again(1100, 4100, EVICTED), output(1100 + ahead, 4100 + ahead), at=DAY)
     assert times(play) == [(100, 1000), (1100 + ahead, 4100 + ahead)]
 
 
@@ -87,8 +87,8 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
     """The first streamed its output, which the second replaced."""
     play = Play()
     events = again(1100, 4100, EVICTED)
-    cut = output(100, None, condor_start_us=us(160), seen_us=us(200))
-    grown = output(1105, None, condor_start_us=us(1160), seen_us=us(1200))
+    cut = output(100, None, condor_start_us=us(160), written_us=us(200))
+    grown = output(1105, None, condor_start_us=us(1160), written_us=us(1200))
     polls: list[tuple[int, list[FileFact]]] = [
         (300, [*events[:2], cut]),
         (1200, [*events[2:4], grown]),
@@ -97,9 +97,9 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
         play.report(facts)
         play.poll(at)
     play.restart()
-    told(play, *events[4:], output(1105, 4090), at=4200)
+    add_files(play, *events[4:], output(1105, 4090), at=4200)
     assert times(play) == [(100, 1000), (1105, 4090)]
-    assert [row.ended for row in rows(play)] == ["queue", "reported"]
+    assert [row.end_source for row in rows(play)] == ["queue", "pilot_output"]
 
 
 def test_both_were_shown_by_a_collector() -> None:
@@ -113,17 +113,17 @@ def test_both_were_shown_by_a_collector() -> None:
     play.live(1500, 3000, [two])
     for at in range(3060, 4200, 60):
         play.poll(at, [two._replace(last_heard=two.started + 1800)])
-    told(play, *again(1100, 3500, EVICTED), at=4260)
+    add_files(play, *again(1100, 3500, EVICTED), at=4260)
     assert times(play) == [(150, 1000), (1200, 3500)]
-    assert {row.ended for row in rows(play)} == {"queue"}
-    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
+    assert {row.end_source for row in rows(play)} == {"queue"}
+    assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
 
 
 def test_what_ran_on_is_not_ended_by_another_execution() -> None:
     """The output of the second is known first, and the events come one by one."""
     play = Play()
     for number, fact in enumerate(again(1100, 4100, HELD)):
-        told(play, fact, *([output(1105, 4090)] if number == 2 else []), at=DAY * (number + 1))
+        add_files(play, fact, *([output(1105, 4090)] if number == 2 else []), at=DAY * (number + 1))
     assert times(play) == [(100, 1000), (1105, 4090)]
 
 
@@ -141,7 +141,7 @@ def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> 
     facts: list[list[FileFact]] = [[*events], [output(5, DAY - 10)]]
     play = Play()
     for number, some in enumerate(facts if first == "events" else facts[::-1]):
-        told(play, *some, at=(2 + number) * DAY)
+        add_files(play, *some, at=(2 + number) * DAY)
     assert times(play) == [(5, DAY - 10)]
     assert play.seconds() == {"decision_problem": 4 * (DAY - 15.0)}
     assert not play.stored.place("entry#7.0").open
@@ -155,7 +155,7 @@ def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
     for at in range(8060, 12_000, 60):
         play.poll(at)
     events = [event(S.SUBMITTED, -300), event(S.STARTED, 0), event(S.HELD, 3000)]
-    told(play, *events, event(S.STARTED, 3510), event(S.ENDED, 8000), at=2 * DAY)
+    add_files(play, *events, event(S.STARTED, 3510), event(S.ENDED, 8000), at=2 * DAY)
     assert len(times(play)) == 1
     assert not play.stored.place("entry#7.0").checked
 
@@ -172,7 +172,7 @@ def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
     for order in permutations([lost, whole[:3], whole[3:]]):
         play = Play()
         for number, some in enumerate(order):
-            told(play, *some, at=(30 + number) * DAY)
+            add_files(play, *some, at=(30 + number) * DAY)
         assert times(play) == expected
         assert play.seconds() == {"unclassified": 4 * 9800.0}
         place = play.stored.place("entry#7.0")
@@ -184,9 +184,9 @@ def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
 def test_an_end_that_turns_out_to_be_of_the_next_job() -> None:
     """What was made of it is withdrawn, as the end of the first is not known any more."""
     play = Play()
-    told(play, event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.REMOVED, 900), at=DAY)
+    add_files(play, event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.REMOVED, 900), at=DAY)
     assert times(play) == [(100, 900)]
-    told(play, event(S.SUBMITTED, 500), at=2 * DAY)
+    add_files(play, event(S.SUBMITTED, 500), at=2 * DAY)
     assert times(play) == []
     assert not any(n for _, n in _net(play).items())
 
@@ -196,9 +196,9 @@ def test_an_output_is_of_the_job_after_a_lost_end() -> None:
     play = Play()
     events = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
     events += [event(S.SUBMITTED, DAY), event(S.STARTED, DAY + 5), event(S.ENDED, DAY + 5000)]
-    told(play, *events, output(DAY + 10, None), at=3 * DAY)
+    add_files(play, *events, output(DAY + 10, None), at=3 * DAY)
     assert times(play) == [(DAY + 10, DAY + 5000)]
-    assert [row.ended for row in rows(play)] == ["queue"]
+    assert [row.end_source for row in rows(play)] == ["queue"]
 
 
 @pytest.mark.parametrize("ahead", [4000, 1200])
@@ -206,13 +206,13 @@ def test_a_job_with_very_many_executions(ahead: int) -> None:
     """The oldest events are not kept; what was accounted of them stays."""
     play = Play()
     number = MOST // 2 + 6
-    told(play, event(S.SUBMITTED, -300), at=0)
+    add_files(play, event(S.SUBMITTED, -300), at=0)
     for n in range(number):
         at = n * ahead
         play.report([event(S.STARTED, at)])
         play.poll(at + 60)
-        told(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
-    told(play, at=number * ahead + DAY)
+        add_files(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
+    add_files(play, at=number * ahead + DAY)
     assert len(play.stored.place("entry#7.0").events) == MOST
     assert times(play) == [(n * ahead, n * ahead + 900) for n in range(number)]
     assert play.seconds() == {"unclassified": 4 * 900.0 * number}
@@ -223,15 +223,15 @@ def test_more_events_than_are_kept_are_told() -> None:
     """Once for a job, whenever they come, also if all that is left out is older; not of as many."""
     held = [event(how, n + i) for n in range(0, 3 * MOST, 2) for i, how in enumerate(_HOLDS)]
     play = Play()
-    told(play, *held[-MOST:], at=DAY)
-    assert not play.book.left_out.get(ProblemName.TOO_MANY_EVENTS)
-    told(play, *held[:10], at=2 * DAY)
-    assert play.book.left_out[ProblemName.TOO_MANY_EVENTS] == 1
-    told(play, *held, at=3 * DAY)
-    assert play.book.left_out[ProblemName.TOO_MANY_EVENTS] == 1
+    add_files(play, *held[-MOST:], at=DAY)
+    assert not play.accounting.left_out.get(ProblemName.TOO_MANY_EVENTS)
+    add_files(play, *held[:10], at=2 * DAY)
+    assert play.accounting.left_out[ProblemName.TOO_MANY_EVENTS] == 1
+    add_files(play, *held, at=3 * DAY)
+    assert play.accounting.left_out[ProblemName.TOO_MANY_EVENTS] == 1
     play.restart()
-    told(play, *held, at=4 * DAY)
-    assert not play.book.left_out.get(ProblemName.TOO_MANY_EVENTS)
+    add_files(play, *held, at=4 * DAY)
+    assert not play.accounting.left_out.get(ProblemName.TOO_MANY_EVENTS)
     assert len(play.stored.place("entry#7.0").events) == MOST
 
 
@@ -248,10 +248,10 @@ def test_two_factories_that_are_called_the_same(b_start: int) -> None:
     a, b = two_factories(b_start)
     for first, then in ((a, b), (b, a), ([*a, *b], [])):
         play = Play()
-        told(play, *first, at=DAY)
-        told(play, *then, at=2 * DAY)
+        add_files(play, *first, at=DAY)
+        add_files(play, *then, at=2 * DAY)
         play.restart()
-        told(play, *a, at=3 * DAY)
+        add_files(play, *a, at=3 * DAY)
         assert play.stored.pilots == {}
         assert play.stored.place("entry#7.0").checked == ("ambiguous",)
         assert not play.stored.place("entry#7.0").open
@@ -262,7 +262,7 @@ def test_two_factories_one_after_the_other() -> None:
     """They can be told apart."""
     a, b = two_factories(3800)
     play = Play()
-    told(play, *a, *b, at=DAY)
+    add_files(play, *a, *b, at=DAY)
     assert times(play) == [(100, 3700), (3900, 5700)]
 
 
@@ -270,18 +270,18 @@ def test_an_output_of_one_of_two_factories() -> None:
     """It tells of itself; the other is not made up, and what is left out is counted."""
     a, b = two_factories()
     play = Play()
-    told(play, *a, *b, output(110, 3690), at=DAY)
+    add_files(play, *a, *b, output(110, 3690), at=DAY)
     assert times(play) == [(110, 3690)]
-    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
+    assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
 def test_a_pilot_that_was_made_before_is_withdrawn() -> None:
     """By corrections, so that nothing of it is left."""
     a, b = two_factories()
     play = Play()
-    told(play, *a, at=DAY)
+    add_files(play, *a, at=DAY)
     assert times(play) == [(100, 3700)]
-    told(play, *b, at=2 * DAY)
+    add_files(play, *b, at=2 * DAY)
     assert play.seconds() == {}
     assert not any(n for _, n in _net(play).items())
 
@@ -293,5 +293,5 @@ def _net(play: Play) -> Counter[Any]:
 def test_a_plain_queue_is_one_pilot() -> None:
     """As before."""
     play = Play()
-    told(play, *queue(0, 1200))
+    add_files(play, *queue(0, 1200))
     assert times(play) == [(0, 1200)]

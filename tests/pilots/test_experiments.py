@@ -34,7 +34,7 @@ class Checked(Play):
         before = Verdicts((T0 + at - POLL_S) * US, {KEY: self.verdict}, self.seen)
         now_us = (T0 + at) * US
         self.see(now_us, POLL_S * US, pilots, complete=True)
-        self.book.check(now_us, before, pilots)
+        self.accounting.check(now_us, before, pilots)
         self.poll(at, pilots)
 
     def lost(self, at: int, pilots: Sequence[Pilot]) -> Batch:
@@ -42,7 +42,7 @@ class Checked(Play):
         now_us, known_us = (T0 + at) * US, (T0 + at - DELAY_S) * US
         self.see(now_us, POLL_S * US, pilots, complete=True)
         self.settle(now_us, known_us)
-        batch = self.book.batch(now_us)
+        batch = self.accounting.batch(now_us)
         self.restart()
         return batch
 

@@ -120,7 +120,7 @@ def test_each_start_is_an_execution(
         [(S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
         [(S.SUBMITTED, 0), (S.STARTED, 10), (S.ENDED, 20), (S.ENDED, 8000)],
         [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.ENDED, 250)],
-        # Three, of which the second and the third are told apart.
+        # Three, of which the second and the third are distinguished.
         [
             *[(S.SUBMITTED, 0), (S.STARTED, 10)],
             *[(S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.attempts import Source
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     FileFact,
@@ -19,6 +18,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
@@ -69,7 +69,7 @@ def line(written: float, duration: int | None, **more: Any) -> CompletedPilot:
     return made._replace(**more)
 
 
-def told(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
+def add_files(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
     """Files are read at some time; then nothing more comes."""
     play.report(facts, SIZE)
     play.poll(at)
@@ -82,9 +82,9 @@ def only(play: Play) -> Any:
     return row
 
 
-def attempts_counted(play: Play) -> int:
+def runs_counted(play: Play) -> int:
     """How many runs of jobs are counted."""
-    return sum(n for key, n in play.stored.counts.items() if key.what == "attempts")
+    return sum(n for key, n in play.stored.counts.items() if key.what == "runs")
 
 
 def vanish(play: Play) -> None:
@@ -101,10 +101,10 @@ def test_killed_hard_and_the_queue_knows_when() -> None:
     vanish(play)
     play.rest(1620, hours=2)
     before = only(play)
-    assert (before.end_us, before.ended, before.assumed) == (us(600), "vanished", {})
-    told(play, *queue(-60, 780, S.REMOVED), at=9000)
+    assert (before.end_us, before.end_source, before.assumed) == (us(600), "ad_expired", {})
+    add_files(play, *queue(-60, 780, S.REMOVED), at=9000)
     row = only(play)
-    assert (row.end_us, row.ended) == (us(780), "queue")
+    assert (row.end_us, row.end_source) == (us(780), "queue")
     assert row.assumed == {Assumption.END: (us(600), us(780))}
     assert play.seconds() == {"decision_problem": 4 * 780.0}
     assert row.closed
@@ -114,19 +114,19 @@ def test_the_queue_is_not_believed_before_the_last_contact() -> None:
     """A queue whose clock is behind, or which gave the pilot up, does not shorten its life."""
     play = Play()
     vanish(play)
-    told(play, *queue(-60, 400))
-    assert (only(play).end_us, only(play).ended) == (us(600), "vanished")
+    add_files(play, *queue(-60, 400))
+    assert (only(play).end_us, only(play).end_source) == (us(600), "ad_expired")
 
 
 def test_without_the_queue_a_summary_bounds_the_end() -> None:
     """It cannot have lasted beyond when the line was written, nor beyond what that says."""
     play = Play()
     vanish(play)
-    told(play, line(5000, 700))
+    add_files(play, line(5000, 700))
     assert only(play).end_us == us(700)
     play = Play()
     vanish(play)
-    told(play, line(640, 700))
+    add_files(play, line(640, 700))
     assert only(play).end_us == us(640)
 
 
@@ -134,7 +134,7 @@ def test_a_pilot_whose_output_tells_neither_beginning_nor_end() -> None:
     """The queue's times stand in for both; what the output tells lies between."""
     play = Play()
     cut = output(None, None, condor_start_us=us(100), condor_end_us=us(900))
-    told(play, cut, *queue(0, 1200))
+    add_files(play, cut, *queue(0, 1200))
     row = only(play)
     assert (row.start_us, row.end_us) == (us(0), us(1200))
     assert row.assumed == {
@@ -161,7 +161,7 @@ def test_a_pilot_that_only_its_factory_tells_of(
 ) -> None:
     """Its time is not lost; what it did is as its summary says, if that says anything."""
     play = Play()
-    told(play, *queue(0, 1200), *lines)
+    add_files(play, *queue(0, 1200), *lines)
     assert play.seconds() == {category: 4 * 1200.0}
     row = only(play)
     assert {of.value for of in row.assumed} == {"no_output", "size"} | rules
@@ -176,19 +176,19 @@ def test_a_pilot_that_only_its_factory_tells_of(
 def test_a_summary_alone() -> None:
     """It ended at the latest when the line was written, and had lasted as long as that says."""
     play = Play()
-    told(play, line(1300, 1200))
+    add_files(play, line(1300, 1200))
     assert (only(play).start_us, only(play).end_us) == (us(100), us(1300))
     play = Play()
-    told(play, line(1300, None), line(1400, 0))
+    add_files(play, line(1300, None), line(1400, 0))
     assert play.stored.pilots == {}
-    assert play.book.left_out[ProblemName.NO_TIMES] == 1
+    assert play.accounting.left_out[ProblemName.NO_TIMES] == 1
 
 
 def test_jobs_that_only_a_summary_tells_of() -> None:
     """Half of HTCondor's time was idle; the rest is goodput as far as it ended by itself."""
     play = Play()
     summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, goodput_s=300, idle=500)
-    told(play, *queue(0, 1200), summary)
+    add_files(play, *queue(0, 1200), summary)
     assert play.seconds() == {
         "goodput": 4 * 400.0,
         "unclassified": 4 * 170.0,
@@ -198,7 +198,7 @@ def test_jobs_that_only_a_summary_tells_of() -> None:
         "",
         "summarised",
     }
-    assert attempts_counted(play) == 0
+    assert runs_counted(play) == 0
     assert only(play).assumed[Assumption.JOBS] == (us(60), us(60 + 570))
     assert only(play).validation_end_us == us(60)
 
@@ -208,7 +208,7 @@ def test_an_idle_part_that_makes_no_sense(idle: int | None) -> None:
     """Then HTCondor was busy as long as the jobs ran, never longer than it ran itself."""
     play = Play()
     summary = line(1300, 1200, jobs=9, jobs_s=50_000, terminated_s=900, idle=idle)
-    told(play, *queue(0, 1200), summary)
+    add_files(play, *queue(0, 1200), summary)
     assert play.seconds()["goodput"] == 4 * 900.0
     assert sum(play.seconds().values()) == 4 * 1200.0
     assert play.seconds()["unclassified"] == 4 * 240.0
@@ -230,15 +230,15 @@ def test_an_output_that_comes_after_all() -> None:
     """One pilot, by its output alone; what the summary told is taken back."""
     play = Play()
     summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, idle=500)
-    told(play, *queue(30, 1210), summary)
+    add_files(play, *queue(30, 1210), summary)
     assert only(play).identity.name == "7.0@fe:instance.entry"
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    told(play, output(attempts=(known,)), at=60_000)
+    add_files(play, output(records=(known,)), at=60_000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
     row = only(play)
-    assert (row.identity.factory_job, row.assumed, row.ended) == (JOB, {}, "reported")
-    assert [key.job for _, key in play.stored.attempts] == ["schedd#1.0#1"]
-    assert attempts_counted(play) == 1
+    assert (row.identity.factory_job, row.assumed, row.end_source) == (JOB, {}, "pilot_output")
+    assert [key.job for _, key in play.stored.runs] == ["schedd#1.0#1"]
+    assert runs_counted(play) == 1
     assert not any(n for key, n in play.stored.counts.items() if key.what == "assumed")
     assert play.stored.corrected > 0
 
@@ -246,7 +246,7 @@ def test_an_output_that_comes_after_all() -> None:
 def test_a_collector_shows_it_after_all() -> None:
     """A pilot of which only the queue told was there."""
     play = Play()
-    told(play, *queue(30, 1210), hours=2)
+    add_files(play, *queue(30, 1210), hours=2)
     late = shown(started=100, heard=1200, factory_job=JOB)
     play.poll(10_000, [late])
     play.rest(10_060, hours=3)
@@ -259,7 +259,7 @@ def test_a_collector_shows_it_after_all() -> None:
 def test_it_never_started() -> None:
     """A pilot that was removed while it waited used no time."""
     play = Play()
-    told(play, event(S.SUBMITTED, 0), event(S.HELD, 100), event(S.REMOVED, 500))
+    add_files(play, event(S.SUBMITTED, 0), event(S.HELD, 100), event(S.REMOVED, 500))
     assert play.stored.pilots == {}
     assert not play.stored.place("entry#7.0").open
 
@@ -270,18 +270,18 @@ def test_two_that_may_be_meant() -> None:
     first = shown("glidein@one", factory_job="one#7.0")
     second = shown("glidein@two", factory_job="two#7.0")
     play.live(0, 600, [first, second])
-    told(play, *queue(-60, 780), at=660)
+    add_files(play, *queue(-60, 780), at=660)
     assert {pilot.end_us for pilot in play.stored.pilots.values()} == {us(600)}
     assert len(play.stored.pilots) == 2
-    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
+    assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
 def test_a_number_that_is_used_again() -> None:
     """After a hundred days: two pilots, each by its own queue events and line."""
     play = Play()
     later = 100 * 86400.0
-    told(play, *queue(0, 1200), line(1300, 1200))
-    told(play, *queue(later, later + 600), line(later + 700, 600), at=round(later) + 2000)
+    add_files(play, *queue(0, 1200), line(1300, 1200))
+    add_files(play, *queue(later, later + 600), line(later + 700, 600), at=round(later) + 2000)
     lives = sorted((pilot.start_us, pilot.end_us) for pilot in play.stored.pilots.values())
     assert lives == [(us(0), us(1200)), (us(later), us(later + 600))]
     assert play.seconds() == {"decision_problem": 4 * 1800.0}
@@ -290,10 +290,10 @@ def test_a_number_that_is_used_again() -> None:
 def test_a_summary_is_compared_with_what_is_known_better() -> None:
     """It does not change anything; what it contradicts is counted once."""
     play = Play()
-    told(play, output(), line(1300, 1200, condor_started=False))
-    told(play, line(1300, 1200, condor_started=False), line(1400, 3000), at=60_000)
+    add_files(play, output(), line(1300, 1200, condor_started=False))
+    add_files(play, line(1300, 1200, condor_started=False), line(1400, 3000), at=60_000)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
-    assert play.book.contradictions == {"summary_condor_started": 1, "summary_duration": 1}
+    assert play.accounting.contradictions == {"summary_condor_started": 1, "summary_duration": 1}
 
 
 def test_what_waits_is_kept() -> None:
@@ -314,8 +314,8 @@ def test_what_waits_is_kept() -> None:
 def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
     """They are counted and left out."""
     play = Play()
-    told(play, *facts)
-    assert play.book.left_out[ProblemName.BAD_TIME] == 1
+    add_files(play, *facts)
+    assert play.accounting.left_out[ProblemName.BAD_TIME] == 1
     assert not play.stored.find_places(["entry#7.0"])
 
 
@@ -332,12 +332,12 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
             steps.store(us(at))
         rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
         assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
-        assert steps.book.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
+        assert steps.accounting.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
 
 
 def test_an_empty_output_beside_its_queue() -> None:
     """Nothing came back: the queue stands in."""
     play = Play()
-    told(play, PilotOutput("job.7.0.out", output().name._replace(schedd="")), *queue(0, 1200))
+    add_files(play, PilotOutput("job.7.0.out", output().name._replace(schedd="")), *queue(0, 1200))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
     assert T0 > 0

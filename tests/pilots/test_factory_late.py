@@ -6,7 +6,7 @@ import pytest
 
 from gwmond.model.problem_names import ProblemName
 from tests.pilots.play import Play, shown
-from tests.pilots.test_factory_jobs import SIZE, S, line, only, queue, told, vanish
+from tests.pilots.test_factory_jobs import SIZE, S, add_files, line, only, queue, vanish
 from tests.pilots.test_outputs import output, us
 
 DAY = 86400
@@ -16,8 +16,8 @@ DAY = 86400
 def test_a_summary_that_was_written_late_before_its_queue(late: int) -> None:
     """It was taken for a pilot that ended then; the queue tells when it was."""
     play = Play()
-    told(play, line(1200 + late, 1200), at=4 * DAY)
-    told(play, *queue(0, 1200), at=5 * DAY)
+    add_files(play, line(1200 + late, 1200), at=4 * DAY)
+    add_files(play, *queue(0, 1200), at=5 * DAY)
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
 
@@ -25,17 +25,17 @@ def test_a_summary_that_was_written_late_before_its_queue(late: int) -> None:
 def test_two_lines_of_one_job_days_apart() -> None:
     """The later counts; there is one pilot."""
     play = Play()
-    told(play, line(1300, 1200), at=4 * DAY)
-    told(play, line(1300 + 3 * DAY, 1200), at=5 * DAY)
+    add_files(play, line(1300, 1200), at=4 * DAY)
+    add_files(play, line(1300 + 3 * DAY, 1200), at=5 * DAY)
     assert only(play).end_us == us(1300 + 3 * DAY)
-    told(play, *queue(0, 1200), at=6 * DAY)
+    add_files(play, *queue(0, 1200), at=6 * DAY)
     assert only(play).end_us == us(1200)
 
 
 def test_an_output_that_comes_late_is_waited_for_once() -> None:
     """It tells no end, and the queue told it before: nothing more is expected."""
     play = Play()
-    told(play, *queue(0, 1200))
+    add_files(play, *queue(0, 1200))
     assert not play.stored.place("entry#7.0").open
     cut = output(0, None, condor_start_us=us(100), condor_end_us=us(900))
     play.report([cut], SIZE)
@@ -43,7 +43,7 @@ def test_an_output_that_comes_late_is_waited_for_once() -> None:
     assert play.stored.place("entry#7.0").open
     play.rest(DAY + 60, hours=3)
     assert not play.stored.place("entry#7.0").open
-    assert (only(play).ended, only(play).end_us) == ("queue", us(1200))
+    assert (only(play).end_source, only(play).end_us) == ("queue", us(1200))
 
 
 def test_another_that_may_be_meant_comes_later() -> None:
@@ -53,11 +53,11 @@ def test_another_that_may_be_meant_comes_later() -> None:
     for first, then in ((ends, [other]), ([other], ends)):
         play = Play()
         vanish(play)
-        told(play, *first, at=3000)
-        told(play, *then, at=DAY)
-        lives = sorted((pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values())
-        assert lives == [("reported", us(1000)), ("vanished", us(600))]
-        assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
+        add_files(play, *first, at=3000)
+        add_files(play, *then, at=DAY)
+        lives = sorted((pilot.end_source, pilot.end_us) for pilot in play.stored.pilots.values())
+        assert lives == [("ad_expired", us(600)), ("pilot_output", us(1000))]
+        assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
         assert not play.stored.place("entry#7.0").open
 
 
@@ -65,24 +65,24 @@ def test_another_that_may_be_meant_is_shown_later() -> None:
     """The same, where a collector shows it."""
     play = Play()
     vanish(play)
-    told(play, *queue(-60, 900, S.REMOVED), at=3000)
-    assert only(play).ended == "queue"
+    add_files(play, *queue(-60, 900, S.REMOVED), at=3000)
+    assert only(play).end_source == "queue"
     play.poll(DAY, [shown("glidein@two", started=700, heard=1000, factory_job="factory2#7.0")])
     play.rest(DAY + 60)
-    assert {(pilot.ended, pilot.end_us) for pilot in play.stored.pilots.values()} == {
-        ("vanished", us(600)),
-        ("vanished", us(1000)),
+    assert {(pilot.end_source, pilot.end_us) for pilot in play.stored.pilots.values()} == {
+        ("ad_expired", us(600)),
+        ("ad_expired", us(1000)),
     }
-    assert play.book.left_out[ProblemName.AMBIGUOUS] == 1
+    assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
-def test_a_pilot_that_cannot_be_booked_anew() -> None:
-    """Runs of it are past their retention; what is told of it now makes no other pilot."""
+def test_a_pilot_that_cannot_be_posted_anew() -> None:
+    """Runs of it are past their retention; what is known of it now makes no other pilot."""
     play = Play()
-    told(play, output(), *queue(0, 1200))
+    add_files(play, output(), *queue(0, 1200))
     number, row = play.stored.pilots.popitem()
-    play.stored.pilots[number] = row._replace(attempts_pruned=1)
-    told(play, line(1300, 1200), at=DAY)
+    play.stored.pilots[number] = row._replace(runs_pruned=1)
+    add_files(play, line(1300, 1200), at=DAY)
     assert only(play).identity.name == row.identity.name
     assert not play.stored.place("entry#7.0").open
 
@@ -90,15 +90,15 @@ def test_a_pilot_that_cannot_be_booked_anew() -> None:
 def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
     """Its output, which began days before, and its queue come later: there is one pilot."""
     play = Play()
-    told(play, line(1300 + 3 * DAY, 1200, jobs=2, jobs_s=500, terminated_s=500), at=4 * DAY)
-    told(play, output(0, 1200), at=5 * DAY)
+    add_files(play, line(1300 + 3 * DAY, 1200, jobs=2, jobs_s=500, terminated_s=500), at=4 * DAY)
+    add_files(play, output(0, 1200), at=5 * DAY)
     assert len(play.stored.pilots) == 2  # nothing tells yet that they are one
     play.restart()
-    told(play, *queue(0, 1200), at=6 * DAY)
+    add_files(play, *queue(0, 1200), at=6 * DAY)
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
-    assert not play.stored.attempts
-    assert not play.book.left_out.get(ProblemName.AMBIGUOUS)
+    assert not play.stored.runs
+    assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
     counted = {key: n for key, n in play.stored.counts.items() if n}
     assert [(key.what, n) for key, n in counted.items()] == [("pilots", 1)]
     assert not play.stored.place("entry#7.0").open
@@ -107,9 +107,9 @@ def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
 def test_a_pilot_of_facts_that_are_past_their_retention_stays() -> None:
     """A number that is used again tells nothing of the pilot that had it years ago."""
     play = Play()
-    told(play, *queue(0, 1200), at=DAY)
+    add_files(play, *queue(0, 1200), at=DAY)
     play.stored.forget_places(us(200 * DAY))
     play.restart()
-    told(play, *queue(400 * DAY, 400 * DAY + 1200), at=401 * DAY)
+    add_files(play, *queue(400 * DAY, 400 * DAY + 1200), at=401 * DAY)
     starts = sorted(row.start_us for row in play.stored.pilots.values())
     assert starts == [us(0), us(400 * DAY)]

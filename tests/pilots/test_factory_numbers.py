@@ -111,8 +111,8 @@ def test_a_line_without_a_duration(duration: int | None) -> None:
 
 def test_outputs_count_by_their_end() -> None:
     """One that is empty is told by when it was written."""
-    whole = PilotOutput("a.out", NAME, start_us=5, end_us=AT, seen_us=AT + HOUR_US)
-    empty = PilotOutput("b.out", NAME, seen_us=AT + HOUR_US)
+    whole = PilotOutput("a.out", NAME, start_us=5, end_us=AT, written_us=AT + HOUR_US)
+    empty = PilotOutput("b.out", NAME, written_us=AT + HOUR_US)
     assert sums(whole, empty) == {
         (HOUR, "ce1", "fe", "outputs_pilots"): 1,
         (HOUR + 1, "ce1", "fe", "outputs_pilots"): 1,
@@ -123,9 +123,11 @@ def test_outputs_count_by_their_end() -> None:
 @pytest.mark.parametrize("restart", [False, True])
 def test_an_output_that_is_empty_at_first(restart: bool) -> None:
     """A pilot that waits has an empty file already; when it has come it is no more among these."""
-    early = PilotOutput("a.out", NAME, seen_us=AT)
-    whole = PilotOutput("a.out", NAME, start_us=AT + 5, end_us=AT + HOUR_US, seen_us=AT + HOUR_US)
-    other = PilotOutput("b.out", NAME._replace(proc=1), seen_us=AT)
+    early = PilotOutput("a.out", NAME, written_us=AT)
+    whole = PilotOutput(
+        "a.out", NAME, start_us=AT + 5, end_us=AT + HOUR_US, written_us=AT + HOUR_US
+    )
+    other = PilotOutput("b.out", NAME._replace(proc=1), written_us=AT)
     play, numbers = Play(), FactoryNumbers()
     for some in ([early, other], [early], [whole], [early, whole], [whole]):
         numbers.take(play.report(some))
@@ -168,8 +170,8 @@ EVENTS: list[PlaceFact] = [
     QueueEvent(LOG, NAME, state, AT + n * 10**6) for n, state in enumerate(QueueState)
 ]
 OUTPUTS: list[PlaceFact] = [
-    PilotOutput("a.out", NAME, start_us=AT - HOUR_US, end_us=AT, seen_us=AT),
-    PilotOutput("b.out", NAME._replace(proc=1), seen_us=AT),
+    PilotOutput("a.out", NAME, start_us=AT - HOUR_US, end_us=AT, written_us=AT),
+    PilotOutput("b.out", NAME._replace(proc=1), written_us=AT),
 ]
 
 
@@ -177,7 +179,7 @@ def copied(fact: PlaceFact) -> PlaceFact:
     """The same in a copy, at a path that tells less of whose it is, and written later."""
     name = fact.name._replace(user="", instance="")
     if isinstance(fact, PilotOutput):
-        return fact._replace(path="/old/a.out", name=name, seen_us=AT + 9 * HOUR_US)
+        return fact._replace(path="/old/a.out", name=name, written_us=AT + 9 * HOUR_US)
     if isinstance(fact, QueueEvent):
         return fact._replace(path=COPY, name=name)
     return fact._replace(path="/old/x.log")

@@ -14,7 +14,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.pilots import test_factory_jobs as factory
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_outputs import FAILED, JOB, output, told
+from tests.pilots.test_outputs import FAILED, JOB, add_files, output
 
 DIES = 1199
 
@@ -121,13 +121,13 @@ def test_its_output_meets_its_ads(first: str) -> None:
     if first == "ads":
         wait(play)
         assert play.seconds() != {}
-    told(play, its, at=3000) if first == "ads" else play.report([its])
+    add_files(play, its, at=3000) if first == "ads" else play.report([its])
     if first == "output":
         wait(play)
         play.rest(DIES + 900)
     assert play.seconds() == {"validation_fails": 4 * 1270.0}
     row = only(play)
-    assert (row.failure, row.ended) == ("WN_Resource main/validate_node.sh", "reported")
+    assert (row.failure, row.end_source) == ("WN_Resource main/validate_node.sh", "pilot_output")
     assert row.assumed == {}
     assert own(play) == {"measured": 4 * 1270.0}
 
@@ -148,7 +148,7 @@ def test_what_the_list_of_pilots_says() -> None:
     play = Play()
     wait(play, last=600)
     for state in ("failed", "ended"):
-        line = StoredPilot(only(play), (), AsOf(only(play).contact_us))
+        line = StoredPilot(only(play), (), AsOf(only(play).posted_last_heard_us))
         assert (line.state, line.doing) == (state, "failed validation: validate_node.sh")
         wait(play, first=660)
         play.rest(DIES + 900)
@@ -159,7 +159,7 @@ def test_an_output_that_has_no_end_and_no_size() -> None:
     play = Play()
     wait(play)
     its = output(-60, None, validation=Validation.FAILED, failure=FAILED, cores=None)
-    told(play, its, at=3000)
+    add_files(play, its, at=3000)
     row = only(play)
     assert (row.start_us, row.end_us) == ((T0 - 60) * SECOND_US, (T0 + DIES) * SECOND_US)
     assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
@@ -168,7 +168,7 @@ def test_an_output_that_has_no_end_and_no_size() -> None:
 def test_its_factorys_queue_had_told_of_it() -> None:
     """The ad tells why; when it began and ended the queue knows better."""
     play = Play()
-    factory.told(play, *factory.queue(-100, DIES + 5))
+    factory.add_files(play, *factory.queue(-100, DIES + 5))
     before = only(play)
     assert before.validation is not Validation.FAILED
     play.poll(50_000, [ad(900, 600)])
@@ -177,7 +177,7 @@ def test_its_factorys_queue_had_told_of_it() -> None:
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert (row.start_us, row.end_us) == (before.start_us, before.end_us)
     assert play.seconds() == {"validation_fails": 4.0 * (DIES + 105)}
-    factory.told(play, *factory.queue(-100, DIES + 6), at=100_000)
+    factory.add_files(play, *factory.queue(-100, DIES + 6), at=100_000)
     assert only(play).validation is Validation.FAILED
 
 
@@ -185,7 +185,7 @@ def test_its_factorys_queue_tells_of_it_later() -> None:
     """It is the same pilot."""
     play = Play()
     wait(play)
-    factory.told(play, *factory.queue(-100, DIES + 5), at=3000)
+    factory.add_files(play, *factory.queue(-100, DIES + 5), at=3000)
     row = only(play)
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert set(play.seconds()) == {"validation_fails"}
@@ -218,7 +218,7 @@ def test_one_that_was_killed() -> None:
         play.poll(at, [ad(300)] if at <= 1200 else [])
     play.rest(1500)
     row = only(play)
-    assert (row.end_us, row.ended) == ((T0 + 300) * SECOND_US, "vanished")
+    assert (row.end_us, row.end_source) == ((T0 + 300) * SECOND_US, "ad_expired")
     assert Assumption.END not in row.assumed
 
 
@@ -275,7 +275,7 @@ def test_two_of_one_name(job: str) -> None:
 
 
 def test_nothing_is_settled_twice_by_a_restart() -> None:
-    """The book made anew from what is stored goes on as it was."""
+    """The accounting made anew from what is stored goes on as it was."""
     play, other = Play(), Play()
     for at in range(0, DIES + 800, 60):
         wait(play, at, at)

@@ -18,7 +18,7 @@ from gwmond.model.pilot_sources import (
     OutputFacts,
     PilotFacts,
     QueueFacts,
-    RunFacts,
+    RunBounds,
     SummaryFacts,
     replace,
 )
@@ -45,10 +45,10 @@ steps = st.lists(st.builds(Step, times, sizes), max_size=2, unique_by=lambda ste
 SOURCES = {
     "ads": st.builds(
         AdFacts,
-        heard_us=times,
+        last_heard_us=times,
         began_us=maybe,
         sizes=steps.map(sorted).map(tuple),
-        end_source=st.sampled_from(["", "shutdown", "vanished"]),
+        end_source=st.sampled_from(["", "shutdown", "ad_expired"]),
         end_us=maybe,
         missing_since_us=maybe,
     ),
@@ -67,7 +67,7 @@ SOURCES = {
     "queue": st.builds(QueueFacts, maybe, maybe),
     "summary": st.builds(SummaryFacts, st.sampled_from(Validation)),
     "central_log_us": times,
-    "runs": st.builds(RunFacts, times, times, sizes),
+    "runs": st.builds(RunBounds, times, times, sizes),
     "decisions": st.builds(
         Decisions,
         size=st.builds(DefaultSize, sizes, st.sampled_from([(), (Assumption.SIZE,)])),
@@ -76,7 +76,7 @@ SOURCES = {
     ),
 }
 facts = st.builds(
-    lambda first_us, known: PilotFacts(**{"runs": RunFacts(first_us=first_us), **known}),
+    lambda first_us, known: PilotFacts(**{"runs": RunBounds(first_us=first_us), **known}),
     times,
     st.fixed_dictionaries({}, optional=SOURCES),
 )
@@ -84,7 +84,7 @@ facts = st.builds(
 
 def known_of(known: PilotFacts, origin: Origin) -> Known:
     """What a life is derived from, with a beginning."""
-    runs = known.runs if known.runs.first_us is not None else RunFacts(first_us=T0)
+    runs = known.runs if known.runs.first_us is not None else RunBounds(first_us=T0)
     return Known(replace(known, runs=runs), origin)
 
 
@@ -93,7 +93,7 @@ def pilot_life(derived: Derived) -> PilotLife:
     return PilotLife(
         derived.start_us,
         derived.end_us,
-        derived.heard_us,
+        derived.last_heard_us,
         derived.steps,
         validation=derived.validation,
         known_until_us=FAR_US,
@@ -102,7 +102,7 @@ def pilot_life(derived: Derived) -> PilotLife:
 
 
 def net(delta: Delta) -> Counter[Row]:
-    """What is booked in the end, by row."""
+    """What is posted in the end, by row."""
     sums = Counter(delta.increments)
     for correction in delta.corrections:
         sums[correction.row] += correction.micros

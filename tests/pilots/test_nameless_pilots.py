@@ -59,30 +59,30 @@ def output(
         condor_start_us=us(start + 100),
         cores=1,
         memory_mib=2000,
-        seen_us=us(start + 200 if end is None else end),
+        written_us=us(start + 200 if end is None else end),
     )
 
 
-def tell(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
+def add_lines(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
     play.report(facts)
 
 
 def told(play: Play) -> list[tuple[str, float | None]]:
     """How, and when after T0, each pilot ended, by start."""
     rows = sorted(play.stored.pilots.values(), key=lambda pilot: (pilot.start_us, pilot.id))
-    return [(row.ended, row.end_us and row.end_us / SECOND_US - T0) for row in rows]
+    return [(row.end_source, row.end_us and row.end_us / SECOND_US - T0) for row in rows]
 
 
 def played(*facts: CentralEvent | PilotOutput | QueueEvent) -> Play:
-    """A book to which outputs were told, and lines when all is settled; it waits for no more."""
+    """The accounting with these outputs, and with lines when all is settled."""
     play = Play()
-    tell(play, *(fact for fact in facts if not isinstance(fact, CentralEvent)))
+    add_lines(play, *(fact for fact in facts if not isinstance(fact, CentralEvent)))
     ends = [fact.at_us for fact in facts if isinstance(fact, CentralEvent)]
     at = max([50_000, *(end_us // SECOND_US - T0 for end_us in ends)])
     play.rest(100)
     play.rest(at)
-    assert not play.book.pilots
-    tell(play, *(fact for fact in facts if isinstance(fact, CentralEvent)))
+    assert not play.accounting.pilots
+    add_lines(play, *(fact for fact in facts if isinstance(fact, CentralEvent)))
     play.rest(at + 50_000, hours=3)
     return play
 
@@ -92,9 +92,9 @@ def played(*facts: CentralEvent | PilotOutput | QueueEvent) -> Play:
 def test_a_line_in_figure_7s_form(name: PilotName, at: int) -> None:
     """The only one that may have been there: however long nothing was heard of it."""
     play = played(output(), line(at, name))
-    assert told(play) == [("logged", at)]
+    assert told(play) == [("central_log", at)]
     assert sum(play.seconds().values()) == at
-    assert not play.book.central_log.unused
+    assert not play.accounting.central_log.unused
 
 
 def test_without_a_line_it_ends_with_its_output() -> None:
@@ -130,21 +130,21 @@ def test_which_one(some: list[PilotOutput], ends: list[int]) -> None:
 def test_of_two_none_is_meant(some: list[PilotOutput], name: PilotName) -> None:
     play = played(*some, line(LATER, name))
     assert told(play) == [("assumed", 100), ("assumed", 150)]
-    assert dict(play.book.central_log.unused) == {"several_pilots": 1}
+    assert dict(play.accounting.central_log.unused) == {"several_pilots": 1}
 
 
 def test_the_entry_tells() -> None:
     """Where a line has it."""
     some = [output(), output(8, 50, entry="other")]
     play = played(*some, line(LATER, BY_PLACE._replace(entry="entry")))
-    assert told(play) == [("logged", LATER), ("assumed", 150)]
+    assert told(play) == [("central_log", LATER), ("assumed", 150)]
 
 
 @pytest.mark.parametrize(
     ("name", "pilot_output", "ended"),
     [
-        (FIGURE_7, output(), "logged"),
-        (BY_PLACE._replace(entry="entry"), output(), "logged"),
+        (FIGURE_7, output(), "central_log"),
+        (BY_PLACE._replace(entry="entry"), output(), "central_log"),
         (BY_PLACE, output(), "assumed"),  # any other pilot of the host may be meant
         (FIGURE_7, output(pid=None), "assumed"),
         (FIGURE_7._replace(entry="other"), output(), "assumed"),
@@ -162,13 +162,13 @@ def test_a_pilot_of_which_the_site_is_not_known(
 
 def test_no_pilot_lasts_longer_than_any() -> None:
     assert told(played(output(), line(DAYS_60 + 1))) == [("assumed", 100)]
-    assert told(played(output(), line(DAYS_60))) == [("logged", DAYS_60)]
+    assert told(played(output(), line(DAYS_60))) == [("central_log", DAYS_60)]
 
 
 def test_who_is_known_to_be_there_comes_first() -> None:
     """The line is of the one that its output says ended then; the other may have gone long ago."""
     play = played(output(pid=77), output(8, 50, end=LATER + 10), line(LATER, BY_PLACE))
-    assert told(play) == [("assumed", 100), ("reported", LATER + 10)]
+    assert told(play) == [("assumed", 100), ("pilot_output", LATER + 10)]
 
 
 def test_an_end_that_the_queue_tells_stays() -> None:
@@ -181,45 +181,45 @@ def test_an_end_that_the_queue_tells_stays() -> None:
     for at, unused in ((1990, {}), (2100, {"no_pilot": 1})):
         play = played(output(), *events, line(at))
         assert told(play) == [("queue", 2000)]
-        assert dict(play.book.central_log.unused) == unused
+        assert dict(play.accounting.central_log.unused) == unused
 
 
 def test_its_own_startd_comes_first() -> None:
     """A collector shows the pilot that is meant after the line has come: the other is not."""
     play = Play()
-    tell(play, output())
+    add_lines(play, output())
     for at in range(0, 9000, 600):
         play.poll(at)
-    tell(play, line(8000), line(8001, FIGURE_7._replace(startd="glidein_1_1")))
+    add_lines(play, line(8000), line(8001, FIGURE_7._replace(startd="glidein_1_1")))
     play.poll(9000)
     assert told(play) == [("assumed", 100)]
     play.restart()
     play.poll(10_000, [shown(f"{STARTD}@node.example.org", 500, 7900)])
     play.rest(10_060)
-    assert told(play) == [("assumed", 100), ("logged", 8000)]
-    assert dict(play.book.central_log.unused) == {"no_pilot": 1}
+    assert told(play) == [("assumed", 100), ("central_log", 8000)]
+    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
 
 
 def test_a_startd_that_was_forgotten_meanwhile_comes_first() -> None:
     """The line waits for a run on it, and is not another pilot's when it has waited enough."""
     play = Play()
-    tell(play, output())
+    add_lines(play, output())
     startd = f"{STARTD}@node.example.org"
     play.live(0, 1200, [shown(startd)])
     unsent = line(1000)._replace(kind=CentralKind.EXIT_UNSENT)
     play.poll(1260)
     play.rest(1320, hours=1)
-    tell(play, unsent)
+    add_lines(play, unsent)
     play.rest(6000)
-    assert dict(play.book.central_log.unused) == {"no_run": 1}
+    assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
 
 def test_an_output_that_is_whole_at_last() -> None:
     """It knows better than the line."""
     play = played(output(), line(3000))
-    tell(play, output(end=3300))
+    add_lines(play, output(end=3300))
     play.rest(200_000)
-    assert told(play) == [("reported", 3300)]
+    assert told(play) == [("pilot_output", 3300)]
 
 
 TIMES = [60, 150, 900, 1700, 3000, LATER]
@@ -251,18 +251,18 @@ def cases(draw: st.DrawFn) -> tuple[list[PilotOutput], list[CentralEvent], list[
 def ordered(
     outputs: Sequence[PilotOutput], lines: Sequence[CentralEvent], cut: int, first: bool
 ) -> Play:
-    """Lines in two parts: both after the outputs, or both before, and the book made anew."""
+    """Lines in two parts: both after the outputs, or both before, and the accounting made anew."""
     play = Play()
     if not first:
-        tell(play, *outputs)
+        add_lines(play, *outputs)
         play.rest(100)
     play.rest(50_000, hours=1)
-    tell(play, *lines[:cut])
+    add_lines(play, *lines[:cut])
     play.poll(54_000)
     play.restart()
-    tell(play, *lines[cut:])
+    add_lines(play, *lines[cut:])
     if first:
-        tell(play, *outputs)
+        add_lines(play, *outputs)
     play.rest(54_600)
     return play
 
@@ -300,4 +300,4 @@ def test_where_no_site_is_known(closed: bool) -> None:
     play.report([end])
     play.rest(LATER)
     (row,) = play.stored.pilots.values()
-    assert (row.ended, row.end_us) == ("logged", us(900))
+    assert (row.end_source, row.end_us) == ("central_log", us(900))

@@ -8,7 +8,7 @@ from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.pilots.accounting import PilotAccounting
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_factory_jobs import line, queue, told
+from tests.pilots.test_factory_jobs import add_files, line, queue
 from tests.pilots.test_outputs import JOB, output
 
 BOUND = Limits(2, 10, 10, DAY_S)
@@ -16,7 +16,7 @@ BOUND = Limits(2, 10, 10, DAY_S)
 
 def bounded(play: Play, names: Names) -> Play:
     """The same with names that are kept apart."""
-    play.book = PilotAccounting(play.stored.load(), play.rules, names)
+    play.accounting = PilotAccounting(play.stored.load(), play.rules, names)
     return play
 
 
@@ -40,8 +40,8 @@ def test_sites_that_job_records_name_are_bounded() -> None:
         **{f"glidein_{n}@node": OTHER_ENTRY for n in range(1, 5)},
     }
     assert play.seconds()["goodput"] == 500
-    booked = {(pilot_series.site, pilot_series.entry) for _, pilot_series in play.stored.posted}
-    assert booked == {("S0", "S0"), OTHER_ENTRY}
+    posted = {(pilot_series.site, pilot_series.entry) for _, pilot_series in play.stored.posted}
+    assert posted == {("S0", "S0"), OTHER_ENTRY}
 
 
 def test_a_pilot_that_was_accounted_as_other_stays_so() -> None:
@@ -77,20 +77,20 @@ def test_files_of_a_factory_are_joined_with_a_pilot_of_other(restarted: bool) ->
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
     if restarted:
         bounded(play, known())
-    told(play, output(0, 1230), *queue(0, 1240), line(1250, 1230), at=6000)
+    add_files(play, output(0, 1230), *queue(0, 1240), line(1250, 1230), at=6000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
     (row,) = play.stored.pilots.values()
     assert (row.identity.key, row.identity.group) == (OTHER_ENTRY, OTHER)
-    assert row.ended == "reported"
+    assert row.end_source == "pilot_output"
 
 
 def test_the_queue_alone_ends_a_pilot_of_other() -> None:
     """Of a pilot that was killed no output comes back; its time is that of any pilot."""
     play, apart = folded(), folded(EntryKey("Site", "entry"))
     for each in (play, apart):
-        told(each, *queue(0, 1240), at=6000)
+        add_files(each, *queue(0, 1240), at=6000)
     (row,), (own,) = play.stored.pilots.values(), apart.stored.pilots.values()
-    assert (row.identity.key, row.ended) == (OTHER_ENTRY, "queue")
+    assert (row.identity.key, row.end_source) == (OTHER_ENTRY, "queue")
     assert (own.identity.key, own.end_us) == (EntryKey("Site", "entry"), row.end_us)
     assert (
         play.seconds() == apart.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 940.0 - 600}
@@ -101,6 +101,6 @@ def test_a_pilot_of_an_entry_of_files_is_not_one_of_other() -> None:
     """Another factory job with the same number is another pilot."""
     play = folded()
     mine = output(0, 1230)
-    told(play, mine._replace(name=mine.name._replace(schedd="another")), at=6000)
+    add_files(play, mine._replace(name=mine.name._replace(schedd="another")), at=6000)
     assert len(play.stored.pilots) == 2
     assert sum(play.seconds().values()) == 4 * 900.0 + 4 * 1230.0

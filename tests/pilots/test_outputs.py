@@ -6,7 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import (
     Failure,
@@ -17,6 +16,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Resources, Validation
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from tests.pilots.play import DONE, T0, Play, claim, record, shown
 
@@ -47,7 +47,7 @@ def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> Pi
     return made._replace(**more)
 
 
-def told(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
+def add_files(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
     """A poll in which outputs are read."""
     play.report(outputs, **more)
     play.poll(at)
@@ -57,7 +57,7 @@ def told(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None
 def test_a_pilot_whose_validation_failed() -> None:
     """No collector has ever seen it; all of its time is lost, its deliberate sleep too."""
     play = Play()
-    told(play, output(validation=Validation.FAILED, failure=FAILED))
+    add_files(play, output(validation=Validation.FAILED, failure=FAILED))
     assert play.seconds() == {"validation_fails": 4 * 1200.0}
     (row,) = play.stored.pilots.values()
     assert row.failure == "WN_Resource main/validate_node.sh"
@@ -72,10 +72,10 @@ def test_it_began_before_its_startd_and_ended_after() -> None:
     play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
     play.rest(1260, hours=1)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
-    told(play, output(0, 1230), at=6000)
+    add_files(play, output(0, 1230), at=6000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
     assert len(play.stored.pilots) == 1
-    assert play.pilot().ended == "reported"
+    assert play.pilot().end_source == "pilot_output"
 
 
 def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
@@ -84,9 +84,9 @@ def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     same = StarterRun("1.0", "<submitter>", "slot1_1", us(101), us(700), DONE)
     other = StarterRun("2.0", "<submitter>", "slot1_1", us(720), us(800), DONE)
-    told(play, output(attempts=(known,), runs=(same, other)))
+    add_files(play, output(records=(known,), runs=(same, other)))
     seconds = play.seconds()
-    assert len(play.stored.attempts) == 2
+    assert len(play.stored.runs) == 2
     # Nothing tells how large the other's slot was: it is taken for one unit.
     assert seconds["goodput"] == 600 + 80
     assert sum(seconds.values()) == 4 * 1200
@@ -96,8 +96,8 @@ def test_an_end_that_nothing_tells_is_inferred() -> None:
     """Of a run without an end in its starter's log, and of a claim that is gone."""
     play = Play()
     run = StarterRun("1.0", "<submitter>", "slot1_1", us(100), None, Ending(began=True))
-    told(play, output(runs=(run,)))
-    (row,) = play.stored.attempts.values()
+    add_files(play, output(runs=(run,)))
+    (row,) = play.stored.runs.values()
     assert {fact.source for fact in row.facts} == {Source.STARTER_LOG, Source.INFERRED}
     assert row.outcome is not None
     assert row.outcome.evidence == "estimated"
@@ -105,20 +105,20 @@ def test_an_end_that_nothing_tells_is_inferred() -> None:
     live = shown(factory_job=JOB)
     play.live(0, 600, [live], claims=[claim("1.0", 100)])
     play.live(660, 9000, [live])
-    (row,) = play.stored.attempts.values()
+    (row,) = play.stored.runs.values()
     assert {fact.source for fact in row.facts} == {Source.LIVE_SLOT, Source.INFERRED}
     ended = [record("1.0", 100, 500)]
     play.poll(9060, [live._replace(last_heard=live.started + 9000)], records=ended)
-    assert not play.book.contradictions  # what was inferred contradicts nothing
+    assert not play.accounting.contradictions  # what was inferred contradicts nothing
 
 
 def test_a_pilot_that_never_returned_its_end() -> None:
-    """It ended with the last thing that its output tells of; that is an estimate."""
+    """It ended with the last time in its output; that is an estimate."""
     play = Play()
     job = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    told(play, output(end=None, attempts=(job,), condor_start_us=us(60)))
+    add_files(play, output(end=None, records=(job,), condor_start_us=us(60)))
     (row,) = play.stored.pilots.values()
-    assert (row.end_us, row.ended) == (us(700), "assumed")
+    assert (row.end_us, row.end_source) == (us(700), "assumed")
     own = [
         pilot_series
         for (_, pilot_series), n in play.stored.posted.items()
@@ -143,7 +143,7 @@ def test_a_pilot_whose_size_is_not_known(
         for n in range(others)
     ]
     unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
-    told(play, *of_others, unknown, expected=expected)
+    add_files(play, *of_others, unknown, expected=expected)
     assert play.seconds() == {"validation_fails": cores * 1200.0}
     assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "estimated"
@@ -154,25 +154,25 @@ def test_an_output_is_read_again_when_it_has_grown() -> None:
     """Nothing counts twice, and what is new is added."""
     play = Play()
     first = output(end=None, condor_start_us=us(100))
-    told(play, first, at=2000)
-    whole = output(attempts=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
-    told(play, whole, at=60_000)
-    told(play, whole, at=120_000)
+    add_files(play, first, at=2000)
+    whole = output(records=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
+    add_files(play, whole, at=60_000)
+    add_files(play, whole, at=120_000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
 
 
 def test_an_empty_output_is_no_pilot() -> None:
     """It tells nothing of its pilot; that it does is said where it is read, with its name."""
     play = Play()
-    told(play, PilotOutput("job.7.0.out", output().name))
-    assert not any(play.book.left_out.values())
+    add_files(play, PilotOutput("job.7.0.out", output().name))
+    assert not any(play.accounting.left_out.values())
     assert play.stored.pilots == {}
 
 
 def test_what_nothing_tells_is_unclassified() -> None:
     """Neither that it passed its validation, nor that it failed."""
     play = Play()
-    told(play, output(validation=Validation.UNKNOWN))
+    add_files(play, output(validation=Validation.UNKNOWN))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
 
 
@@ -181,7 +181,7 @@ def test_a_job_that_was_cut_off_with_its_pilot() -> None:
     play = Play()
     cut = Ending(over=True, vacate_code=1005, began=True)
     job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
-    told(play, output(attempts=(job,)))
+    add_files(play, output(records=(job,)))
     assert play.seconds()["preemption_badput"] == 1090
 
 
@@ -192,9 +192,9 @@ def test_jobs_told_of_it_first() -> None:
     play.rest(2000, hours=3)
     assert play.pilot().identity.origin == "jobs"
     name = output().name._replace(startd="glidein", node="node")
-    told(play, output(0, 1230, name=name), at=20_000)
+    add_files(play, output(0, 1230, name=name), at=20_000)
     row = play.pilot()
-    assert (row.start_us, row.end_us, row.ended) == (us(0), us(1230), "reported")
+    assert (row.start_us, row.end_us, row.end_source) == (us(0), us(1230), "pilot_output")
     assert (row.identity.origin, row.identity.factory_job, row.assumed) == ("files", JOB, {})
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
 
@@ -203,8 +203,8 @@ def test_a_number_of_its_factory_that_is_used_again() -> None:
     """Years later another pilot has the number of this one."""
     play = Play()
     later = 400 * 86400
-    told(play, output(0, 1200))
-    told(play, output(later, later + 600), at=later + 2000)
+    add_files(play, output(0, 1200))
+    add_files(play, output(later, later + 600), at=later + 2000)
     assert sorted(row.end_us or 0 for row in play.stored.pilots.values()) == [
         us(1200),
         us(later + 600),
@@ -215,7 +215,7 @@ def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
     """It is not believed; clocks and zones may differ by a day."""
     for end, until in ((1200 + 86_300, 1200 + 86_300), (1200 + 86_500, 1000), (10**9, 1000)):
         play = Play()
-        told(play, output(0, end, condor_end_us=us(1000), seen_us=us(1200)), at=100_000)
+        add_files(play, output(0, end, condor_end_us=us(1000), written_us=us(1200)), at=100_000)
         (row,) = play.stored.pilots.values()
         assert (row.end_us, row.closed) == (us(until), True)
         assert sum(play.seconds().values()) == 4.0 * until
@@ -225,12 +225,12 @@ def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
 def test_other_times_that_were_to_come(late: dict[str, int]) -> None:
     """Nothing that the output tells is believed; where its files tell no time, it is."""
     play = Play()
-    told(play, output(0, 1200, seen_us=us(1200))._replace(**cast(Any, late)))
+    add_files(play, output(0, 1200, written_us=us(1200))._replace(**cast(Any, late)))
     assert not play.stored.pilots
-    assert play.book.left_out[ProblemName.BAD_TIME] == 1
-    for seen_us in (None, 0):
+    assert play.accounting.left_out[ProblemName.BAD_TIME] == 1
+    for written_us in (None, 0):
         play = Play()
-        told(play, output(0, 1200, seen_us=seen_us))
+        add_files(play, output(0, 1200, written_us=written_us))
         assert play.seconds() == {"decision_problem": 4 * 1200.0}
 
 
@@ -244,8 +244,8 @@ def test_a_number_that_another_pilot_had(schedd: str, start: int) -> None:
     later = output(start, start + 1200, validation=Validation.FAILED, name=name)
     for one, other in ((failed, later), (later, failed)):
         play = Play()
-        told(play, one, at=start + 2000)
-        told(play, other, at=start + 90_000)
+        add_files(play, one, at=start + 2000)
+        add_files(play, other, at=start + 90_000)
         rows = play.stored.pilots.values()
         assert sorted((row.identity.factory_job, row.start_us) for row in rows) == sorted(
             [(JOB, us(0)), (f"{schedd}#7.0", us(start))]

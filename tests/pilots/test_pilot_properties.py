@@ -29,9 +29,9 @@ from tests.examples import examples
 Kind = tuple[str, str, str]
 
 
-def summed(*attempt_key: Amounts) -> Amounts:
+def summed(*partial: Amounts) -> Amounts:
     total: Counter[Row] = Counter()
-    for amounts in attempt_key:
+    for amounts in partial:
         total.update(amounts)
     return {row: micros for row, micros in total.items() if micros}
 
@@ -70,7 +70,7 @@ def test_categories_sum_to_resources_times_life(life: PilotLife) -> None:
             assert of_all == found.total.get((resource, measure), 0)
     sizes = {step.size for step in life.steps}
     if len(sizes) == 1 and (cores := sizes.pop().cores) == int(cores):
-        whole = int(cores) * (life.until_us - life.start_us)
+        whole = int(cores) * (life.effective_end_us - life.start_us)
         assert found.total.get(("cpu", "resource"), 0) == whole
 
 
@@ -79,7 +79,7 @@ def test_categories_sum_to_resources_times_life(life: PilotLife) -> None:
 def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
     """The rules once more, in fractions and with no care for speed, agree to a few micros."""
     exact: defaultdict[Kind, Fraction] = defaultdict(Fraction)
-    q = 2000
+    memory_per_unit_mib = 2000
     own = (own_category(life) or Category.UNCLASSIFIED).value
 
     def thousandths(number: float) -> Fraction:
@@ -90,11 +90,13 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
         seconds = segment.end_us - segment.start_us
         running = segment.running
         cores, memory, chips = (thousandths(number) for number in segment.size)
-        units = max(min(cores // 1, memory // q), min(cores // 1, 1))  # with a core, one unit
-        used = [tuple(thousandths(number) for number in attempt.size) for attempt in running]
+        units = max(
+            min(cores // 1, memory // memory_per_unit_mib), min(cores // 1, 1)
+        )  # with a core, one unit
+        used = [tuple(thousandths(number) for number in run.size) for run in running]
         free_cores = cores - sum(of[0] for of in used)
         free_memory = memory - sum(of[1] for of in used)
-        idle = max(0, min(free_cores // 1, free_memory // q)) if running else None
+        idle = max(0, min(free_cores // 1, free_memory // memory_per_unit_mib)) if running else None
         weights = [of[0] for of in used]
         if not any(weights):
             weights = [of[1] for of in used]
@@ -102,22 +104,22 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
             weights = [Fraction(1)] * len(used)
         for measure, total in (("resource", cores), ("canonical", Fraction(units))):
             exact["cpu", measure, own] += seconds * (total if idle is None else idle)
-            for attempt, weight in zip(running, weights, strict=True):
-                assert attempt.outcome is not None
+            for run, weight in zip(running, weights, strict=True):
+                assert run.outcome is not None
                 assert idle is not None
                 share = (total - idle) * weight / sum(weights)
-                exact["cpu", measure, attempt.outcome.category.value] += seconds * share
+                exact["cpu", measure, run.outcome.category.value] += seconds * share
             held = sum(of[2] for of in used)
             busy = min(held, chips)
             exact["gpu", measure, own] += seconds * (chips - busy)
-            for attempt, of in zip(running, used, strict=True):
-                assert attempt.outcome is not None
+            for run, of in zip(running, used, strict=True):
+                assert run.outcome is not None
                 if held:
                     share = busy * of[2] / held
-                    exact["gpu", measure, attempt.outcome.category.value] += seconds * share
+                    exact["gpu", measure, run.outcome.category.value] += seconds * share
     found = kinds(partition(life).settled)
     for kind in {*exact, *found}:
-        assert abs(found[kind] - exact[kind]) <= len(segments) * (len(life.attempts) + 1)
+        assert abs(found[kind] - exact[kind]) <= len(segments) * (len(life.runs) + 1)
 
 
 @settings(max_examples=examples(75))
@@ -125,10 +127,10 @@ def test_each_category_gets_what_the_rules_say(life: PilotLife) -> None:
 def test_splitting_an_interval_changes_nothing(
     life: PilotLife, cuts: list[tuple[float, bool]]
 ) -> None:
-    """Windows, steps to the same size and the ends of empty attempts cut time, and that is all."""
+    """Windows, steps to the same size and the ends of empty runs cut time, and that is all."""
     times = sorted(us(at) for at, _ in cuts)
     first = min(life.start_us, times[0]) - 1
-    edges = [first, *times, max(life.until_us, times[-1]) + 1]
+    edges = [first, *times, max(life.effective_end_us, times[-1]) + 1]
     pieces = [partition(life, window) for window in pairwise(edges)]
     whole = partition(life)
     assert summed(*(piece.settled for piece in pieces)) == whole.settled
@@ -142,19 +144,19 @@ def test_splitting_an_interval_changes_nothing(
 
 @settings(max_examples=examples(75))
 @given(pilots(finished=True), st.integers(0, 7), TIMES)
-def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, at: float) -> None:
-    if not life.attempts:
+def test_a_run_in_two_runs_is_worth_the_same(life: PilotLife, index: int, at: float) -> None:
+    if not life.runs:
         return
-    chosen = life.attempts[index % len(life.attempts)]
-    end = life.until_us if chosen.end_us is None else chosen.end_us
+    chosen = life.runs[index % len(life.runs)]
+    end = life.effective_end_us if chosen.end_us is None else chosen.end_us
     if not chosen.start_us < us(at) < end:
         return
     halves = (
         chosen._replace(end_us=us(at)),
-        chosen._replace(key=chosen.key._replace(run=2), start_us=us(at)),
+        chosen._replace(key=chosen.key._replace(number=2), start_us=us(at)),
     )
-    others = tuple(attempt for attempt in life.attempts if attempt is not chosen)
-    split = life._replace(attempts=(*others, *halves))
+    others = tuple(run for run in life.runs if run is not chosen)
+    split = life._replace(runs=(*others, *halves))
     assert kinds(partition(split).settled) == kinds(partition(life).settled)
 
 
@@ -162,7 +164,7 @@ def test_an_attempt_in_two_runs_is_worth_the_same(life: PilotLife, index: int, a
 @given(pilots(), st.randoms(use_true_random=False))
 def test_the_order_of_facts_changes_nothing(life: PilotLife, random: Random) -> None:
     other = life._replace(
-        attempts=tuple(random.sample(life.attempts, len(life.attempts))),
+        runs=tuple(random.sample(life.runs, len(life.runs))),
         steps=tuple(random.sample(life.steps, len(life.steps))),
     )
     assert partition(other) == partition(life)
@@ -173,7 +175,7 @@ def test_the_order_of_facts_changes_nothing(life: PilotLife, random: Random) -> 
 def test_any_two_versions_differ_by_what_is_added_and_corrected(
     before: PilotLife | None, after: PilotLife
 ) -> None:
-    """Booked once, corrected with a sign; increments are never negative."""
+    """Posted once, corrected with a sign; increments are never negative."""
     delta = advance(before, after)
     old = partition(before).settled if before is not None else {}
     corrections = summed(*({correction.row: correction.micros} for correction in delta.corrections))
@@ -193,32 +195,30 @@ def test_any_two_versions_differ_by_what_is_added_and_corrected(
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[PilotLife]:
-    """Growing facts of one pilot: attempts turn up, end, get outcomes, and never change again.
+    """Growing facts of one pilot: runs turn up, end, get outcomes, and never change again.
 
     Nobody tells late of what began before ``known_until_us``, nor of what began after the end.
     """
     final = draw(pilots(finished=True))
-    until = final.until_us
-    final = final._replace(
-        attempts=tuple(attempt for attempt in final.attempts if attempt.start_us <= until)
-    )
+    until = final.effective_end_us
+    final = final._replace(runs=tuple(run for run in final.runs if run.start_us <= until))
     moments = sorted(draw(st.lists(st.integers(0, 3 * HOUR), min_size=1, max_size=5)))
     versions = []
     for moment in (us(moment) for moment in moments):
         now = min(moment, until)
         seen = tuple(
-            attempt
-            if attempt.end_us is not None and attempt.end_us <= now
-            else attempt._replace(end_us=None, outcome=None)
-            for attempt in final.attempts
-            if attempt.start_us <= now
+            run
+            if run.end_us is not None and run.end_us <= now
+            else run._replace(end_us=None, outcome=None)
+            for run in final.runs
+            if run.start_us <= now
         )
         ended = moment >= until
         versions.append(
             final._replace(
                 end_us=until if ended else None,
                 now_us=now,
-                attempts=seen,
+                runs=seen,
                 known_until_us=now,
                 steps=tuple(
                     step for step in final.steps if step.at_us <= now or step == min(final.steps)
@@ -246,21 +246,21 @@ def test_growing_facts_settle_as_if_told_at_once(versions: list[PilotLife]) -> N
 @given(pilots(), st.lists(pilots(), max_size=4))
 def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[PilotLife]) -> None:
     """Whatever the versions say, increments and corrections sum to the last one's partition."""
-    booked: Amounts = {}
+    posted: Amounts = {}
     before: PilotLife | None = None
     for version in (first, *rest):
         delta = advance(before, version)
         changes = ({correction.row: correction.micros} for correction in delta.corrections)
-        booked = summed(booked, delta.increments, *changes)
+        posted = summed(posted, delta.increments, *changes)
         before = version
-    assert booked == partition(before or first).settled
-    assert min(booked.values(), default=1) > 0
+    assert posted == partition(before or first).settled
+    assert min(posted.values(), default=1) > 0
 
 
 @settings(max_examples=examples(30))
 @given(pilots(finished=True))
 def test_hours_are_right(life: PilotLife) -> None:
-    """What is booked in an hour is what the pilot had in that hour."""
+    """What is posted in an hour is what the pilot had in that hour."""
     found = partition(life)
     for hour in {row.hour for row in found.settled}:
         window = hour * HOUR * S, (hour + 1) * HOUR * S

@@ -19,14 +19,14 @@ def test_a_segment_is_settled_when_all_that_ran_in_it_has_an_outcome() -> None:
     assert residual(found) == {}
 
 
-def test_time_of_which_not_all_attempts_are_known_is_not_settled() -> None:
+def test_time_of_which_not_all_runs_are_known_is_not_settled() -> None:
     found = partition(pilot(job("a", 0, 2400), known_until=1800, size=Resources(1, 2000)))
     assert hours(found) == {"goodput": 0.5}
     assert found.unsettled["cpu", "canonical"] == 1800 * S
 
 
 def test_estimates_are_told() -> None:
-    """The pilot's own time after its last contact is estimated; an attempt says so itself."""
+    """The pilot's own time after its last contact is estimated; a run says so itself."""
     guess = CUT._replace(evidence="estimated")
     life = pilot(job("a", 0, 1800), job("b", 2400, outcome=guess), estimated=[(2100, HOUR)])
     amounts = {
@@ -42,12 +42,12 @@ def test_estimates_are_told() -> None:
     }
 
 
-def test_rows_tell_the_attempt_and_can_be_folded() -> None:
+def test_rows_tell_the_run_and_can_be_folded() -> None:
     found = partition(pilot(job("a"), job("b", outcome=HELD)))
-    assert {row.attempt.job for row in found.settled if row.attempt} == {"a", "b"}
+    assert {row.run_key.job for row in found.settled if row.run_key} == {"a", "b"}
     assert {row.outcome for row in found.settled} == {"", "exit_zero", "held_by_user"}
     assert by_category(fold(found.settled)) == by_category(found.settled)
-    assert all(row.attempt is None for row in fold(found.settled))
+    assert all(row.run_key is None for row in fold(found.settled))
 
 
 # --- From version to version --------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_a_better_fact_corrects_what_was_settled() -> None:
     }
 
 
-def test_an_attempt_that_turns_up_late_is_a_correction() -> None:
+def test_a_run_that_turns_up_late_is_a_correction() -> None:
     """It ran in time that was settled as overhead, and that had been a decision problem."""
     delta = advance(pilot(), pilot(job("a", 0, 1800)))
     assert delta.increments == {}
@@ -123,8 +123,8 @@ def test_an_end_that_turns_out_earlier_takes_time_back() -> None:
     assert changed == {"goodput": -0.5, "pilot_overhead": -3.5}
 
 
-def test_a_window_needs_only_the_attempts_within_it() -> None:
-    """The ledger need not load a pilot's whole life to add one attempt."""
+def test_a_window_needs_only_the_runs_within_it() -> None:
+    """The ledger need not load a pilot's whole life to add one run."""
     first, second = job("a", 0, 1200), job("b", 1800, 3000)
     before = pilot(first, second._replace(outcome=None))
     after = pilot(first, second)
@@ -152,9 +152,9 @@ def test_a_correction_touches_only_what_it_is_about() -> None:
     for changed in names:
         outcomes = {name: CUT if name == changed else GOOD for name in names}
         after = pilot(*(job(n, 0, 1000.000001, third, outcomes[n]) for n in names))
-        attempts = {correction.row.attempt for correction in advance(before, after).corrections}
-        assert {key.job for key in attempts if key} == {changed}
-        assert None not in attempts
+        runs = {correction.row.run_key for correction in advance(before, after).corrections}
+        assert {key.job for key in runs if key} == {changed}
+        assert None not in runs
 
 
 def test_the_evidence_of_an_outcome_can_improve() -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.pilot_facts import (
-    Attempt,
     Category,
     PilotLife,
     Resources,
+    Run,
     Step,
     Validation,
 )
@@ -75,8 +75,8 @@ def test_a_pilot_below_one_unit_is_one(cores: int) -> None:
     assert hours(alone, measure="canonical") == {"decision_problem": 1}
 
 
-def test_what_an_earlier_release_has_stored_stays_as_it_was_booked() -> None:
-    """It took such a pilot for nothing; a new size is booked by the rule of today."""
+def test_what_an_earlier_release_has_stored_stays_as_it_was_posted() -> None:
+    """It took such a pilot for nothing; a new size is posted by the rule of today."""
     old = Step(T0, Resources(1, 1900), least=0)
     life = pilot(size=Resources(1, 1900))._replace(steps=(old,))
     assert hours(partition(life), measure="canonical") == {}
@@ -133,7 +133,7 @@ def test_what_is_idle_beside_jobs(sizes: list[Resources], idle: int) -> None:
         assert hours(found, measure=measure).get("pilot_overhead", 0) == idle
 
 
-def test_attempts_without_any_resources_share_equally() -> None:
+def test_runs_without_any_resources_share_equally() -> None:
     """Only what is no whole canonical unit is left for them: one core of nine."""
     nothing = Resources(0, 0)
     found = partition(
@@ -171,7 +171,7 @@ def test_a_pilot_without_gpus_has_no_gpu_time() -> None:
 
 
 def test_the_canonical_unit_can_be_configured() -> None:
-    found = partition(pilot(job("a", size=Resources(4, 8000))), q=4000)
+    found = partition(pilot(job("a", size=Resources(4, 8000))), memory_per_unit_mib=4000)
     assert hours(found, measure="canonical") == {"goodput": 2, "pilot_overhead": 2}
     assert hours(found) == {"goodput": 6, "pilot_overhead": 2}
 
@@ -211,7 +211,7 @@ def test_a_pilot_of_unknown_size_has_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "goodput"),
+    ("run", "goodput"),
     [
         (job("a", -600, 1800), 0.5),  # began before the pilot, says its clock
         (job("a", 1800, 9999), 0.5),  # ended after it
@@ -223,18 +223,18 @@ def test_a_pilot_of_unknown_size_has_nothing() -> None:
         (job("a", 0, None), 1),  # no end is told: it lasts as long as the pilot
     ],
 )
-def test_attempts_are_clipped_to_the_pilots_life(attempt: Attempt, goodput: float) -> None:
-    life = pilot(attempt, size=Resources(1, 2000))
+def test_runs_are_clipped_to_the_pilots_life(run: Run, goodput: float) -> None:
+    life = pilot(run, size=Resources(1, 2000))
     found = partition(life)
     assert hours(found).get("goodput", 0) == goodput
     assert hours(found).get("pilot_overhead", 0) == 1 - goodput
     assert residual(found) == {}
 
 
-def test_running_attempts_are_in_the_order_of_their_keys() -> None:
+def test_running_runs_are_in_the_order_of_their_keys() -> None:
     """Not of their starts: so what a neighbour does never shifts a share."""
     life = pilot(job("c", 0), job("a", 1200), job("b", 600, 1800), job("b", 1800, run=2))
-    running = ["".join(attempt.key.job for attempt in resources.running) for resources in cut(life)]
+    running = ["".join(run.key.job for run in resources.running) for resources in cut(life)]
     assert running == ["c", "bc", "abc", "abc"]
 
 
@@ -243,7 +243,7 @@ def test_a_pilot_without_a_life(end: float) -> None:
     assert not any(partition(pilot(job("a"), end=end)))
 
 
-def test_time_is_booked_in_the_hours_in_which_it_was_spent() -> None:
+def test_time_is_posted_in_the_hours_in_which_it_was_spent() -> None:
     """From 00:30 to 02:15, the job from 00:45 to 01:15."""
     life = pilot(job("a", 2700, 4500), size=Resources(1, 2000), start=1800, end=2 * HOUR + 900)
     by_hour: dict[tuple[int, str], float] = {}

@@ -25,7 +25,7 @@ def test_a_pilot_without_jobs_is_a_decision_problem() -> None:
     play.rest(1320)
     assert play.seconds() == {"decision_problem": 4 * 1260.0}
     assert play.seconds("canonical") == {"decision_problem": 4 * 1260.0}
-    assert (play.pilot().ended, play.pilot().closed) == ("shutdown", True)
+    assert (play.pilot().end_source, play.pilot().closed) == ("shutdown", True)
 
 
 def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last() -> None:
@@ -33,7 +33,7 @@ def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last() -> None:
     play = Play()
     play.live(0, 660, [shown()])
     play.poll(720)
-    assert (until(play), play.pilot().ended) == (660, "shutdown")
+    assert (until(play), play.pilot().end_source) == (660, "shutdown")
     assert play.pilot().estimated == ()
 
 
@@ -44,7 +44,7 @@ def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
     for at in range(660, 1500, 60):
         play.poll(at, [shown(heard=600)])
     play.poll(1500)
-    assert (until(play), play.pilot().ended) == (600, "vanished")
+    assert (until(play), play.pilot().end_source) == (600, "ad_expired")
     play.rest(1560)
     assert play.seconds() == {"decision_problem": 4 * 600.0}
 
@@ -61,7 +61,7 @@ def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(restart
             play.restart()
         play.poll(at, [shown(heard=600), *(shown(name, heard=at) for name in others)])
     play.poll(1020, [shown(name, heard=1020) for name in others])
-    assert (until(play), play.pilot().ended) == (600, "vanished")
+    assert (until(play), play.pilot().end_source) == (600, "ad_expired")
 
 
 def test_time_in_which_nobody_looked_is_not_between_two_updates() -> None:
@@ -74,7 +74,7 @@ def test_time_in_which_nobody_looked_is_not_between_two_updates() -> None:
     for at in range(1020, 1260, 60):
         play.poll(at, [shown(heard=960), *(shown(name, heard=at) for name in others)])
     play.poll(1260, [shown(name, heard=1260) for name in others])
-    assert (until(play), play.pilot().ended) == (960, "vanished")
+    assert (until(play), play.pilot().end_source) == (960, "ad_expired")
 
 
 @pytest.mark.parametrize(("later", "pilots"), [(0, 1), (3, 1), (30, 1), (31, 2)])
@@ -85,16 +85,16 @@ def test_a_startd_that_was_ready_a_while_after_its_process_began(later: int, pil
     play.live(120, 300, [shown()], claims=[claim("1.0", 90, started=later)])
     play.poll(360, [shown(heard=300)], records=[record("1.0", 90, 330, started=later)])
     assert len(play.stored.pilots) == pilots
-    assert len({row.pilot for row in play.stored.attempts.values()}) == 1
+    assert len({row.pilot for row in play.stored.runs.values()}) == 1
 
 
 def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> None:
-    """Not at the contact at which something of it was booked last."""
+    """Not at the contact at which something of it was posted last."""
     play = Play()
     play.live(60, 1260, [shown()])
     play.restart()
     play.poll(1860)
-    assert (until(play), play.pilot().ended) == (1200, "vanished")
+    assert (until(play), play.pilot().end_source) == (1200, "ad_expired")
     play.rest(1920)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert play.stored.corrected == 0
@@ -109,7 +109,7 @@ def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
     many = [f"glidein{number}@node" for number in range(4)]
     for at in (60, 120, 180):
         play.poll(at, [shown(name, heard=at) for name in many])
-    heard = sorted(pilot.heard_us // SECOND_US - T0 for pilot in play.stored.pilots.values())
+    heard = sorted(pilot.last_heard_us // SECOND_US - T0 for pilot in play.stored.pilots.values())
     assert heard == [120, 120, 180, 180]
 
 
@@ -163,7 +163,7 @@ def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": total - 600}
     assert {count_key.what: n for count_key, n in play.stored.counts.items() if n} == {
         "pilots": 1,
-        "attempts": 1,
+        "runs": 1,
     }
 
 
@@ -186,7 +186,7 @@ def test_another_pilot_of_the_same_name_is_another() -> None:
     play.poll(1320, records=[record("1.0", 100, 200), record("2.0", 700, 900, started=640)])
     play.rest(1380)
     first, second = sorted(play.stored.pilots.values(), key=lambda pilot: pilot.start_us)
-    assert (first.ended, second.ended) == ("vanished", "shutdown")
+    assert (first.end_source, second.end_source) == ("ad_expired", "shutdown")
     assert first.end_us == (T0 + 600) * SECOND_US
     assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * (600.0 + 620) - 300}
 
@@ -202,7 +202,7 @@ def test_a_pilot_that_only_jobs_tell_of() -> None:
     play.poll(1800, records=jobs)
     assert play.seconds() == {}
     play.rest(1860)
-    assert play.pilot().ended == "assumed"
+    assert play.pilot().end_source == "assumed"
     assert (play.pilot().identity.key.site, play.pilot().identity.origin) == ("Far", "jobs")
     assert play.seconds() == {"goodput": 1400.0, "pilot_overhead": 2 * 1200 - 1400.0}
     own = [
@@ -214,7 +214,7 @@ def test_a_pilot_that_only_jobs_tell_of() -> None:
 
 
 def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
-    """What was booked for it under its jobs' site is moved to its own."""
+    """What was posted for it under its jobs' site is moved to its own."""
     play = Play()
     play.poll(1800, records=[record("1.0", 100, 700, site="Far")])
     play.rest(1860, hours=3)
@@ -258,7 +258,7 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
 
 
 def test_attributes_that_are_only_shown_are_stored() -> None:
-    """The latest ad's, and no time is booked anew for them."""
+    """The latest ad's, and no time is posted anew for them."""
     play = Play()
     for at, text in ((0, "linux"), (60, "linux"), (120, "windows")):
         play.live(at, at, [shown()._replace(shown=(("system", text),))])
@@ -270,7 +270,7 @@ def test_attributes_that_are_only_shown_are_stored() -> None:
 
 @pytest.mark.parametrize("bad", [-1, 0, 1, 10**9 - 1, 10**15])
 def test_a_pilot_with_absurd_times(bad: int) -> None:
-    """It began when it was first heard of; what makes no sense is not told."""
+    """It began when it was first heard of; what makes no sense counts as missing."""
     play = Play()
     strange = shown(heard=60)._replace(started=bad, retires=bad, dies=-abs(bad))
     play.live(60, 600, [strange])

@@ -1,4 +1,4 @@
-"""Whatever is told in whatever order, with restarts at any moment: what is booked is exact."""
+"""Whatever is told in whatever order, with restarts at any moment: what is posted is exact."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size
 from gwmond.model.names import DAY_S, Limits, Names
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
@@ -32,7 +32,7 @@ RULES = Rules(linger_us=300 * SECOND_US, quiet_us=600 * SECOND_US, refresh_us=0)
 
 
 class Run(NamedTuple):
-    """One attempt, in seconds from T0; ``late_s`` is how long its record takes."""
+    """One run, in seconds from T0; ``late_s`` is how long its record takes."""
 
     pilot: int
     start_s: int
@@ -118,7 +118,7 @@ def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
         end = begin + run.length_s
         for delay, source in enumerate(run.sources):
             at = end - T0 + run.late_s * (delay + 1)
-            fact = AttemptFact(
+            fact = RunFact(
                 source,
                 f"schedd#{number}.0#{T0}",
                 1,
@@ -201,7 +201,7 @@ def play(
         steps.tell([record for _, record in chunk])
         done = until
         steps.settle(now * SECOND_US, (now - 120) * SECOND_US)
-        steps.book.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
+        steps.accounting.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
         steps.store(now * SECOND_US)
         after(stored, now * SECOND_US)
         if poll in truth.restarts:
@@ -209,10 +209,10 @@ def play(
             if names is not None and bound is not None:
                 names = Names(Limits(bound, bound, bound, DAY_S))  # nothing is remembered of them
             steps = Steps(PilotAccounting(stored.load(), rules, names), stored)
-            if release is no_release:  # what was booked is what the same rules make of the facts
-                assert all(pilot.from_us == FAR_US for pilot in steps.book.pilots)
+            if release is no_release:  # what was posted is what the same rules make of the facts
+                assert all(pilot.changed_since_us == FAR_US for pilot in steps.accounting.pilots)
         poll += 1 if now - T0 < last + 9000 else 60
-    assert not any(steps.book.residual.values())
+    assert not any(steps.accounting.residual.values())
     return stored
 
 
@@ -223,7 +223,7 @@ def _begin(truth: Truth, run: Run) -> int:
 def _claim(truth: Truth, number: int, now: int) -> JobRecord:
     """A slot's ad, which is renewed all the time."""
     run = truth.runs[number]
-    fact = AttemptFact(
+    fact = RunFact(
         Source.LIVE_SLOT,
         f"schedd#{number}.0#{T0}",
         None,
@@ -244,7 +244,7 @@ def _check(stored: Kept) -> None:
 
 @settings(max_examples=examples(80))
 @given(truths())
-def test_what_is_booked_is_what_the_facts_say(truth: Truth) -> None:
+def test_what_is_posted_is_what_the_facts_say(truth: Truth) -> None:
     """Each pilot's time is divided exactly as its stored facts say, and sums are sums of it."""
     _check(play(truth))
 
@@ -285,12 +285,12 @@ def _without_places(stored: Kept) -> Counter[tuple[str, ...]]:
 @settings(max_examples=examples(40))
 @given(truths())
 def test_everything_is_settled_in_the_end(truth: Truth) -> None:
-    """Days later nothing is open, every pilot is closed, and each attempt counted once."""
+    """Days later nothing is open, every pilot is closed, and each run counted once."""
     stored = play(truth)
     assert all(row.closed for row in stored.pilots.values())
-    assert not any(row.open for row in stored.attempts.values())
+    assert not any(row.open for row in stored.runs.values())
     counted: Counter[str] = Counter()
     for key, number in stored.counts.items():
         counted[key.what] += number
-    assert counted["attempts"] == len(stored.attempts)
+    assert counted["runs"] == len(stored.runs)
     assert counted["pilots"] == len(stored.pilots)

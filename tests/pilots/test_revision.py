@@ -185,6 +185,6 @@ def rows_name(play: Play) -> str:
     """The startd's name of the pilot 7.0."""
     return next(
         pilot.identity.name
-        for pilot in play.book.pilots
+        for pilot in play.accounting.pilots
         if pilot.identity.factory_job == "factory#7.0"
     )

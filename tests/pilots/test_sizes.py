@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.attempts import Source
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
@@ -18,7 +18,7 @@ from gwmond.pilots.sizes import Sizes, expected_sizes
 from tests.build.accounting import Steps
 from tests.build.facts import request
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_outputs import output, told, us
+from tests.pilots.test_outputs import add_files, output, us
 
 SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
 ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
@@ -157,7 +157,7 @@ def test_the_gpus_of_an_output() -> None:
     """They are those of the entry's other pilots, and said to be estimated."""
     play = Play()
     play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
-    told(play, output(validation=Validation.FAILED))
+    add_files(play, output(validation=Validation.FAILED))
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.steps[0].size == Resources(4, 8000, 1)
     assert row.assumed == {GPUS: (row.start_us, row.end_us)}
@@ -185,7 +185,7 @@ def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) ->
 
 
 def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """1 core and 1900 MiB: what was booked stays, also where it is booked anew; sums stay exact."""
+    """1 core and 1900 MiB: what was posted stays, also where it is posted anew; sums stay exact."""
     play, small = Play(), [shown(cores=1, memory=1900)]
     with monkeypatch.context() as earlier:
         earlier.setattr("gwmond.pilots.collector_ads.Step", partial(Step, least=0))
@@ -203,4 +203,4 @@ def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.Mo
     new.live(0, 3600, small, records=[record("1.0", 60, 600)])
     new.rest(3660)
     assert new.seconds("canonical") == new.seconds() == {"goodput": 540, "pilot_overhead": 3060}
-    assert new.book.below_one_unit == {"entry"}
+    assert new.accounting.below_one_unit == {"entry"}

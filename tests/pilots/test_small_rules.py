@@ -13,7 +13,7 @@ from gwmond.pilots.central_log import Waits
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_central_log import BY_STARTD, CONTAINER, STARTD, line, tell
+from tests.pilots.test_central_log import BY_STARTD, CONTAINER, STARTD, add_lines, line
 from tests.pilots.test_outputs import output, us
 
 LINGER_S = 1800
@@ -28,9 +28,9 @@ def test_an_ended_pilot_is_closed_when_it_has_lingered(after: int, closed: bool)
     play.poll(660)
     assert play.pilot().end_us == us(600)
     play.poll(600 + LINGER_S + after)
-    assert play.pilot().mark_us == us(600)
+    assert play.pilot().settled_until_us == us(600)
     assert play.pilot().closed is closed
-    assert len(play.book.pilots) == (not closed)
+    assert len(play.accounting.pilots) == (not closed)
 
 
 def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
@@ -48,9 +48,9 @@ def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> Non
     records = [record(str(number), 100 + number, 400, startd=STARTD) for number in range(runs)]
     play.live(0, 1200, [shown(STARTD)], records=records)
     before = play.seconds()
-    tell(play, line(CONTAINER, 110))
+    add_lines(play, line(CONTAINER, 110))
     play.rest(1260)
-    assert dict(play.book.central_log.unused) == {}
+    assert dict(play.accounting.central_log.unused) == {}
     assert (
         play.seconds()["goodput"] == before["goodput"] == 400 * runs - sum(range(100, 100 + runs))
     )
@@ -58,7 +58,7 @@ def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> Non
 
 def started(at: int | None, written: int = 0) -> PilotOutput:
     """An output by when its pilot began, if that is told, and when it was written."""
-    return output(at, None, seen_us=us(written))
+    return output(at, None, written_us=us(written))
 
 
 def test_an_output_without_a_beginning_is_new_only_where_there_is_no_other() -> None:
@@ -79,7 +79,7 @@ def test_of_very_many_outputs_the_first_are_kept() -> None:
     many = [started(at, at) for at in range(MOST + 1)]
     known, new = returned_outputs.taken((), many)
     assert (len(known), new) == (MOST, many[:-1])
-    again, new = returned_outputs.taken(known, [many[0]._replace(seen_us=us(9999)), many[-1]])
+    again, new = returned_outputs.taken(known, [many[0]._replace(written_us=us(9999)), many[-1]])
     assert (dict(again)[us(0)], len(again), new) == (us(9999), MOST, [])
 
 

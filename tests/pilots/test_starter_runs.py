@@ -8,11 +8,11 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
+from gwmond.model.run_facts import Source
 from tests.pilots.play import DONE, Play, claim, record, shown
-from tests.pilots.test_outputs import JOB, output, told, us
+from tests.pilots.test_outputs import JOB, add_files, output, us
 
 LATER = 100_000
 HISTORY = Source.STARTD_HISTORY
@@ -30,9 +30,9 @@ def prove(play: Play) -> None:
     """What runs have sums up to what their pilots have."""
     for row in play.stored.pilots.values():
         of_runs: Counter[object] = Counter()
-        for (pilot, _), attempt in play.stored.attempts.items():
+        for (pilot, _), run in play.stored.runs.items():
             if pilot == row.id:
-                of_runs.update(attempt.settled)
+                of_runs.update(run.settled)
         of_pilot: Counter[object] = Counter()
         for (resource, measure, _, outcome), micros in row.settled.items():
             of_pilot[resource, measure] += micros if outcome else 0
@@ -40,8 +40,8 @@ def prove(play: Play) -> None:
 
 
 def result(play: Play) -> object:
-    """All that is booked and counted, and the runs that are stored."""
-    runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.attempts.values()]
+    """All that is posted and counted, and the runs that are stored."""
+    runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.runs.values()]
     hours = {pilot_series: n for pilot_series, n in play.stored.posted.items() if n}
     counts = {count_key: n for count_key, n in play.stored.counts.items() if n}
     return sorted(runs), hours, counts
@@ -55,13 +55,13 @@ def test_an_output_that_is_read_again() -> None:
     runs = (run("1.0", 100, 700), run("2.0", 100, 300), run("2.0", 400, 600), run("", 800, 900))
     other = output(0, 1300, runs=(run("2.0", 700, 900), run("", 900, 1000)))
     other = other._replace(name=other.name._replace(proc=1))
-    told(play, output(runs=runs), other)
+    add_files(play, output(runs=runs), other)
     before, corrections = result(play), play.stored.corrected
     seconds = play.seconds()
     assert (seconds["goodput"], seconds["unclassified"]) == (600 + 200 + 100 + 100, 200 + 200)
     for at in (LATER, 2 * LATER):
-        told(play, output(runs=runs), at=at)
-        told(play, other, at=at + 50_000)
+        add_files(play, output(runs=runs), at=at)
+        add_files(play, other, at=at + 50_000)
         assert result(play) == before
         prove(play)
     assert play.stored.corrected == corrections
@@ -75,10 +75,10 @@ def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
     there = there._replace(name=there.name._replace(proc=1))
     for first, second in ((here, there), (there, here)):
         play = Play()
-        told(play, first)
-        told(play, second, at=LATER)
+        add_files(play, first)
+        add_files(play, second, at=LATER)
         prove(play)
-        runs.append(sorted((row.key, row.start_us) for row in play.stored.attempts.values()))
+        runs.append(sorted((row.key, row.start_us) for row in play.stored.runs.values()))
     assert runs[0] == runs[1]
     assert len({key for key, _ in runs[0]}) == 2
 
@@ -91,7 +91,7 @@ def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on() -> None:
     play.live(0, 600, [pilot], records=[first])
     play.live(660, 9000, [pilot], claims=[])
     play.live(9060, 12_000, [pilot], claims=[second])
-    assert play.stored.attempts
+    assert play.stored.runs
     again = record("1.0", 0, 600, source=Source.SCHEDD_HISTORY)
     play.live(12_060, 12_060, [pilot], claims=[second], records=[again])
     play.live(12_120, 13_000, [pilot], claims=[second])
@@ -106,7 +106,7 @@ Step = Callable[[Play, int], None]
 def of_logs(play: Play, at: int) -> None:
     """The pilot's output, with no history in it."""
     runs = (run("1.0", 110, 700), run("1.0", 800, 900), run("2.0", 400, 1100))
-    told(play, output(runs=runs), at=at)
+    add_files(play, output(runs=runs), at=at)
 
 
 def of_history(play: Play, at: int) -> None:
@@ -115,7 +115,7 @@ def of_history(play: Play, at: int) -> None:
         record("1.0", 100, 700, source=HISTORY, startd="", cores=2),
         record("2.0", 100, 1100, source=HISTORY, startd="", ending=Ending(over=True)),
     )
-    told(play, output(attempts=records), at=at)
+    add_files(play, output(records=records), at=at)
 
 
 def of_schedd(play: Play, at: int) -> None:
@@ -126,8 +126,8 @@ def of_schedd(play: Play, at: int) -> None:
 
 
 def of_stdout(play: Play, at: int) -> None:
-    """What its stdout tells of its runs, which is less than its logs do."""
-    told(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
+    """What its stdout reports of its runs, which is less than its logs do."""
+    add_files(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
 
 
 def restart(play: Play, at: int) -> None:
@@ -146,7 +146,7 @@ def test_a_run_of_a_log_that_something_better_tells_of(better: Step) -> None:
             step(play, 2000 + number * LATER)
             prove(play)
         results.append(result(play))
-        assert len(play.stored.attempts) == 3
+        assert len(play.stored.runs) == 3
         assert sum(play.seconds().values()) == 4 * 1200
     assert all(of == results[0] for of in results)
 
@@ -169,8 +169,8 @@ def test_a_slot_that_showed_the_run_first() -> None:
     live = shown(started=300, factory_job=JOB)
     play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
     play.rest(1260, hours=1)
-    told(play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000)
-    assert sorted(attempt.key.job for attempt in play.stored.attempts.values()) == [
+    add_files(play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000)
+    assert sorted(run.key.job for run in play.stored.runs.values()) == [
         "schedd#1.0#1",
         "submitter#2.0#",
     ]
@@ -187,13 +187,13 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
     )
     play = Play()
     cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
-    told(play, output(runs=(cut,)))
+    add_files(play, output(runs=(cut,)))
     play.report([event])
     play.rest(LATER)
     unended = record("1.0", 100, None, startd="7.0@instance.entry", ending=Ending())
     play.tell([unended])
     play.rest(2 * LATER)
-    (attempt,) = play.stored.attempts.values()
-    assert {fact.source for fact in attempt.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}
-    assert attempt.key.job == "schedd#1.0#1"
+    (known,) = play.stored.runs.values()
+    assert {fact.source for fact in known.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}
+    assert known.key.job == "schedd#1.0#1"
     prove(play)

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import Source
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_factory_jobs import JOB, SIZE, attempts_counted, line, only, queue
-from tests.pilots.test_outputs import output, told, us
+from tests.pilots.test_factory_jobs import JOB, SIZE, line, only, queue, runs_counted
+from tests.pilots.test_outputs import add_files, output, us
 from tests.pilots.test_properties import _check
 
 STATISTICS = JobStatistics(
@@ -53,7 +53,7 @@ def evidence(play: Play) -> dict[str, set[str]]:
 def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
     """Its stderr is lost: what ended by itself is goodput; none of it is a run, or measured."""
     play = Play()
-    told(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
+    add_files(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
     assert play.seconds() == SUMMED_UP
     assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
     assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
@@ -61,8 +61,8 @@ def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
         "",
         "summarised",
     }
-    assert attempts_counted(play) == 0
-    assert play.book.contradictions == {}
+    assert runs_counted(play) == 0
+    assert play.accounting.contradictions == {}
     _check(play.stored)
 
 
@@ -70,7 +70,7 @@ def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
 def test_only_the_number_of_claims_is_told(jobs: JobStatistics | None) -> None:
     """Jobs ran for a time that nothing tells."""
     play = Play()
-    told(play, lost(activations=31, jobs=jobs))
+    add_files(play, lost(activations=31, jobs=jobs))
     assert play.seconds() == {"unclassified": 4 * 1130.0, "pilot_overhead": 4 * 70.0}
     assert evidence(play)["unclassified"] == {"estimated"}
     assert set(only(play).assumed) == {Assumption.JOBS}
@@ -81,7 +81,7 @@ def test_jobs_of_no_whole_second() -> None:
     of_line: list[FileFact] = [*queue(0, 1200), line(1300, 1200, jobs=1)]
     for facts in ([lost(jobs=JobStatistics(Jobs(1, 0)))], of_line):
         play = Play()
-        told(play, *facts, expected=SIZE)
+        add_files(play, *facts, expected=SIZE)
         assert play.seconds() == {"unclassified": 4.0, "pilot_overhead": 4 * 1199.0}
 
 
@@ -89,7 +89,7 @@ def test_jobs_of_no_whole_second() -> None:
 def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
     """Without statistics, and without a log, it cannot be said that none did."""
     play = Play()
-    told(play, lost(logs=logs))
+    add_files(play, lost(logs=logs))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
     assert evidence(play) == {"unclassified": {"estimated"}}
     assert set(only(play).assumed) == {Assumption.VALIDATION}
@@ -99,11 +99,11 @@ def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
 def test_a_whole_output_tells_that_none_ran(more: dict[str, Any]) -> None:
     """By its statistics, or as no log of a starter is among HTCondor's logs."""
     play = Play()
-    told(play, lost(**more))
+    add_files(play, lost(**more))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert evidence(play) == {"decision_problem": {"measured"}}
     cut = Play()
-    told(cut, lost(**more)._replace(end_us=None))
+    add_files(cut, lost(**more)._replace(end_us=None))
     assert set(cut.seconds()) == {"unclassified"}
 
 
@@ -113,7 +113,7 @@ def test_only_the_summary_tells_of_jobs() -> None:
     for facts in permutations([lost(), summary]):
         play = Play()
         for number, fact in enumerate(facts):
-            told(play, fact, at=2000 + number * 60_000)  # type: ignore[arg-type]
+            add_files(play, fact, at=2000 + number * 60_000)  # type: ignore[arg-type]
         assert play.seconds() == {
             "goodput": 4 * 400.0,
             "unclassified": 4 * 170.0,
@@ -131,7 +131,7 @@ def test_a_run_that_becomes_known_takes_their_place(
     """From a history, or from its own output with its logs, sooner or later, told twice or not."""
     name = output().name._replace(startd="glidein")
     short = lost(jobs=statistics, name=name)
-    whole = short._replace(attempts=(run(source=Source.STARTD_HISTORY, startd=""),), logs=("x",))
+    whole = short._replace(records=(run(source=Source.STARTD_HISTORY, startd=""),), logs=("x",))
     for other in (whole, run()):
         for facts in permutations([short, other, short, *summary]):
             play = Play()
@@ -147,7 +147,7 @@ def test_a_run_that_becomes_known_takes_their_place(
                 if number == 1:
                     play.restart()
             assert play.seconds() == RAN
-            assert attempts_counted(play) == 1
+            assert runs_counted(play) == 1
             outcomes = {
                 pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n
             }
@@ -161,7 +161,7 @@ def test_a_pilot_that_a_collector_has_shown() -> None:
     play = Play()
     play.live(300, 1200, [shown(started=300, factory_job=JOB)])
     play.rest(1260, hours=1)
-    told(play, lost(jobs=STATISTICS), at=6000)
+    add_files(play, lost(jobs=STATISTICS), at=6000)
     assert play.seconds() == SUMMED_UP
     play.poll(90_000, records=[run(started=300)])
     play.rest(90_060)
@@ -176,7 +176,7 @@ def test_a_pilot_that_a_collector_has_shown() -> None:
         (lost(jobs=IDLE), 0, 0),
         (lost(jobs=STATISTICS), 31, 0),
         (lost(jobs=STATISTICS), 0, 1),
-        (lost(attempts=(run(source=Source.STARTD_HISTORY, startd=""),)), 0, 1),
+        (lost(records=(run(source=Source.STARTD_HISTORY, startd=""),)), 0, 1),
         (lost(), 31, 0),
         (lost(), 0, 0),
     ],
@@ -188,6 +188,6 @@ def test_a_summary_that_differs_on_whether_jobs_ran(
     for facts in permutations([one, line(1300, 1200, jobs=jobs, jobs_s=60 * jobs), one]):
         play = Play()
         for at, fact in enumerate(facts):
-            told(play, fact, at=2000 + at * 60_000)  # type: ignore[arg-type]
-        assert play.book.contradictions.get("summary_jobs", 0) == number
+            add_files(play, fact, at=2000 + at * 60_000)  # type: ignore[arg-type]
+        assert play.accounting.contradictions.get("summary_jobs", 0) == number
         assert ("decision_problem" in play.seconds()) == (one.jobs == IDLE)

@@ -19,7 +19,7 @@ SIZE = {"entry": Resources(8, 16_000)}
 LIFE, CONDOR = 8300, 8000
 
 
-def told(play: Play, *facts: FileFact, at: int = 2000, sizes: bool = False) -> None:
+def add_files(play: Play, *facts: FileFact, at: int = 2000, sizes: bool = False) -> None:
     """Files are read at some time; ``sizes``: ads tell how large the entry's pilots are."""
     play.report(facts, SIZE if sizes else {})
     play.poll(at)
@@ -45,7 +45,7 @@ KILLED = summary(64_000, 4000, -7000, jobs=8)
 def test_only_its_summary_tells(completed_pilot: CompletedPilot, good: float, rest: float) -> None:
     """Jobs of one core on eight: what they did not use is the pilot's own time."""
     play = Play()
-    told(play, *queue(0, LIFE), completed_pilot, sizes=True)
+    add_files(play, *queue(0, LIFE), completed_pilot, sizes=True)
     expected = {
         "goodput": 8.0 * good,
         "unclassified": 8.0 * rest,
@@ -63,7 +63,7 @@ def test_an_output_without_statistics() -> None:
     for facts in permutations(both):
         play = Play()
         for number, fact in enumerate(facts):
-            told(play, fact, at=2000 + number * 60_000)
+            add_files(play, fact, at=2000 + number * 60_000)
         assert play.seconds() == {"goodput": 8 * 200.0, "pilot_overhead": 8 * 1000.0}
 
 
@@ -72,7 +72,7 @@ def test_its_own_statistics(factor: int | None) -> None:
     """They are of more time than HTCondor ran, so that they are not divided."""
     play = Play()
     statistics = JobStatistics(Jobs(6, 4520), Jobs(4, 2260), factor=factor)
-    told(play, lost(jobs=statistics))
+    add_files(play, lost(jobs=statistics))
     assert play.seconds() == {
         "goodput": 4 * 565.0,
         "unclassified": 4 * 565.0,
@@ -87,8 +87,8 @@ def test_cores_that_are_learnt_later() -> None:
     found = []
     for before, after in ((facts, sizes), (sizes, facts)):
         play = Play()
-        told(play, *before, at=20_000)
-        told(play, *after, at=90_000)
+        add_files(play, *before, at=20_000)
+        add_files(play, *after, at=90_000)
         if before is facts:
             assert play.seconds()["unclassified"] == 4000.0  # of one core, as nothing tells them
         revise(play, 160_000)
@@ -102,15 +102,15 @@ def test_a_number_of_jobs_that_cannot_be_read() -> None:
     """It is no zero: if any time is told jobs ran, else it is not known whether any did."""
     unread = line(1300, 1200, jobs=None, jobs_s=None, goodput_s=None, terminated_s=None, idle=None)
     play = Play()
-    told(play, *queue(0, 1200), unread, sizes=True)
+    add_files(play, *queue(0, 1200), unread, sizes=True)
     assert play.seconds() == {"unclassified": 8 * 1200.0}
     assert Assumption.VALIDATION in only(play).assumed
     for pilot_name in (unread._replace(terminated_s=1000), unread._replace(goodput_s=1000)):
         play = Play()
-        told(play, *queue(0, 1200), pilot_name._replace(idle=122), sizes=True)
+        add_files(play, *queue(0, 1200), pilot_name._replace(idle=122), sizes=True)
         assert play.seconds() == {"goodput": 8 * 1000.0, "pilot_overhead": 8 * 200.0}
     play = Play()
-    told(play, *queue(0, 1200), unread._replace(condor_s=None), sizes=True)
+    add_files(play, *queue(0, 1200), unread._replace(condor_s=None), sizes=True)
     assert play.seconds() == {"unclassified": 8 * 1200.0}
 
 
@@ -123,8 +123,8 @@ def test_statistics_of_a_pilot_whose_cores_others_tell() -> None:
     found = []
     for before, after in (([pilot_name], others), (others, [pilot_name])):
         play = Play()
-        told(play, *before, at=20_000)
-        told(play, *after, at=90_000)
+        add_files(play, *before, at=20_000)
+        add_files(play, *after, at=90_000)
         revise(play, 160_000)
         found.append(play.seconds())
     assert found[0] == found[1]

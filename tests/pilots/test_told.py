@@ -1,4 +1,4 @@
-"""What commands tell of a pilot is what is booked, after each poll of any history."""
+"""What commands tell of a pilot is what is posted, after each poll of any history."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def check(stored: Kept, now_us: int) -> None:
     """
     for story in stories(stored, now_us):
         assert not any(story.residual.values()), story.pilot.row
-        booked: Counter[tuple[str, ...]] = Counter()
+        posted: Counter[tuple[str, ...]] = Counter()
         for (resource, measure, category, outcome), micros in story.pilot.row.settled.items():
-            booked[resource, measure, category] += 0 if outcome else micros
+            posted[resource, measure, category] += 0 if outcome else micros
         own: Counter[tuple[str, ...]] = Counter()
         every: Counter[Kind] = Counter()
         for span in story.own:
             every.update(span.amounts)
             for kind, micros in span.amounts.items():
                 own[(*kind, span.category or "")] += micros if span.category else 0
-        assert +own == +booked
+        assert +own == +posted
         for run in story.runs:
             every.update(run.amounts)
         assert {kind: every[kind] for kind in story.total} == story.total
@@ -48,7 +48,7 @@ def check(stored: Kept, now_us: int) -> None:
 
 @settings(max_examples=examples(80))
 @given(truths(), st.sampled_from([60, 300]), st.sampled_from([0, 900]), st.sampled_from([0, 300]))
-def test_what_is_told_of_a_pilot_is_what_is_booked_at_every_moment(
+def test_what_is_told_of_a_pilot_is_what_is_posted_at_every_moment(
     truth: Truth, every_s: int, ghost_s: int, refresh_s: int
 ) -> None:
     """After each poll, with restarts at any of them; pilots take leave, or are killed."""

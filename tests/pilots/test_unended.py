@@ -23,7 +23,7 @@ HOUR = 3600
 
 def begun(written: float = 100, **more: Any) -> PilotOutput:
     """An output up to the start of HTCondor, last written then."""
-    return output(end=None, condor_start_us=us(60), logs=(), seen_us=us(written), **more)
+    return output(end=None, condor_start_us=us(60), logs=(), written_us=us(written), **more)
 
 
 def follow(play: Play, first: int, last: int, *facts: Any) -> None:
@@ -43,13 +43,13 @@ def test_one_that_streams_is_open_as_long_as_its_queue_says() -> None:
     play = Play()
     follow(play, 200, 7 * HOUR, event(S.SUBMITTED, -300), event(S.STARTED, 0), begun())
     row = only(play)
-    assert (row.end_us, row.ended, row.assumed) == (None, "", {})
+    assert (row.end_us, row.end_source, row.assumed) == (None, "", {})
     assert (play.seconds(), ended(play)) == ({}, 0)
     play.restart()
     follow(play, 7 * HOUR + 300, 9 * HOUR)
     assert (only(play).end_us, ended(play)) == (None, 0)
     follow(play, 9 * HOUR + 300, 12 * HOUR, event(S.ENDED, 9 * HOUR), output(0, 9 * HOUR - 5))
-    assert (only(play).end_us, only(play).ended) == (us(9 * HOUR - 5), "reported")
+    assert (only(play).end_us, only(play).end_source) == (us(9 * HOUR - 5), "pilot_output")
     assert play.seconds() == {"decision_problem": 4 * (9.0 * HOUR - 5)}
     assert (ended(play), play.stored.corrected) == (1, 0)
 
@@ -61,7 +61,7 @@ def test_without_a_queue_it_ended_when_nothing_was_written_for_long() -> None:
     assert (only(play).end_us, ended(play), play.seconds()) == (None, 0, {})
     follow(play, 100 + HOUR + 60, 3 * HOUR)
     row = only(play)
-    assert (row.end_us, row.ended) == (us(60), "assumed")
+    assert (row.end_us, row.end_source) == (us(60), "assumed")
     assert row.assumed[Assumption.END] == (us(0), us(60))
     assert (sum(play.seconds().values()), ended(play)) == (4 * 60.0, 1)
 
@@ -92,7 +92,7 @@ def test_after_a_restart_it_is_waited_for() -> None:
     follow(play, 5 * HOUR, 5 * HOUR)
     assert only(play).end_us is None
     follow(play, 5 * HOUR + 300, 6 * HOUR, output(0, 5 * HOUR - 100))
-    assert (only(play).ended, ended(play), play.stored.corrected) == ("reported", 1, 0)
+    assert (only(play).end_source, ended(play), play.stored.corrected) == ("pilot_output", 1, 0)
     play.rest(7 * HOUR)
     assert only(play).closed
 
@@ -111,7 +111,7 @@ def test_a_restart_does_not_begin_the_wait_anew(restarts: tuple[int, ...]) -> No
         if at in restarts:
             play.restart()
     follow(play, 2990 + HOUR, 2990 + HOUR)
-    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+    assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
 
 
 def test_a_restart_just_before_it_is_given_up() -> None:
@@ -122,7 +122,7 @@ def test_a_restart_just_before_it_is_given_up() -> None:
     follow(play, 100 + HOUR, 100 + HOUR + 1200)
     assert only(play).end_us is None
     follow(play, 100 + HOUR + 1500, 100 + HOUR + 1800)
-    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+    assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
 
 
 @pytest.mark.parametrize("whole_us", [None, us(8000)])
@@ -132,8 +132,8 @@ def test_the_queue_tells_the_end_and_the_whole_output_follows(whole_us: int | No
     follow(play, 200, 8000, *queue(0, 7990), begun())
     assert (only(play).end_us, ended(play)) == (None, 0)
     follow(play, 8300, 8000 + 2 * HOUR, *([output(0, 7980)] if whole_us else []))
-    end = (us(7980), "reported") if whole_us else (us(7990), "queue")
-    assert (only(play).end_us, only(play).ended) == end
+    end = (us(7980), "pilot_output") if whole_us else (us(7990), "queue")
+    assert (only(play).end_us, only(play).end_source) == end
     assert (ended(play), play.stored.corrected) == (1, 0)
 
 
@@ -141,7 +141,7 @@ def test_a_summary_ends_it_too() -> None:
     """There is no queue; the line's duration tells when."""
     play = Play()
     follow(play, 200, 3 * HOUR, begun(), line(1300, 1200))
-    assert (only(play).end_us, only(play).ended) == (us(1200), "queue")
+    assert (only(play).end_us, only(play).end_source) == (us(1200), "queue")
 
 
 def imported(
@@ -151,7 +151,7 @@ def imported(
     play.restart()
     now = us(at)
     play.report(facts, SIZE)
-    play.book.comes = comes
+    play.accounting.expected = comes
     for _ in range(2):
         play.settle(now, now)
         play.store(now)
@@ -167,14 +167,14 @@ def test_an_import() -> None:
     for facts in ([begun(400_000)], [begun(400_000), event(S.STARTED, 0)]):
         play = Play()
         imported(play, 400_060, *facts)
-        assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+        assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
     play = Play()
     imported(play, 400, begun(), *queue(0, 300))
-    assert (only(play).end_us, only(play).ended) == (us(300), "queue")
+    assert (only(play).end_us, only(play).end_source) == (us(300), "queue")
 
 
 def test_given_up_and_then_it_goes_on() -> None:
-    """It was silent for longer than it is waited for: what is booked is corrected."""
+    """It was silent for longer than it is waited for: what is posted is corrected."""
     play = Play()
     follow(play, 200, 3 * HOUR, begun())
     assert ended(play) == 1
@@ -192,7 +192,7 @@ def test_a_shorter_copy_takes_no_end_back() -> None:
     play = Play()
     follow(play, 3000, 8000, output(0, 1200))
     follow(play, 9000, 20_000, begun())
-    assert (only(play).end_us, only(play).ended) == (us(1200), "reported")
+    assert (only(play).end_us, only(play).end_source) == (us(1200), "pilot_output")
 
 
 def _shown(play: Play) -> None:
@@ -214,7 +214,7 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
         at += 60
     play.rest(at, hours=12)
     row = only(play)
-    assert (row.start_us, row.end_us, row.ended) == (us(0), us(1230), "reported")
+    assert (row.start_us, row.end_us, row.end_source) == (us(0), us(1230), "pilot_output")
     assert (row.identity.origin, row.identity.name) == ("collector", "glidein@node")
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
 
@@ -222,11 +222,11 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
 def test_a_collector_says_when_it_was_gone() -> None:
     """Its output told that it began; it is not waited for as if only that were known."""
     play = Play()
-    follow(play, 30, 30, output(end=None, condor_start_us=us(20), seen_us=us(20)))
+    follow(play, 30, 30, output(end=None, condor_start_us=us(20), written_us=us(20)))
     vanish(play)
     play.rest(1620, hours=3)
     row = only(play)
-    assert (row.start_us, row.end_us, row.ended) == (us(0), us(600), "vanished")
+    assert (row.start_us, row.end_us, row.end_source) == (us(0), us(600), "ad_expired")
     assert row.validation is Validation.PASSED
 
 
@@ -280,7 +280,7 @@ def test_a_run_on_it_tells_that_it_was_there(end: int) -> None:
             follow(play, 30_000, 30_000, its)
         play.rest(31_000, hours=6)
         row = only(play)
-        assert (row.end_us, row.ended) == (us(end), "assumed")
+        assert (row.end_us, row.end_source) == (us(end), "assumed")
         assert row.assumed[Assumption.END] == (us(0), us(end))
         found.append(lives(play))
     assert found[0] == found[1]
@@ -316,7 +316,7 @@ def test_a_restart_does_not_begin_the_queues_time_anew() -> None:
         for at in range(month * 30 * day, (month + 1) * 30 * day, day):
             play.poll(at)
             assert (only(play).end_us is None) is (at < 60 * day + 100), at / day
-    assert (only(play).end_us, only(play).ended) == (us(60), "assumed")
+    assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
 
 
 def test_each_pilot_of_a_number_has_its_own_files_time() -> None:
@@ -329,7 +329,7 @@ def test_each_pilot_of_a_number_has_its_own_files_time() -> None:
             None,
             condor_start_us=us(1060),
             logs=(),
-            seen_us=us(hour * HOUR),
+            written_us=us(hour * HOUR),
             validation_end_us=us(hour * HOUR - 50),
         )
         follow(play, hour * HOUR + 60, hour * HOUR + 3000, second)

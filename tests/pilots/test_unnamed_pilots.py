@@ -9,7 +9,7 @@ import pytest
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.stored_pilots import PilotRow
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_factory_jobs import JOB, event, line, queue, told
+from tests.pilots.test_factory_jobs import JOB, add_files, event, line, queue
 from tests.pilots.test_outputs import output, us
 from tests.pilots.test_properties import _check
 
@@ -17,7 +17,7 @@ S_NAMES = {"factory": "", "frontend": "", "group": ""}
 
 
 def cut(start: float | None = None, end: float = 1200, **of: Any) -> PilotOutput:
-    """An output without its head: nothing tells when it began, nor for whom."""
+    """An output without its head: it is not known when it began, nor for whom."""
     made = output(start, end, condor_start_us=us(100))
     return made._replace(name=made.name._replace(**(S_NAMES | of)))
 
@@ -47,8 +47,8 @@ def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
         "both": [[cut(), *queue(0, 1210)]],
     }
     for number, facts in enumerate(parts[first]):
-        told(play, *facts, at=2000 + 50_000 * number)
-        told(play, *facts, at=20_000 + 50_000 * number)  # again
+        add_files(play, *facts, at=2000 + 50_000 * number)
+        add_files(play, *facts, at=20_000 + 50_000 * number)  # again
     assert (one(play).identity.group, one(play).start_us) == ("fe.main", us(0))
     assert groups(play) == {"fe.main": 4 * 1200.0}
     _check(play.stored)
@@ -56,13 +56,13 @@ def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
 
 def test_without_the_queue_its_summary_tells() -> None:
     play = Play()
-    told(play, cut(), line(1300, 1200))
+    add_files(play, cut(), line(1300, 1200))
     assert groups(play).keys() == {"fe_main"}
 
 
 def test_without_either_nothing_does() -> None:
     play = Play()
-    told(play, cut())
+    add_files(play, cut())
     assert groups(play).keys() == {""}
 
 
@@ -72,7 +72,7 @@ def test_its_own_output_knows_better(first: bool) -> None:
     play = Play()
     whole = cut(factory="factory", frontend="frontend", group="main")
     for number, pilot_name in enumerate((cut(), whole) if first else (whole, cut())):
-        told(play, pilot_name, *queue(0, 1210), at=2000 + 50_000 * number)
+        add_files(play, pilot_name, *queue(0, 1210), at=2000 + 50_000 * number)
     assert (one(play).identity.group, one(play).identity.factory) == ("frontend.main", "factory")
     assert groups(play).keys() == {"frontend.main"}
 
@@ -80,10 +80,10 @@ def test_its_own_output_knows_better(first: bool) -> None:
 def test_a_collector_knows_better() -> None:
     """Also where the output and the queue come later again."""
     play = Play()
-    told(play, cut(), *queue(0, 1210), at=1300, hours=1)
+    add_files(play, cut(), *queue(0, 1210), at=1300, hours=1)
     play.poll(6000, [shown(factory_job=JOB, heard=1100)])
     assert one(play).identity.origin == "collector"
-    told(play, cut(), *queue(0, 1210), event(queue(0, 1)[1].state, 3), at=60_000)
+    add_files(play, cut(), *queue(0, 1210), event(queue(0, 1)[1].state, 3), at=60_000)
     assert groups(play).keys() == {"frontend.main"}
 
 
@@ -93,8 +93,8 @@ def test_where_the_queue_may_mean_another_it_tells_nothing(late: bool) -> None:
     play, other = Play(), output(10, 1200)
     facts: list[FileFact] = [cut(), *queue(0, 1210)]
     another = other._replace(name=other.name._replace(schedd="other"))
-    told(play, *facts, *([] if late else [another]))
-    told(play, another, at=60_000)
+    add_files(play, *facts, *([] if late else [another]))
+    add_files(play, another, at=60_000)
     assert groups(play).keys() == {"", "frontend.main"}
 
 
@@ -106,5 +106,5 @@ def test_a_pilot_of_jobs_gets_its_group() -> None:
     play.poll(1000, records=[told_of])
     pilot_name = cut()
     made = pilot_name._replace(name=pilot_name.name._replace(startd="glidein_1_2"))
-    told(play, made, *queue(0, 1210), at=2000)
+    add_files(play, made, *queue(0, 1210), at=2000)
     assert groups(play).keys() == {"fe.main"}

@@ -20,7 +20,7 @@ CUT = Ending(over=True, vacate_code=1005, began=True)
 
 
 def waits(play: Play) -> tuple[Wait, ...]:
-    return play.book.waits((), LATER_S * SECOND_US)
+    return play.accounting.waits((), LATER_S * SECOND_US)
 
 
 def decided(play: Play, first: int, step: Callable[[int], None], most: int = 12 * HOUR) -> int:
@@ -61,7 +61,7 @@ def test_the_run_of_a_killed_pilot_is_given_up_by_the_time_that_is_told(wait_s: 
 
     def step(at: int) -> None:
         expired = at >= 600 + 900
-        play.book.silence.note((T0 + at - 600) * SECOND_US)
+        play.accounting.silence.note((T0 + at - 600) * SECOND_US)
         ads = [] if expired else [shown(heard=600)]
         play.poll(at, ads, claims=[] if expired else [claim("1", 60)])
         told.update(wait.until_us for wait in waits(play) if wait.why is Why.RECORD)
@@ -99,7 +99,7 @@ def test_whether_a_run_ended_with_its_pilot_is_decided_by_the_time_that_is_told(
 
 
 def test_runs_that_go_on_wait_for_nothing() -> None:
-    """What a slot shows runs; what a schedd has told of in full is settled."""
+    """What a slot shows runs; what a schedd has reported of in full is settled."""
     play = Play()
     play.poll(0, [shown()])
     play.poll(300, [shown(heard=300)], [record("1", 60, 200)], [claim("2", 60)])
@@ -116,7 +116,7 @@ def test_a_reader_of_the_ledger_says_the_same() -> None:
         claims = [claim("1", 60, startd="dead@node"), claim("3", 60)]
         play.poll(at, ads, claims=claims)
     play.poll(660, [shown(heard=600)], [record("2", 120, 130, ending=FAILED)], [claim("3", 60)])
-    play.book.silence.note((T0 + 601) * SECOND_US)
+    play.accounting.silence.note((T0 + 601) * SECOND_US)
     play.live(900, 1800, [shown()], claims=[claim("3", 60)])
     found = waits(play)
     assert [(wait.why, wait.runs) for wait in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]

@@ -23,7 +23,7 @@ def _show(truth: Truth, began: float) -> None:
     for pilot in truth.pilots:
         print(f"{pilot.name:19}{pilot.cores} {shown(pilot.start)} {shown(pilot.end)} {pilot.own}")
         for of in truth.on(pilot.name):
-            what = f"  {of.tag:11}{of.run} {of.cores} {of.memory:5}"
+            what = f"  {of.tag:11}{of.number} {of.cores} {of.memory:5}"
             print(f"{what} {shown(of.start)} {shown(of.end)} {of.category} {of.outcome}")
 
 

@@ -51,29 +51,28 @@ def compare_totals(rows: Seconds, truth: Truth, resolution: float) -> list[str]:
     return found
 
 
-def compare_outcomes(attempts: Outcomes, truth: Truth) -> list[str]:
-    """Attempts that are missing, that there were not, or whose category or outcome is wrong.
+def compare_outcomes(runs: Outcomes, truth: Truth) -> list[str]:
+    """Runs that are missing, that there were not, or whose category or outcome is wrong.
 
     They are known by GlobalJobId and run.
     """
     tags = {
-        (attempt.job, attempt.run): f"{attempt.tag} run {attempt.run} on {attempt.pilot}"
-        for attempt in truth.attempts
+        (run.job, run.number): f"{run.tag} run {run.number} on {run.pilot}" for run in truth.runs
     }
     wanted = truth.outcomes()
     found = []
-    for key in sorted({*attempts, *wanted}):
+    for key in sorted({*runs, *wanted}):
         name = tags.get(key, f"{key[0]} run {key[1]}")
-        said, right = attempts.get(key), wanted.get(key)
+        said, right = runs.get(key), wanted.get(key)
         if said != right:
-            found.append(f"{name}: {said or 'missing'}, expected {right or 'no such attempt'}")
+            found.append(f"{name}: {said or 'missing'}, expected {right or 'no such run'}")
     return found
 
 
-def compare(rows: Seconds, attempts: Outcomes, truth: Truth, resolution: float) -> list[str]:
+def compare(rows: Seconds, runs: Outcomes, truth: Truth, resolution: float) -> list[str]:
     """All disagreements, each as a line of text; none if the ledger is right."""
     return [
-        *compare_outcomes(attempts, truth),
+        *compare_outcomes(runs, truth),
         *compare_totals(rows, truth, resolution),
         *compare_seconds(rows, truth, resolution),
     ]

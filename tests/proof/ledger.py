@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.attempts import Source
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.run_facts import Source
+from gwmond.model.stored_pilots import PilotRow, RunRow
 
 MICRO = 1_000_000
 
@@ -20,27 +20,27 @@ class Said(NamedTuple):
     outcomes: dict[tuple[str, int], tuple[str, str]]
     open: list[str]
     pilots: list[PilotRow]
-    attempts: list[AttemptRow]
+    runs: list[RunRow]
 
 
 def read(url: str) -> Said:
-    """Read all pilots and attempts."""
+    """Read all pilots and runs."""
     seconds: defaultdict[tuple[str, str, str, str], float] = defaultdict(float)
     with LedgerReader.open(url) as ledger:
         pilots = ledger.pilot_rows()
-        attempts = [row for row, _ in ledger.attempt_rows()]
+        runs = [row for row, _ in ledger.run_rows()]
     for pilot in pilots:
         for (resource, measure, category, _), micros in pilot.settled.items():
             key = pilot.identity.name, resource, measure, category.value
             seconds[key] += micros / MICRO
     outcomes = {
-        (row.key.job, row.key.run): (row.outcome.category.value, row.outcome.label)
-        for row in attempts
+        (row.key.job, row.key.number): (row.outcome.category.value, row.outcome.label)
+        for row in runs
         if row.outcome is not None
     }
-    undecided = [f"{row.key.job} run {row.key.run}" for row in attempts if row.open]
+    undecided = [f"{row.key.job} run {row.key.number}" for row in runs if row.open]
     undecided += [pilot.identity.name for pilot in pilots if not pilot.closed]
-    return Said(dict(seconds), outcomes, undecided, pilots, attempts)
+    return Said(dict(seconds), outcomes, undecided, pilots, runs)
 
 
 def shown(url: str, *names: str) -> bool:
@@ -58,8 +58,8 @@ def told(url: str, runs: Collection[tuple[str, int]]) -> bool:
     """Whether a startd's own history has told of all these runs."""
     with LedgerReader.open(url) as ledger:
         known = {
-            (row.key.job, row.key.run)
-            for row, _ in ledger.attempt_rows()
+            (row.key.job, row.key.number)
+            for row, _ in ledger.run_rows()
             if any(fact.source is Source.STARTD_HISTORY for fact in row.facts)
         }
     return set(runs) <= known

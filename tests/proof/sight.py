@@ -14,7 +14,7 @@ from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.proof.jobs import PLANS, Plan
 from tests.proof.pilots import PILOTS, UNIT_MIB
-from tests.proof.truth import AttemptTruth, Moment, PilotTruth, Truth
+from tests.proof.truth import Moment, PilotTruth, RunTruth, Truth
 from tests.proof.watch import Life, ProcessWatch
 
 #: Outcomes that HTCondor 25 tells more exactly.
@@ -107,8 +107,8 @@ class Sight:
         # Where two starters began at once, the notes tell whose is which; the other one is left.
         plans = sorted(PLANS, key=lambda plan: not plan.runs[0].begins)
         taken: list[Life] = []
-        attempts = [run for plan in plans for run in self._attempts(plan, pilots, taken)]
-        return Truth(tuple(pilots.values()), tuple(attempts))
+        runs = [run for plan in plans for run in self._runs(plan, pilots, taken)]
+        return Truth(tuple(pilots.values()), tuple(runs))
 
     def _pilot(self, name: str) -> PilotTruth:
         machine, life = PILOTS[name], self.startd(name)
@@ -119,9 +119,7 @@ class Sight:
         memory = machine.cores * UNIT_MIB
         return PilotTruth(self._pilots[name].name, machine.cores, memory, start, end, machine.own)
 
-    def _attempts(
-        self, plan: Plan, pilots: dict[str, PilotTruth], taken: list[Life]
-    ) -> list[AttemptTruth]:
+    def _runs(self, plan: Plan, pilots: dict[str, PilotTruth], taken: list[Life]) -> list[RunTruth]:
         """Runs last as long as their starters: so long their slots are taken."""
         shadows, notes = self.shadows(plan.tag), self.notes(plan.tag)
         begun = [(note.run, note.pilot) for note in notes if note.what == "begin"]
@@ -147,7 +145,7 @@ class Sight:
                 raise Surprise(f"{plan.tag}: {mine} are not within {start} and {end}")
             size = (mine[0].cores, mine[0].memory) if mine else (plan.cores, plan.memory)
             found.append(
-                AttemptTruth(
+                RunTruth(
                     *(plan.tag, self._jobs[plan.tag].id, run, pilot.name, *size, start, end),
                     *(how.category, self._outcomes.get(how.outcome, how.outcome), how.begins),
                 )

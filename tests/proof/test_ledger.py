@@ -234,7 +234,7 @@ def played(tmp_path_factory: pytest.TempPathFactory, htcondor: str) -> Iterator[
 
 @pytest.mark.parametrize("name", DAEMONS)
 def test_the_ledger_agrees_with_the_truth(played: Played, name: str) -> None:
-    """Each attempt has its category and outcome, each pilot its seconds."""
+    """Each run has its category and outcome, each pilot its seconds."""
     said = ledger.read(played.urls[name])
     assert said.open == []
     resolution = played.resolution_s[name]
@@ -263,11 +263,11 @@ def test_the_ledger_proves_itself(played: Played, name: str) -> None:
 
 
 def test_three_ledgers_agree(played: Played) -> None:
-    """The same attempts, each once, with the same outcome."""
+    """The same runs, each once, with the same outcome."""
     alone, *others = (ledger.read(played.urls[name]) for name in DAEMONS)
     for other in others:
         assert _without_startds(other.outcomes) == _without_startds(alone.outcomes)
-        assert len(other.attempts) == len(other.outcomes)
+        assert len(other.runs) == len(other.outcomes)
         assert {pilot.identity.name for pilot in other.pilots} == {
             pilot.identity.name for pilot in alone.pilots
         }

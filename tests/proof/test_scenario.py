@@ -13,7 +13,7 @@ from tests.proof.compare import compare
 from tests.proof.observe import Observer
 from tests.proof.pilots import POOL_CONFIG
 from tests.proof.scenario import Scenario
-from tests.proof.truth import AttemptTruth, Moment, PilotTruth, Truth, expected
+from tests.proof.truth import Moment, PilotTruth, RunTruth, Truth, expected
 
 Records = dict[tuple[str, int], list[dict[str, Any]]]
 
@@ -107,48 +107,41 @@ def _exited(record: dict[str, Any], htcondor: str) -> bool:
 def test_each_run_ended_as_planned(played: Played) -> None:
     epochs, startds = _by_run(played.dump["epoch"]), _by_run(played.dump["startd"])
     near_s = 1.5 + played.late_s
-    assert set(epochs) == {(attempt.job, attempt.run) for attempt in played.truth.attempts}
-    for attempt in played.truth.attempts:
-        wanted = played.expected(attempt.outcome)
-        for record in epochs[attempt.job, attempt.run]:
-            assert {key: record.get(key) for key in wanted} == wanted, attempt
-            assert _exited(record, played.htcondor) is (attempt.outcome in EXITS), attempt
-            assert record["RemoteHost"].endswith(f"@{attempt.pilot}")
+    assert set(epochs) == {(run.job, run.number) for run in played.truth.runs}
+    for run in played.truth.runs:
+        wanted = played.expected(run.outcome)
+        for record in epochs[run.job, run.number]:
+            assert {key: record.get(key) for key in wanted} == wanted, run
+            assert _exited(record, played.htcondor) is (run.outcome in EXITS), run
+            assert record["RemoteHost"].endswith(f"@{run.pilot}")
             given = record["CpusProvisioned"], record["MemoryProvisioned"]
-            assert given == (attempt.cores, attempt.memory)
+            assert given == (run.cores, run.memory)
             # Whole seconds; the shadow begins before the job, and may leave before the starter.
-            submitted = int(attempt.job.rpartition("#")[2])
-            assert submitted <= record["JobCurrentStartDate"] <= attempt.start.hi
+            submitted = int(run.job.rpartition("#")[2])
+            assert submitted <= record["JobCurrentStartDate"] <= run.start.hi
             # In 25 a starter stays after a failed start, until its startd kills it.
             stays = {"23": "", "25": "program_not_started"}[played.htcondor]
-            if attempt.outcome not in {"lost_contact", "transfer_output_failed", stays}:
-                assert (
-                    attempt.end.lo - near_s <= record["EpochWriteDate"] <= attempt.end.hi + near_s
-                ), attempt
-        for record in startds[attempt.job, attempt.run]:
-            assert _exited(record, played.htcondor) is (attempt.outcome in EXITS), attempt
-            assert record["BadputCausedByDraining"] is (attempt.outcome == "drained")
-            assert attempt.end.lo - near_s <= record["CompletionDate"] <= attempt.end.hi + near_s, (
-                attempt
-            )
+            if run.outcome not in {"lost_contact", "transfer_output_failed", stays}:
+                assert run.end.lo - near_s <= record["EpochWriteDate"] <= run.end.hi + near_s, run
+        for record in startds[run.job, run.number]:
+            assert _exited(record, played.htcondor) is (run.outcome in EXITS), run
+            assert record["BadputCausedByDraining"] is (run.outcome == "drained")
+            assert run.end.lo - near_s <= record["CompletionDate"] <= run.end.hi + near_s, run
 
 
 def test_what_the_pilots_tell_while_they_live(played: Played) -> None:
     """A pilot's last record is only in its own directory, if jobs end with it."""
     told = set(_by_run(played.dump["startd"]))
-    for attempt in played.truth.attempts:
-        if attempt.outcome in {"pilot_shutdown", "lost_contact"}:
-            assert (attempt.job, attempt.run) not in told, attempt
-        elif attempt.pilot.partition("@")[0] not in {"graceful", "killed"}:
-            assert (attempt.job, attempt.run) in told, attempt
+    for run in played.truth.runs:
+        if run.outcome in {"pilot_shutdown", "lost_contact"}:
+            assert (run.job, run.number) not in told, run
+        elif run.pilot.partition("@")[0] not in {"graceful", "killed"}:
+            assert (run.job, run.number) in told, run
 
 
 def test_the_schedds_have_what_is_over(played: Played) -> None:
     rows = {record["GlobalJobId"]: record for record in played.dump["schedd"]}
-    last = {
-        attempt.job: attempt
-        for attempt in sorted(played.truth.attempts, key=lambda attempt: attempt.run)
-    }
+    last = {run.job: run for run in sorted(played.truth.runs, key=lambda run: run.number)}
     status = {last[job].tag: record["JobStatus"] for job, record in rows.items()}
     assert {tag for tag, code in status.items() if code == 3} == {"removed", "held", "given_up"}
     ended = {moment.tag for moment in last.values() if moment.category == "goodput"} - {"exit_hold"}
@@ -179,11 +172,11 @@ def test_the_rule_by_hand() -> None:
         return Moment(now + second, now + second)
 
     pilot = PilotTruth("p", 4, 8000, at(0), at(100), "pilot_overhead")
-    one = AttemptTruth("a", "a", 1, "p", 1, 6000, at(10), at(50), "goodput", "exit_zero", True)
+    one = RunTruth("a", "a", 1, "p", 1, 6000, at(10), at(50), "goodput", "exit_zero", True)
     two = one._replace(job="b", cores=2, memory=2000, start=at(40), category="unclassified")
     found = expected(pilot, [one, two])
     seconds = {key[2:]: of.best for key, of in found.items()}
-    # From 10 to 40 one unit is idle, from 40 to 50 none: the attempts share 4 by their cores.
+    # From 10 to 40 one unit is idle, from 40 to 50 none: the runs share 4 by their cores.
     assert seconds == {
         ("resource", "pilot_overhead"): pytest.approx(60 * 4 + 30),
         ("resource", "goodput"): pytest.approx(30 * 3 + 10 * 4 / 3),

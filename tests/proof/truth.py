@@ -43,7 +43,7 @@ class PilotTruth(NamedTuple):
     own: str
 
 
-class AttemptTruth(NamedTuple):
+class RunTruth(NamedTuple):
     """One run of a job; ``cores`` and ``memory`` are those of the slot that it was given.
 
     ``began`` is whether the job's own program ran.
@@ -51,7 +51,7 @@ class AttemptTruth(NamedTuple):
 
     tag: str
     job: str
-    run: int
+    number: int
     pilot: str
     cores: int
     memory: int
@@ -110,7 +110,7 @@ def _divide(
 
 
 def expected(
-    pilot: PilotTruth, attempts: Sequence[AttemptTruth], resolution: float = 0.0
+    pilot: PilotTruth, runs: Sequence[RunTruth], resolution: float = 0.0
 ) -> dict[Key, Range]:
     """Expected seconds of one pilot, by its name, resource, measure and category.
 
@@ -118,7 +118,7 @@ def expected(
     by ``resolution`` beyond that.
     """
     moments = [pilot.start, pilot.end]
-    moments += [moment for attempt in attempts for moment in (attempt.start, attempt.end)]
+    moments += [moment for run in runs for moment in (run.start, run.end)]
 
     def divided(chosen: Sequence[float]) -> dict[tuple[str, str], float]:
         start, end, *others = chosen
@@ -130,7 +130,7 @@ def expected(
                 *moment[4:6],
                 moment.category,
             )
-            for i, moment in enumerate(attempts)
+            for i, moment in enumerate(runs)
         ]
         return _divide(pilot, start, end, spans)
 
@@ -157,11 +157,11 @@ class Truth(NamedTuple):
     """All that the script knows when it is over."""
 
     pilots: tuple[PilotTruth, ...]
-    attempts: tuple[AttemptTruth, ...]
+    runs: tuple[RunTruth, ...]
 
-    def on(self, pilot: str) -> list[AttemptTruth]:
-        """The attempts on a pilot, in the order of their beginnings."""
-        found = [attempt for attempt in self.attempts if attempt.pilot == pilot]
+    def on(self, pilot: str) -> list[RunTruth]:
+        """The runs on a pilot, in the order of their beginnings."""
+        found = [run for run in self.runs if run.pilot == pilot]
         return sorted(found, key=lambda of: of.start.mid)
 
     def expected(self, resolution: float = 0.0) -> dict[Key, Range]:
@@ -172,8 +172,5 @@ class Truth(NamedTuple):
         return found
 
     def outcomes(self) -> dict[tuple[str, int], tuple[str, str]]:
-        """Category and outcome of each attempt, by GlobalJobId and run."""
-        return {
-            (attempt.job, attempt.run): (attempt.category, attempt.outcome)
-            for attempt in self.attempts
-        }
+        """Category and outcome of each run, by GlobalJobId and run."""
+        return {(run.job, run.number): (run.category, run.outcome) for run in self.runs}

@@ -30,7 +30,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class Kind:
-    """Jobs that matching cannot tell apart, of one accounting group at one schedd.
+    """Jobs that matching cannot distinguish, of one accounting group at one schedd.
 
     ``schedd`` counts from 0; ``hours`` is the walltime they ask for; they run for a part of it.
     At ``removed_h`` the user removes those that are idle.

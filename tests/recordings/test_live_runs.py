@@ -1,4 +1,4 @@
-"""A real pool whose pilots really run jobs, recorded and replayed: the same book comes out."""
+"""A real pool whose pilots run jobs, recorded and replayed: the same accounting comes out."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
 
 class Observer:
-    """Keeps a book of one collector and one schedd, by the daemon's own tasks."""
+    """Keeps the accounting of one collector and one schedd, by the daemon's own tasks."""
 
     def __init__(self, host: str, schedd: Daemon) -> None:
         self._host, self._schedd = host, schedd
@@ -84,25 +84,25 @@ class Observer:
             self._states[kind] = answer.state
             steps.tell(answer.records)
         steps.settle(now_us, now_us - 3 * SECOND_US)
-        steps.book.judge(now_us, now_us - 3 * SECOND_US, {})
+        steps.accounting.judge(now_us, now_us - 3 * SECOND_US, {})
         steps.settle(now_us, now_us - 3 * SECOND_US)
         steps.store(now_us)
 
     @property
     def is_over(self) -> bool:
         """Whether all five jobs have run, and it is known how."""
-        rows = self._stored.attempts.values()
+        rows = self._stored.runs.values()
         return len(rows) >= len(CASES) and all(row.outcome is not None for row in rows)
 
     def kept(self) -> Outcome:
         """What came out."""
         stored = self._stored
         runs = {
-            (key.job.rpartition("#")[0], key.run): (
+            (key.job.rpartition("#")[0], key.number): (
                 row.outcome.label if row.outcome else "open",
                 row.outcome.category.value if row.outcome else "",
             )
-            for (_, key), row in stored.attempts.items()
+            for (_, key), row in stored.runs.items()
         }
         pilots = {(row.identity.name, row.end_us is not None) for row in stored.pilots.values()}
         seconds: Counter[str] = Counter()

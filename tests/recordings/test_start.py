@@ -51,7 +51,7 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
 
 
 def test_start_refuses_in_a_replay_what_it_refused(tmp_path: Path) -> None:
-    """Jobs with the attribute, with another value and without it are told apart."""
+    """Jobs with the attribute, with another value and without it are distinguished."""
     jobs: list[Ad] = [
         {"JobCount": 3, "WantVO": "a"},
         {"JobCount": 2, "WantVO": "b"},

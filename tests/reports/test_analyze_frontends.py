@@ -69,7 +69,7 @@ def test_means_over_the_time_told(of: FrontendMeans) -> None:
 
 
 def test_absent_is_not_zero(of: FrontendMeans) -> None:
-    """What was never told is None; a share of nothing as well."""
+    """What was never advertised is None; a share of nothing as well."""
     line = of.line("other.gpu", "X").told
     assert {name for name, value in line.items() if value is not None} == {"JobIdle"}
     nothing = of.line("fe.main", "Y").told

@@ -7,21 +7,21 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import (
     Assumption,
-    AttemptKey,
     Category,
     Outcome,
     Resources,
+    RunKey,
     Step,
     Validation,
 )
-from gwmond.model.stored_pilots import AttemptRow, PilotRow
+from gwmond.model.run_facts import Source
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.pilots.attempt_facts import executing
+from gwmond.pilots.merged_runs import executing
 from gwmond.reports.analyze_entries import Analysis, entries_text, original
 from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, Finished, data_sets
 from gwmond.reports.figures import COLUMNS
@@ -34,17 +34,17 @@ from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
 
 def run(
     start: float, end: float | None, cores: float = 1, code: int | None = 0, number: int = 1
-) -> AttemptRow:
+) -> RunRow:
     """A run from an hour of the pilot's life to another; without a code nobody has told its end."""
     some = pilot_at(1, LATE)
     assert some is not None
-    row = some.attempts[1]
+    row = some.runs[1]
     facts = tuple(
         fact._replace(ending=fact.ending._replace(exit_code=code if fact.ending.over else None))
         for fact in row.facts
     )
     return row._replace(
-        key=AttemptKey(f"job{number}", 1),
+        key=RunKey(f"job{number}", 1),
         start_us=ORIGIN + round(start * HOUR),
         end_us=None if end is None else ORIGIN + round(end * HOUR),
         size=Resources(cores, 2000 * cores),
@@ -53,7 +53,7 @@ def run(
     )
 
 
-def clock(row: PilotRow, runs: Sequence[AttemptRow]) -> WallClock:
+def clock(row: PilotRow, runs: Sequence[RunRow]) -> WallClock:
     return wall_clock(StoredPilot(row, runs))
 
 
@@ -66,8 +66,8 @@ def test_cores_that_jobs_hold() -> None:
     assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
 
 
-def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -> AttemptRow:
-    """A run whose program began so long after it; None: nothing tells when."""
+def staged(row: RunRow, seconds: int | None, *, began: bool | None = None) -> RunRow:
+    """A run whose program began so long after it; None: it is not known when."""
     executing_us = None if seconds is None else row.start_us + seconds * MICRO
     facts = tuple(
         fact._replace(executing_us=executing_us, ending=fact.ending._replace(began=began))
@@ -76,15 +76,15 @@ def staged(row: AttemptRow, seconds: int | None, *, began: bool | None = None) -
     return row._replace(facts=facts)
 
 
-def compared(*runs: AttemptRow) -> tuple[WallClock, str]:
+def compared(*runs: RunRow) -> tuple[WallClock, str]:
     """A pilot of one core with runs, and the line of time used that the original would print."""
-    attempt_key = clock(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    figures = clock(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
     analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
-    analysis.add(attempt_key)
+    analysis.add(figures)
     lines = entries_text(analysis)
     at = next(n for n, line in enumerate(lines) if line.startswith("Total time used:"))
-    assert lines[at].split()[3] == f"{attempt_key.used_us / MICRO / 1000:.1f}K"
-    return attempt_key, lines[at + 1].split()[1]
+    assert lines[at].split()[3] == f"{figures.used_us / MICRO / 1000:.1f}K"
+    return figures, lines[at + 1].split()[1]
 
 
 def test_the_original_leaves_out_the_transfer_of_input() -> None:
@@ -166,7 +166,7 @@ def test_a_run_whose_end_nobody_told() -> None:
         (Validation.PASSED, None, True, None),
         (Validation.FAILED, 0.1, False, 4),  # with the deliberate sleep after it
         (Validation.FAILED, None, False, 4),
-        (Validation.STARTED, 0.5, True, 0.5),  # nothing would tell of jobs that ran
+        (Validation.STARTED, 0.5, True, 0.5),  # nothing would show jobs that ran
         (Validation.UNKNOWN, None, None, None),
         (Validation.UNKNOWN, 0.5, True, 0.5),  # killed hard: its output is cut off
     ],
@@ -198,12 +198,12 @@ def test_runs_that_are_not_kept() -> None:
         ("cpu", "resource", Category(category), outcome): amount * HOUR
         for (category, outcome), amount in hours.items()
     }
-    found = clock(pilot(settled=settled, attempts_pruned=5), [])
+    found = clock(pilot(settled=settled, runs_pruned=5), [])
     assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
     assert (found.jobs.number, found.jobs.started) == (5, True)
     assert (found.lengths_us, found.pruned) == ((), True)
     assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
-    nothing = clock(pilot(attempts_pruned=1), [])
+    nothing = clock(pilot(runs_pruned=1), [])
     assert (nothing.used_us, nothing.jobs.number) == (0, 1)
 
 
@@ -229,11 +229,11 @@ def test_one_that_runs_has_no_figures() -> None:
         clock(pilot(end_us=None), [])
 
 
-def stand_in(start: float, end: float, category: Category) -> AttemptRow:
+def stand_in(start: float, end: float, category: Category) -> RunRow:
     """What stands for jobs of which only statistics tell: the whole pilot of four cores."""
     outcome = Outcome(category, SUMMARISED, "estimated")
     made = run(start, end, cores=4)
-    key = AttemptKey(f"statistics#p1#{category.value}", 1)
+    key = RunKey(f"statistics#p1#{category.value}", 1)
     return made._replace(key=key, outcome=outcome)
 
 
@@ -251,13 +251,13 @@ def test_what_stands_for_jobs_is_no_job() -> None:
 
 def test_what_stands_for_jobs_may_be_pruned() -> None:
     """Retention takes it out as it does runs: they are no runs either, and not all badput."""
-    booked = {
+    posted = {
         ("cpu", "resource", Category.GOODPUT, SUMMARISED): 8 * HOUR,
         ("cpu", "resource", Category.UNCLASSIFIED, SUMMARISED): 4 * HOUR,
         ("cpu", "resource", Category.PILOT_OVERHEAD, ""): 4 * HOUR,
     }
     whole = {Assumption.JOBS: (ORIGIN, ORIGIN + LIFE)}
-    row = pilot(assumed=whole, settled=booked, attempts_pruned=2, ran_jobs=True)
+    row = pilot(assumed=whole, settled=posted, runs_pruned=2, ran_jobs=True)
     found = clock(row, [])
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.jobs.by_statistics) == (None, True)

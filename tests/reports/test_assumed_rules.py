@@ -11,7 +11,7 @@ from gwmond.reports.pilot_story import RULES, rules_of
 from gwmond.reports.pilots import record
 from gwmond.reports.stored_pilot import StoredPilot
 from tests.pilots.play import Play
-from tests.pilots.test_factory_jobs import only, queue, told
+from tests.pilots.test_factory_jobs import add_files, only, queue
 from tests.pilots.test_outputs import output, us
 
 CUT: dict[str, Any] = {"end": None, "condor_start_us": us(100), "logs": ()}
@@ -29,11 +29,13 @@ WHOLE: dict[str, Any] = {"condor_start_us": us(100), "condor_end_us": us(1100), 
 def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], until: int) -> None:
     """Only whether jobs ran is missing: that is said, and not that its validation is unknown."""
     play = Play()
-    told(play, output(**more), at=5000)
+    add_files(play, output(**more), at=5000)
     row = only(play)
     assert play.seconds() == {"unclassified": 4.0 * until}
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
-    assert rule.text == "its validation passed, and nothing tells whether it ran jobs: unclassified"
+    assert (
+        rule.text == "its validation passed, and it is not known whether it ran jobs: unclassified"
+    )
     assert record(StoredPilot(row))["validation"] == "passed"
     assert StoredPilot(row).jobs[2:4] == (True, None)
 
@@ -41,7 +43,7 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
 def test_nothing_tells_whether_it_passed() -> None:
     """Only the queue tells of it."""
     play = Play()
-    told(play, *queue(0, 1200))
+    add_files(play, *queue(0, 1200))
     row = only(play)
     (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
     assert rule.text == RULES[Assumption.VALIDATION]
@@ -52,9 +54,9 @@ def test_nothing_tells_whether_it_passed() -> None:
 def test_what_is_learnt_later_takes_its_place() -> None:
     """The whole output tells that no job ran; a shorter one does not make it forget."""
     play = Play()
-    told(play, output(**CUT), at=5000)
+    add_files(play, output(**CUT), at=5000)
     for at, more in ((50_000, {}), (90_000, CUT)):
-        told(play, output(**more), at=at)
+        add_files(play, output(**more), at=at)
         assert only(play).validation is Validation.PASSED
         assert play.seconds() == {"decision_problem": 4 * 1200.0}
         assert Assumption.VALIDATION not in only(play).assumed

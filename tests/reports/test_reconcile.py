@@ -81,7 +81,7 @@ def compared(
         numbers=numbers if told else {},
         reported=frozenset({"ce1"} if told else ()),
         runs={},
-        booked={},
+        posted={},
     )
     (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     return row
@@ -131,7 +131,7 @@ def test_a_pilot_that_agrees() -> None:
         numbers={("ce1", K.SUMMARY_SECONDS): 3 * 3600},
         reported=frozenset({"ce1"}),
         runs={},
-        booked={},
+        posted={},
     )
     (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     assert (row.residual_us, row.parts, row.unexplained_ratio) == (0, {}, 0.0)
@@ -190,7 +190,7 @@ def test_jobs_by_records_and_by_category() -> None:
         numbers={},
         reported=frozenset(),
         runs={"ce1": RunTime(10 * H, 2 * H, 3 * H)},
-        booked={("ce1", Category.GOODPUT): 10 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
+        posted={("ce1", Category.GOODPUT): 10 * H, ("ce1", Category.PREEMPTION_BADPUT): 2 * H},
     )
     (row,) = reconcile(known, PERIOD, PERIOD.until_us)
     assert row.shared_core_us == H
@@ -239,7 +239,7 @@ def test_tables_have_a_cell_for_each_header() -> None:
 
 
 def test_the_sum_of_all_entries() -> None:
-    """A line of all of them; what differs is of those that the factory tells of."""
+    """A line of all of them; what differs is of those with numbers of the factory."""
     told = compared((life(2, 5), job(2, 5, 5.1, 2)))
     silent = compared((life(2, 5), job(2, 5)), told=False)
     silent.entry = "ce2"

@@ -297,5 +297,5 @@ def test_the_list_of_pilots_says_why(ledger: Path, run: Run) -> None:
     ],
 )
 def test_what_a_failure_is_made_of(failure: str, parts: tuple[str, str]) -> None:
-    """The class is one of GlideinWMS's, or not told."""
+    """The class is one of GlideinWMS's, or not known."""
     assert split(failure) == parts

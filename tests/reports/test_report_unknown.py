@@ -26,9 +26,9 @@ OUTPUTS = (
     output(activations=0),  # no job ran
     output(validation=Validation.FAILED, failure=FAILED),
     output(validation=Validation.FAILED),  # why is not told
-    output(0, None, validation=Validation.UNKNOWN, validation_end_us=None, seen_us=None)._replace(
-        pause=None, condor_end_us=None
-    ),
+    output(
+        0, None, validation=Validation.UNKNOWN, validation_end_us=None, written_us=None
+    )._replace(pause=None, condor_end_us=None),
 )
 
 
@@ -41,7 +41,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, pilot_name in enumerate(OUTPUTS):
             steps.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))])
         (lasts,) = (
-            pilot for pilot in steps.book.pilots if pilot.identity.factory_job.endswith("7.3")
+            pilot for pilot in steps.accounting.pilots if pilot.identity.factory_job.endswith("7.3")
         )
         output_facts = lasts.facts.output
         assert output_facts is not None

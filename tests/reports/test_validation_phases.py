@@ -23,10 +23,10 @@ WHOLE = ORIGIN, ORIGIN + LIFE
 
 def row(until: int | None = 5 * MINUTE, **changes: object) -> PilotRow:
     """A pilot of four cores and four hours whose validation failed after five minutes."""
-    booked = {("cpu", "canonical", Category.VALIDATION_FAILS, ""): UNITS * LIFE}
+    posted = {("cpu", "canonical", Category.VALIDATION_FAILS, ""): UNITS * LIFE}
     end_us = None if until is None else ORIGIN + until
     made = pilot(
-        validation=Validation.FAILED, validation_end_us=end_us, settled=booked, closed=True
+        validation=Validation.FAILED, validation_end_us=end_us, settled=posted, closed=True
     )
     return made._replace(**changes)  # type: ignore[arg-type]
 
@@ -52,7 +52,7 @@ def test_one_that_still_sleeps() -> None:
 
 
 def test_not_known_is_not_zero() -> None:
-    """Of one of which nothing tells when its validation ended."""
+    """Of one of which it is not known when its validation ended."""
     assert failed(None).phases(ORIGIN + LIFE) is None
     assert set(phases_json(None).values()) == {None}
     told = "how long it validated, and then slept, is not known"
@@ -114,7 +114,7 @@ def test_they_sum_to_what_is_settled() -> None:
     """Of a pilot whose last hour is not settled yet, and of one of which it is not known."""
     kind: Kind = ("cpu", "canonical")
     most = {("cpu", "canonical", Category.VALIDATION_FAILS, ""): UNITS * 3 * HOUR}
-    part = row(closed=False, mark_us=ORIGIN + 3 * HOUR, settled=most)
+    part = row(closed=False, settled_until_us=ORIGIN + 3 * HOUR, settled=most)
     assumed = {Assumption.END: (ORIGIN + 2 * HOUR, ORIGIN + LIFE)}
     found = counted(row(), part, row(None), row(assumed=assumed))
     assert (found.pilots, found.timed) == (4, 3)

@@ -54,7 +54,7 @@ def test_a_pilot_without_jobs(tmp_path: Path, schedds: bool) -> None:
 def test_a_failed_validation_is_as_large_as_expected(
     tmp_path: Path, cores: int | None, units: int
 ) -> None:
-    """What the entry's glideresource ad says reaches the book with each poll."""
+    """What the entry's glideresource ad says reaches the accounting with each poll."""
     polls = made(tmp_path, {"schedds": False})
     dies = NOW + 200
     for _ in range(6):
@@ -172,11 +172,11 @@ def test_site_time_goes_on_though_pilots_time_is_refused(
             assert ledger.load().batches == number
             assert ledger.load().tick == polls.keeper.accounted
     assert found.problems["ledger", ProblemName.REFUSED] == 2
-    heard = ledger.load().pilots[0].contact_us
+    heard = ledger.load().pilots[0].posted_last_heard_us
     polls.hear()
     found = polls.poll()
     assert found.problems["ledger", ProblemName.REFUSED] == 2
-    assert ledger.load().pilots[0].contact_us >= heard
+    assert ledger.load().pilots[0].posted_last_heard_us >= heard
     assert all(residual.micros == 0 for residual in ledger.check())
 
 

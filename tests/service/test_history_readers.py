@@ -48,7 +48,8 @@ def reader(backlog: Backlog) -> HistoryReader:
     config = Config.model_validate(
         {"histories": {"files": [PATTERN], "schedds": False}, "ledger": {"url": "sqlite:////x"}}
     )
-    keeper = SimpleNamespace(cursor=lambda *_: None, tell=lambda *_: None)  # nothing was stored
+    # Nothing was stored.
+    keeper = SimpleNamespace(cursor=lambda *_: None, add_records=lambda *_: None)
     return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
 
 
@@ -96,11 +97,11 @@ def test_a_startd_that_does_not_answer_is_asked_later_and_later(
     reader = StartdHistoryReader(Config(), ("cm",))
     waits = []
     for _ in range(8):
-        records, (problem,) = reader.ask(access, play.book.pilots, T0 + 60)
+        records, (problem,) = reader.ask(access, play.accounting.pilots, T0 + 60)
         assert (records, problem.source, problem.problem) == ([], "startds", "timeout")
         text, _, wait = problem.detail.partition("; asked again in ")
         assert text == f"{STARTD}: as feigned"
         waits.append(wait.removesuffix(" at the earliest"))
-        assert reader.ask(access, play.book.pilots, T0 + 60) == ([], []), "not at once"
+        assert reader.ask(access, play.accounting.pilots, T0 + 60) == ([], []), "not at once"
         moment += 3601
     assert waits == ["1m00s", "2m00s", "4m00s", "8m00s", "16m00s", "32m00s", "1h00m", "1h00m"]

@@ -408,7 +408,7 @@ def test_cursors_of_any_path_go_on_after_a_restart(tmp_path: Path) -> None:
             keeper = attached(ledger)
             for path in paths:
                 assert state(keeper, path) == (f"{process}{path[-1:]!a}" if process else None)
-                keeper.report((), Cursor(path, KIND, f"{process + 1}{path[-1:]!a}", None))
+                keeper.add_facts((), Cursor(path, KIND, f"{process + 1}{path[-1:]!a}", None))
             keeper.settle(now_us(process), 0, ())
             assert len(keeper.cursors) == len(ledger.cursors()) == len(paths)
 
@@ -429,7 +429,7 @@ def test_cursors_that_did_not_move_are_not_stored(
         monkeypatch.setattr(ledger, "commit", commit)
         for _ in range(2):
             keeper = attached(ledger)
-            keeper.report((), Cursor("/" + "y" * 600, KIND, "1", None))
+            keeper.add_facts((), Cursor("/" + "y" * 600, KIND, "1", None))
             keeper.settle(now_us(0), 0, ())
     assert moved == [1, 0]
 
@@ -440,7 +440,7 @@ def test_nothing_is_taken_in_while_a_batch_waits(
     """It is tried again as it is; what was taken in before is stored once, then more may come."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
         keeper = attached(ledger)
-        keeper.tell([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
+        keeper.add_records([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
         with monkeypatch.context() as patch:
             fails(ledger, patch, FULL)
             with pytest.raises(LedgerFull):
@@ -455,7 +455,7 @@ def test_nothing_is_taken_in_while_a_batch_waits(
         assert keeper.ready
         keeper.retry()  # nothing waits
         stored = ledger.load()
-        assert (stored.batches, len(stored.pilots), len(stored.attempts)) == (1, 1, 1)
+        assert (stored.batches, len(stored.pilots), len(stored.runs)) == (1, 1, 1)
         assert [cursor.state for cursor in stored.cursors.values()] == ["1"]
 
 
@@ -468,7 +468,7 @@ def test_a_ledger_that_went_away(
     with ExitStack() as opened:
         ledger = opened.enter_context(Ledger.open(url))
         keeper = attached(ledger)
-        keeper.tell([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
+        keeper.add_records([record("1.0", 0, 60)], Cursor("s", "epochs", "1", None), None)
         commit = ledger.commit
 
         def lost(batch: Batch) -> None:

@@ -397,7 +397,7 @@ def test_a_few_pilots_at_a_time_do_not_hide_a_bottleneck() -> None:
         ({}, "provisioning_bottleneck", {"filling": 16, "provisioning_bottleneck": 84}),
         ({"groups": []}, "filling", {"filling": 16, "insufficient_demand": 976}),
         ({"groups": [], "demand_complete": False}, "filling", {"filling": 16, "unknown": 976}),
-        ({"templates": []}, "filling", {"filling": 992}),  # nothing tells how large they will be
+        ({"templates": []}, "filling", {"filling": 992}),  # it is not known how large they will be
         ({"waiting": {A: Waiting(1, 1, "measured")}}, "saturated", {}),
         ({"waiting": {A: Waiting(0, 0, "measured")}}, "provisioning_bottleneck", {"filling": 0}),
         ({"waiting": {A: Waiting(0, 900, "measured")}}, "filling", {"filling": 992}),
@@ -747,7 +747,7 @@ def test_settings_are_heeded() -> None:
     assert reason(Settings()) == "ramp_up"
     assert reason(Settings(recent_s=60)) == "not_submitted"
     assert reason(Settings(info_max_age_s=99)) == "information_too_old"
-    assert evaluate(given, NOW, Settings(q=4000)).rows[A, "cpu"].provisioned == 4
+    assert evaluate(given, NOW, Settings(memory_per_unit_mib=4000)).rows[A, "cpu"].provisioned == 4
 
 
 def test_our_counts_are_compared_with_the_frontends() -> None:

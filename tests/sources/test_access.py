@@ -24,7 +24,7 @@ from tests.pool.ports import free_port
     ],
 )
 def test_host_and_port(address: str, host: str, port: int) -> None:
-    """Host and port are told apart in each way of writing them; 9618 is HTCondor's own port."""
+    """Host and port are distinguished in each way of writing them; 9618 is HTCondor's own port."""
     assert access.host_and_port(address) == (host, port)
 
 
@@ -40,7 +40,7 @@ def test_host_and_port(address: str, host: str, port: int) -> None:
     ],
 )
 def test_what_the_bindings_say(text: str, seconds: float, problem: str) -> None:
-    """Denial, silence and bad constraints are told apart, by text, by time, or by a socket."""
+    """Denial, silence and bad constraints are distinguished, by text, by time, or by a socket."""
     closed = f"127.0.0.1:{free_port()}"
     assert access._explain(RuntimeError(text), closed, seconds).problem == problem
 

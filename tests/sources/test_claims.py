@@ -5,8 +5,8 @@ from __future__ import annotations
 import classad2
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.pilot_facts import Resources
+from gwmond.model.run_facts import Source
 from gwmond.sources.htcondor import claims
 from tests.build.histories import RECORDINGS
 from tests.build.histories import load as load_history
@@ -31,7 +31,7 @@ def test_the_claims_of_a_real_pool() -> None:
     jobs = {str(ad["GlobalJobId"]) for _, ad in load_history("epochs")}
     for record in decoded.records:
         fact = record.fact
-        assert (fact.source, fact.run, fact.end_us) == (Source.LIVE_SLOT, None, None)
+        assert (fact.source, fact.shadow_start, fact.end_us) == (Source.LIVE_SLOT, None, None)
         assert (fact.user, fact.size) == ("alice@pool.test", Resources(1, 128, 0))
         assert fact.job in jobs
         assert not fact.ending.over

@@ -120,7 +120,7 @@ def test_ad_without_a_name_is_a_problem() -> None:
 
 @pytest.mark.parametrize("without", ["GlideFactoryName", "GlideFrontendName", "GlideClientName"])
 def test_names_from_what_there_is(without: str) -> None:
-    """Entry, factory and client are told apart whichever of the names is missing."""
+    """Entry, factory and client are distinguished whichever of the names is missing."""
     ad = feigned("ce1", glidein="v3", factory="cern", client="cms.main")
     del ad[without]
     found = request(ad)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gwmond.model.outcomes import classify, rule_of
 from gwmond.model.pilot_facts import Category, Resources
 from gwmond.model.records import JobRecord
-from gwmond.pilots import attempt_facts
+from gwmond.pilots import merged_runs
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
 from tests.sources.make import LATIN_1, classad
@@ -34,7 +34,7 @@ def decoded(kind: str, ad: classad2.ClassAd) -> JobRecord:
 def records(kind: str, case: str, pool: str = "23") -> list[JobRecord]:
     """The records of one job, by run."""
     found = [decoded(kind, ad) for name, ad in load(kind, pool) if name == case]
-    return sorted(found, key=lambda record: (record.fact.run or 0, record.fact.written_us))
+    return sorted(found, key=lambda record: (record.fact.shadow_start or 0, record.fact.written_us))
 
 
 def seconds(record: JobRecord) -> int:
@@ -76,9 +76,7 @@ def test_exits_are_the_same_by_each_history(pool: str) -> None:
     }
     for case, exit_ in ended_itself.items():
         facts = [record.fact for kind in KINDS for record in records(kind, case, pool)]
-        for ending in (
-            one.ending for group in (facts, attempt_facts.merge(facts)) for one in group
-        ):
+        for ending in (one.ending for group in (facts, merged_runs.merge(facts)) for one in group):
             assert (ending.exit_code, ending.exit_signal) == exit_, case
             assert ending.exited, (case, ending)
     for case in ("caught_and_removed", "caught_and_evicted"):
@@ -131,7 +129,7 @@ def test_ends_of_runs() -> None:
     transfer of output after the shadow has gone."""
     ends = {
         kind: {
-            (record.fact.job, record.fact.run): record.fact.end_us or 0
+            (record.fact.job, record.fact.shadow_start): record.fact.end_us or 0
             for case, ad in load(kind)
             if case != "output_missing" and (record := decoded(kind, ad))
         }
@@ -168,7 +166,7 @@ def test_all_sources_together(pool: str) -> None:
     but the end of a run whose starter stayed longer than its shadow."""
     facts = [decoded(kind, ad).fact for kind in KINDS for _, ad in load(kind, pool)]
     cases = {decoded(kind, ad).fact.job: case for kind in KINDS for case, ad in load(kind, pool)}
-    merged = attempt_facts.merge(facts, tolerance_us=5 * 10**6)
+    merged = merged_runs.merge(facts, tolerance_us=5 * 10**6)
     found: dict[str, list[str]] = {}
     for one in merged:
         outcome = classify(one.ending)
@@ -253,7 +251,7 @@ def test_a_whole_record() -> None:
     record = decoded("epochs", epoch(MATCH_EXP_JOB_GLIDEIN_Site="before", JOB_GLIDEIN_Site="S"))
     fact = record.fact
     assert (record.startd, record.started, record.site) == ("glidein_1_2@node", START - 100, "S")
-    assert (fact.job, fact.run, fact.job_group) == ("s#1.0#1", 2, "u@d run.sh")
+    assert (fact.job, fact.shadow_start, fact.job_group) == ("s#1.0#1", 2, "u@d run.sh")
     assert (fact.start_us, fact.end_us) == (START * 10**6, (START + 60) * 10**6)
     assert fact.size == Resources(4, 8192, 0)
     assert (fact.ending.exit_code, fact.ending.own_accord, fact.ending.early) == (0, True, True)

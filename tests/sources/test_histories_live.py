@@ -102,7 +102,9 @@ def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]
     """The rules that decide, by case, in the order of runs; each record once."""
     records = {record for answer in answers for record in answer.records}
     found: dict[str, list[str]] = {}
-    for record in sorted(records, key=lambda r: (r.fact.job, r.fact.run or 0, r.fact.written_us)):
+    for record in sorted(
+        records, key=lambda r: (r.fact.job, r.fact.shadow_start or 0, r.fact.written_us)
+    ):
         case = stage.cases[int(record.fact.job.split("#")[1].split(".")[0])]
         rule = rule_of(record.fact.ending).name
         if case in EITHER and rule == "never_began":

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.outcomes import classify
 from gwmond.model.records import JobRecord
-from gwmond.pilots import attempt_facts
+from gwmond.pilots import merged_runs
 from gwmond.sources.htcondor import ads, claims, histories, slots, startds
 from tests.build.histories import HISTORIES, KINDS, POOLS
 from tests.examples import examples
@@ -57,16 +57,16 @@ def check(kind: str, row: Row, changed: Row) -> None:
     whole, found = (histories.decode(kind, parsed(one)) for one in (row, changed))
     assert isinstance(whole, JobRecord)
     assert isinstance(found, JobRecord), (found, set(row) - set(changed))
-    identity = (found.fact.job, found.fact.run, found.startd)
-    assert identity == (whole.fact.job, whole.fact.run, whole.startd)
+    identity = (found.fact.job, found.fact.shadow_start, found.startd)
+    assert identity == (whole.fact.job, whole.fact.shadow_start, whole.startd)
     if all(row.get(name) == changed.get(name) for name in CLAIM):
         assert found.started == whole.started
-    (merged,) = attempt_facts.merge([found.fact])
+    (merged,) = merged_runs.merge([found.fact])
     assert merged.ending.over
     assert classify(merged.ending) is not None
     assert merged.start_us is None or merged.end_us is None or merged.end_us >= merged.start_us
     # Beside the whole record it adds nothing that leaves the run without an outcome.
-    (both,) = attempt_facts.merge([found.fact, whole.fact])
+    (both,) = merged_runs.merge([found.fact, whole.fact])
     assert classify(both.ending) is not None
 
 

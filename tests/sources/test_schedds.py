@@ -53,7 +53,7 @@ def test_schedd_that_cannot_be_asked(without: str) -> None:
 
 
 def test_unknown_load() -> None:
-    """What a schedd does not tell of its load and its unmaterialized jobs is unknown."""
+    """What a schedd does not report of its load and its unmaterialized jobs is unknown."""
     ad = schedd_ad(RecentDaemonCoreDutyCycle=Expr("undefined"), JobsUnmaterialized=-1)
     (found,) = schedds.decode(classads(ad), NOW).schedds
     assert (found.duty_cycle, found.unmaterialized) == (None, None)

@@ -342,7 +342,7 @@ def test_all_ads_a_little_old() -> None:
 
 
 def test_ad_without_a_time_is_fresh() -> None:
-    """An ad that tells no time is taken as it is, beside others."""
+    """An ad that has no time is taken as it is, beside others."""
     ad = slot("untold")
     del ad["LastHeardFrom"]
     found = decode(ad, at(NOW - 5000, "stale"), at(NOW, "fresh"))

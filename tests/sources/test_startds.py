@@ -52,7 +52,7 @@ def test_ads_that_tell_nothing_new() -> None:
 
 
 def test_query_projects_what_is_decoded() -> None:
-    """The query asks for the attributes by which pilots are told apart."""
+    """The query asks for the attributes by which pilots are distinguished."""
     query = startds.query(ATTRIBUTES)
     assert query.ad_type == "StartDaemon"
     assert {"Name", "JobStarts", "TotalCpus", "GLIDEIN_Site"} <= set(query.projection)

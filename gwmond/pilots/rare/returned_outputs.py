@@ -1,9 +1,9 @@
 """Which outputs of pilots with one number have come back, each once.
 
-An output is told by when its pilot began, None if it tells nothing, and by what time it counts
-(its pilot's end, else when it was written; the latest that was told; microseconds since the
-epoch).  One that tells nothing is of any pilot: what comes then, and tells something, takes its
-place; of what comes together that is taken first.  Copies are not told apart.
+An output is identified by when its pilot began, None if it does not say, and by what time it counts
+(its pilot's end, else when it was written; the latest that was read; microseconds since the
+epoch).  One that says nothing is of any pilot: what comes then, and says something, takes its
+place; of what comes together that is taken first.  Copies are not distinguished.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gwmond.model.pilot_evidence import PilotOutput
 
 
 class OutputNoLongerEmpty(NamedTuple):
-    """An output that tells something now, and told nothing when it was first taken in."""
+    """An output that says something now, and said nothing when it was first taken in."""
 
     output: PilotOutput
 

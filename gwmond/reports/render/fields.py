@@ -1,4 +1,4 @@
-"""What is said of records, as one list: from it follow tables, JSON and CSV.
+"""Properties of records, as one list, from which follow tables, JSON and CSV.
 
 A ``Datum`` has a value, its unit, its name in JSON and CSV, and its column in tables.
 """
@@ -41,7 +41,7 @@ LENGTH = Unit(
 
 @dataclass(frozen=True, slots=True)
 class Datum(Layout, Generic[R]):
-    """One thing that is said of records, such as when a pilot began.
+    """One property of records, such as when a pilot began.
 
     - ``key``: its name in JSON and CSV, to which the unit is added; empty: it is in tables only.
     - ``at``: where tables have its column, by this order; 0: they do not have it.  ``header``: of

@@ -23,11 +23,11 @@ _ROOMY = 20
 
 def html(parts: Iterable[Part]) -> str:
     """Return a document as one file, for light and dark screens and paper."""
-    every = list(parts)
-    titles = [part.text for part in every if isinstance(part, Paragraph)][:2]
+    blocks = list(parts)
+    titles = [part.text for part in blocks if isinstance(part, Paragraph)][:2]
     looks = [info for info in INFOS if info.category]
     return template("report.html.j2").render(
-        parts=every, title=", ".join(titles), looks=looks, version=gwmond.__version__
+        parts=blocks, title=", ".join(titles), looks=looks, version=gwmond.__version__
     )
 
 

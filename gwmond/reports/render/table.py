@@ -90,9 +90,9 @@ class Table:
         return self.rows if self.total is None else (*self.rows, self.total)
 
     def without_nothing(self) -> Table:
-        """Return it without columns in which nothing is said; a note names those of zeros."""
+        """Return it without empty columns; a note names those of zeros."""
         empty, zero, unknown = (
-            self._saying(said) for said in (frozenset({""}), _ZERO | {""}, _UNKNOWN | {""})
+            self._saying(texts) for texts in (frozenset({""}), _ZERO | {""}, _UNKNOWN | {""})
         )
         zero = [at for at in zero if at not in empty and self.columns[at].zero]
         unknown = [at for at in unknown if at not in {*empty, *zero}]
@@ -110,11 +110,11 @@ class Table:
             note=" ".join(filter(None, notes)),
         )
 
-    def _saying(self, said: Collection[str]) -> list[int]:
+    def _saying(self, texts: Collection[str]) -> list[int]:
         return [
             at
             for at, column in enumerate(self.columns)
-            if not column.name and all(line[at] in said for line in self.lines)
+            if not column.name and all(line[at] in texts for line in self.lines)
         ]
 
     def _named(self, out: Sequence[int], why: str) -> str:

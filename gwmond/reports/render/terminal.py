@@ -91,11 +91,11 @@ def lines(table: Table, width: int) -> Iterator[Text]:
     layout = _Layout(table)
     names = [at for at, column in enumerate(table.columns) if column.name]
     rest = [at for at, column in enumerate(table.columns) if not column.name]
-    every = range(len(table.columns))
-    layout.deep = not layout.fits(every, width)
-    if not layout.fits(every, width):
-        layout.wrap(every, width)
-    if not layout.fits(every, width):
+    numbers = range(len(table.columns))
+    layout.deep = not layout.fits(numbers, width)
+    if not layout.fits(numbers, width):
+        layout.wrap(numbers, width)
+    if not layout.fits(numbers, width):
         layout.heads = [at for at in names if table.columns[at].head]
         names = [at for at in names if at not in layout.heads]
     if not layout.fits([*names, *rest], width):
@@ -126,8 +126,8 @@ class _Layout:
 
     def _header(self, at: int) -> list[str]:
         header = self._columns[at].header
-        least = max(self._width_of_cells(at), _longest(header))
-        return _wrapped(header, least if self.deep else len(header))
+        width = max(self._width_of_cells(at), _longest(header))
+        return _wrapped(header, width if self.deep else len(header))
 
     def _width_of_cells(self, at: int) -> int:
         return min(self._cells[at], self._most.get(at, self._cells[at]))

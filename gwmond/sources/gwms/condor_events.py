@@ -152,8 +152,11 @@ def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | N
     month, day, hour, minute, second = (int(head[n]) for n in range(5, 10))
     year = 1970 + int(max(0, about_s)) // 31_556_952
     walls = (
-        texts.wall(one, month, day, hour, minute, second) for one in (year + 1, year, year - 1)
+        texts.wall(candidate, month, day, hour, minute, second)
+        for candidate in (year + 1, year, year - 1)
     )
-    times = [texts.of_wall(one, zone) for one in walls if one is not None]
+    times = [texts.of_wall(candidate, zone) for candidate in walls if candidate is not None]
     latest = int(about_s + _DAY_S) * SECOND_US
-    return next((one for one in times if one is not None and one <= latest), None)
+    return next(
+        (candidate for candidate in times if candidate is not None and candidate <= latest), None
+    )

@@ -20,7 +20,7 @@ F_co = TypeVar("F_co", covariant=True)
 
 
 class FileLimits(NamedTuple):
-    """How much one call takes: facts (attempts count too), bytes, and seconds of CPU, about.
+    """How much one call takes: facts (runs count too), bytes, and seconds of CPU, about.
 
     ``file_s``: more CPU time than that is given to no file; what was not read of it is left out.
     ``file_mib``: more memory than that is given to no file, besides the file itself.
@@ -107,9 +107,9 @@ def load(text: str) -> DirectoryState:
         return DirectoryState()
     taken, logs, *unread = json.loads(text)
     known = tuple(FollowedLog(*row) for row in logs)
-    for one in known:
-        if list(map(type, one)) != [str, int, int, str, int, bool]:
-            raise ValueError(f"not the state of a log: {one}")
+    for item in known:
+        if list(map(type, item)) != [str, int, int, str, int, bool]:
+            raise ValueError(f"not the state of a log: {item}")
     rows, numbers = unread or ([], [])
     spans = [Span(_position(first), _position(last)) for first, last in rows]
     order = [position for span in spans for position in span]

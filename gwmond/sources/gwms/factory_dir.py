@@ -173,11 +173,11 @@ class _DirectoryReading(PilotReading):
         future = 0
         settled = []
         for number, pair in pairs.items():
-            changed = max(one.status.st_ctime_ns for one in pair.values())
+            changed = max(file.status.st_ctime_ns for file in pair.values())
             if changed > newest:
                 future += changed > newest + FUTURE_S * 1e9
                 continue
-            old = first and max(one.status.st_mtime for one in pair.values()) < since
+            old = first and max(file.status.st_mtime for file in pair.values()) < since
             settled.append(SettledPilot((changed, *number), pair.get("out"), pair.get("err"), old))
         if future:
             self._problem(self._directory, ProblemName.FUTURE_FILES, f"{future} pilots")

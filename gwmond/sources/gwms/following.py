@@ -83,7 +83,7 @@ class Following:
 
         One that may be such a file and cannot be read now goes on later from where it was.
         """
-        before = {one.inode: one for one in state.logs}
+        before = {log.inode: log for log in state.logs}
         found = []
         for file in files:
             known = before.get(file.status.st_ino)
@@ -110,7 +110,7 @@ class Following:
         those that are older than ``lookback_s`` at their end; a log that is gone is forgotten.
         """
         after: list[FollowedLog] = []
-        left = {one.inode: one for one in state.logs}
+        left = {log.inode: log for log in state.logs}
         if len(files) > MAX_LOGS:
             self._problem(self._directory, ProblemName.TOO_MANY_LOGS, f"{len(files)}")
             cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])

@@ -52,7 +52,7 @@ class Found(NamedTuple):
 
 
 def place_of(directory: str) -> PilotName:
-    """Return what a directory's path says of the pilots in it.
+    """Return what a directory's path says about the pilots in it.
 
     >>> place = place_of("/x/user_fe/glidein_gfactory_instance/entry_CMS_T2")
     >>> place.user, place.instance, place.entry

@@ -76,7 +76,7 @@ class PilotErr(NamedTuple):
 class Logs(NamedTuple):
     """What the embedded logs say; ``wrong``: the log's name and a word for what was not right."""
 
-    attempts: tuple[JobRecord, ...]
+    records: tuple[JobRecord, ...]
     runs: tuple[StarterRun, ...]
     wrong: tuple[tuple[str, ProblemName], ...]
 
@@ -168,19 +168,19 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
     in both is the history's.
     """
     left = LOGS_BYTES
-    attempts: list[JobRecord] = []
+    of_history: list[JobRecord] = []
     wrong: list[tuple[str, ProblemName]] = []
     for blob in err.logs:
         if blob.name == HISTORY and left > 0:
             data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
             left -= size
             wrong += [(blob.name, word)] if word else []
-            room = startd_history.MAX_RECORDS - len(attempts)
+            room = startd_history.MAX_RECORDS - len(of_history)
             records, broken = startd_history.parse(data, room)
-            attempts += records
+            of_history += records
             wrong += [(blob.name, word) for word in broken]
     runs: list[StarterRun] = []
-    needed = not enough(len(attempts))
+    needed = not enough(len(of_history))
     if needed and zone.changes:
         zone = _narrowed(err, zone, about_s or 0)
     for blob in err.logs if needed else ():
@@ -196,7 +196,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         log = starter_log.parse(data, slot, zone, about_s or 0)
         runs += log.runs
         wrong += [(blob.name, log.wrong)] if log.wrong else []
-    return Logs(tuple(attempts), tuple(beside(runs, attempts)), tuple(wrong))
+    return Logs(tuple(of_history), tuple(beside(runs, of_history)), tuple(wrong))
 
 
 def updates_refused(err: PilotErr) -> int:
@@ -234,14 +234,14 @@ def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
     return zone
 
 
-def beside(runs: Sequence[StarterRun], attempts: Sequence[JobRecord]) -> list[StarterRun]:
+def beside(runs: Sequence[StarterRun], records: Sequence[JobRecord]) -> list[StarterRun]:
     """Return the runs of starter logs that no record of the history is about.
 
     A run is about the record within which it began that ends first, if no other run is.
     """
     spans: dict[str, list[tuple[int, int]]] = {}
-    for attempt in attempts:
-        fact = attempt.fact
+    for record in records:
+        fact = record.fact
         parts = fact.job.split("#")
         start = fact.start_us or 0
         end = fact.written_us if fact.end_us is None else fact.end_us

@@ -83,7 +83,7 @@ def parse(
     out: bytes | None,
     err: bytes | None,
     place: PilotName = PilotName(),  # noqa: B008 (immutable)
-    seen_us: int | None = None,
+    written_us: int | None = None,
 ) -> PilotOutput:
     """Return what a pilot's outputs report; None stands for a file that is not there.
 
@@ -92,74 +92,74 @@ def parse(
     wrong: list[tuple[str, ProblemName]] = []
     if out is None or len(out) < EMPTY_BYTES:
         wrong.append(("out", ProblemName.NO_OUTPUT if out is None else ProblemName.EMPTY_OUTPUT))
-    said = pilot_out.parse(out or b"")
-    if not wrong and said == PilotOut():
+    stdout = pilot_out.parse(out or b"")
+    if not wrong and stdout == PilotOut():
         wrong.append(("out", ProblemName.GARBAGE))
-    other = pilot_err.parse(err or b"")
-    wrong += [("out", word) for word in said.wrong]
-    xml = _xml(said, other, wrong)
-    name = _name(place, said, other, xml, wrong)
-    logs, runs = _logs(said, other, xml, seen_us)
+    stderr = pilot_err.parse(err or b"")
+    wrong += [("out", word) for word in stdout.wrong]
+    xml = _xml(stdout, stderr, wrong)
+    name = _name(place, stdout, stderr, xml, wrong)
+    logs, runs = _logs(stdout, stderr, xml, written_us)
     wrong += logs.wrong
-    attempts, runs, more = run_limits.bounded(logs.attempts, runs)
+    records, runs, more = run_limits.bounded(logs.records, runs)
     wrong += [("err", ProblemName.TOO_MANY_RUNS)] * more
-    startds = {record.startd for record in logs.attempts}
+    startds = {record.startd for record in logs.records}
     if len(startds) == 1 and not name.startd:
         name = name._replace(startd=texts.label(startds.pop().partition("@")[0]))
-    wrong += _late(said, logs, seen_us)
-    course = _course(said, other, xml)
+    wrong += _late(stdout, logs, written_us)
+    course = _course(stdout, stderr, xml)
     output = PilotOutput(
         path=path,
         name=name,
-        start_us=said.start_us or (xml.start_us if xml else None),
-        end_us=said.end_us,
-        condor_start_us=said.condor_start_us,
-        condor_end_us=_condor_end(said, xml),
-        cores=said.cores or other.cores,
-        memory_mib=said.memory_mib or other.memory_mib,
-        gpus=None if other.gpus == 0 and _ran_on_gpus(logs.attempts) else other.gpus,
-        jobs=said.jobs or (xml.jobs if xml else None),
+        start_us=stdout.start_us or (xml.start_us if xml else None),
+        end_us=stdout.end_us,
+        condor_start_us=stdout.condor_start_us,
+        condor_end_us=_condor_end(stdout, xml),
+        cores=stdout.cores or stderr.cores,
+        memory_mib=stdout.memory_mib or stderr.memory_mib,
+        gpus=None if stderr.gpus == 0 and _ran_on_gpus(logs.records) else stderr.gpus,
+        jobs=stdout.jobs or (xml.jobs if xml else None),
         xml=xml,
-        activations=said.activations,
-        attempts=attempts,
+        activations=stdout.activations,
+        records=records,
         runs=runs,
-        seen_us=seen_us,
-        logs=tuple(blob.name for blob in other.logs),
+        written_us=written_us,
+        logs=tuple(blob.name for blob in stderr.logs),
         **course,  # type: ignore[arg-type]
     )
-    output = output._replace(registered=_registered(output, said, other))
+    output = output._replace(registered=_registered(output, stdout, stderr))
     if not output.times and all(word not in _SILENT for _, word in wrong):
         wrong.append(("out", ProblemName.UNTIMED))
     return output._replace(problems=_problems(path, wrong))
 
 
 def _logs(
-    said: PilotOut, other: PilotErr, xml: XmlResult | None, seen_us: int | None
+    stdout: PilotOut, stderr: PilotErr, xml: XmlResult | None, written_us: int | None
 ) -> tuple[Logs, Sequence[StarterRun]]:
     """Return what the logs in the stderr say, and runs without a record: theirs, else stdout's."""
-    zone = said.zone
+    zone = stdout.zone
     for moment, offset in xml.offsets if xml is not None and not zone.known else ():
         zone = zone.at(moment, offset)
-    about_us = said.start_us or said.end_us or (xml.end_us if xml else None) or seen_us
-    listed = said.starts if said.jobs is not None else None
+    about_us = stdout.start_us or stdout.end_us or (xml.end_us if xml else None) or written_us
+    listed = stdout.starts if stdout.jobs is not None else None
     logs = pilot_err.unpack(
-        other,
+        stderr,
         zone,
         None if about_us is None else about_us // SECOND_US,
-        lambda attempts: listed is not None and attempts >= listed,
+        lambda records: listed is not None and records >= listed,
     )
     if logs.runs:
         return logs, logs.runs
-    if not logs.attempts:
-        return logs, said.runs
-    return logs, pilot_err.beside(said.runs, logs.attempts) if listed is None else ()
+    if not logs.records:
+        return logs, stdout.runs
+    return logs, pilot_err.beside(stdout.runs, logs.records) if listed is None else ()
 
 
-def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | None:
+def _registered(output: PilotOutput, stdout: PilotOut, stderr: PilotErr) -> bool | None:
     """Return False if no collector can have known of its HTCondor; None if that is not known."""
     total = output.jobs.total.jobs if output.jobs is not None else None
-    ran_jobs = output.attempts or output.runs or output.activations or total
-    seconds = said.condor_s if said.condor_s is not None else output.xml and output.xml.condor_s
+    ran_jobs = output.records or output.runs or output.activations or total
+    seconds = stdout.condor_s if stdout.condor_s is not None else output.xml and output.xml.condor_s
     if seconds is None and output.condor_end_us is not None:
         seconds = (
             output.condor_end_us - (output.condor_start_us or output.condor_end_us)
@@ -169,34 +169,36 @@ def _registered(output: PilotOutput, said: PilotOut, other: PilotErr) -> bool | 
     if seconds < LEAST_CONDOR_S:
         return False
     updates = 1 + seconds // UPDATE_S
-    return False if 2 * pilot_err.updates_refused(other) > updates else None
+    return False if 2 * pilot_err.updates_refused(stderr) > updates else None
 
 
-def _late(said: PilotOut, logs: Logs, seen_us: int | None) -> list[tuple[str, ProblemName]]:
+def _late(stdout: PilotOut, logs: Logs, written_us: int | None) -> list[tuple[str, ProblemName]]:
     """Return a problem for each time that is long after the files were last written."""
-    latest_us = (seen_us or _NEVER_US) + ZONES_US
-    marks = (said.start_us, said.last_script_us, said.condor_start_us, said.condor_end_us)
-    runs = [attempt.fact.end_us or 0 for attempt in logs.attempts] + [
+    latest_us = (written_us or _NEVER_US) + ZONES_US
+    marks = (stdout.start_us, stdout.last_script_us, stdout.condor_start_us, stdout.condor_end_us)
+    runs = [record.fact.end_us or 0 for record in logs.records] + [
         run.start_us for run in logs.runs
     ]
-    out = sum((mark or 0) >= latest_us for mark in (*marks, said.end_us))
+    out = sum((mark or 0) >= latest_us for mark in (*marks, stdout.end_us))
     err = sum(run >= latest_us for run in runs)
     return [("out", ProblemName.BAD_TIME)] * out + [("err", ProblemName.BAD_TIME)] * err
 
 
-def _ran_on_gpus(attempts: Sequence[JobRecord]) -> bool:
-    return any(attempt.fact.size is not None and attempt.fact.size.gpus > 0 for attempt in attempts)
+def _ran_on_gpus(records: Sequence[JobRecord]) -> bool:
+    return any(record.fact.size is not None and record.fact.size.gpus > 0 for record in records)
 
 
-def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, ProblemName]]) -> XmlResult | None:
+def _xml(
+    stdout: PilotOut, stderr: PilotErr, wrong: list[tuple[str, ProblemName]]
+) -> XmlResult | None:
     """Return the short result; of a failure, and where there is no short one, the long one."""
-    short = said.xml
+    short = stdout.xml
     if short is not None and short.ok:
         return short
-    blob = next((blob for blob in other.logs if blob.name == blobs.RESULT), None)
+    blob = next((blob for blob in stderr.logs if blob.name == blobs.RESULT), None)
     if blob is None:
         return short
-    data, word, _ = blobs.unpack(other.raw, blob)
+    data, word, _ = blobs.unpack(stderr.raw, blob)
     wrong += [("xml", word)] if word else []
     if not data:
         return short
@@ -211,12 +213,12 @@ def _xml(said: PilotOut, other: PilotErr, wrong: list[tuple[str, ProblemName]]) 
 
 def _name(
     place: PilotName,
-    said: PilotOut,
-    other: PilotErr,
+    stdout: PilotOut,
+    stderr: PilotErr,
     xml: XmlResult | None,
     wrong: list[tuple[str, ProblemName]],
 ) -> PilotName:
-    reported = said.name.filled(xml.name if xml else PilotName()).filled(other.name)
+    reported = stdout.name.filled(xml.name if xml else PilotName()).filled(stderr.name)
     for mine, theirs in ((place.cluster, reported.cluster), (place.proc, reported.proc)):
         if mine is not None and theirs is not None and mine != theirs:
             wrong.append(("out", ProblemName.OTHER_PILOT))
@@ -226,24 +228,24 @@ def _name(
     return place.filled(reported)
 
 
-def _condor_end(said: PilotOut, xml: XmlResult | None) -> int | None:
-    if said.condor_end_us is not None or said.condor_start_us is None:
-        return said.condor_end_us
-    seconds = said.condor_s if said.condor_s is not None else (xml.condor_s if xml else None)
-    return None if seconds is None else said.condor_start_us + seconds * SECOND_US
+def _condor_end(stdout: PilotOut, xml: XmlResult | None) -> int | None:
+    if stdout.condor_end_us is not None or stdout.condor_start_us is None:
+        return stdout.condor_end_us
+    seconds = stdout.condor_s if stdout.condor_s is not None else (xml.condor_s if xml else None)
+    return None if seconds is None else stdout.condor_start_us + seconds * SECOND_US
 
 
-def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str, object]:
+def _course(stdout: PilotOut, stderr: PilotErr, xml: XmlResult | None) -> dict[str, object]:
     """Return the validation, its end, the failure and the pause."""
-    ran = said.condor_start_us is not None or said.condor_end_us is not None
+    ran = stdout.condor_start_us is not None or stdout.condor_end_us is not None
     ran = ran or (xml is not None and xml.condor_s is not None)
-    bad_end = said.end_us is not None and bool(said.exit_code)
-    bad = bad_end or (xml is not None and xml.ok is False) or bool(other.failed_test)
+    bad_end = stdout.end_us is not None and bool(stdout.exit_code)
+    bad = bad_end or (xml is not None and xml.ok is False) or bool(stderr.failed_test)
     validation = Validation.PASSED if ran else Validation.FAILED if bad else Validation.UNKNOWN
-    pause = _pause(said, xml) if bad else None
-    ended = said.last_script_us or said.condor_start_us
-    if ended is None and said.start_us is not None and said.validated_s is not None:
-        ended = said.start_us + said.validated_s * SECOND_US
+    pause = _pause(stdout, xml) if bad else None
+    ended = stdout.last_script_us or stdout.condor_start_us
+    if ended is None and stdout.start_us is not None and stdout.validated_s is not None:
+        ended = stdout.start_us + stdout.validated_s * SECOND_US
     if validation is Validation.FAILED:
         if xml is not None and not xml.early and xml.end_us is not None:
             ended = xml.end_us
@@ -252,21 +254,21 @@ def _course(said: PilotOut, other: PilotErr, xml: XmlResult | None) -> dict[str,
     return {
         "validation": validation,
         "validation_end_us": ended,
-        "failure": _failure(other, xml) if bad else None,
+        "failure": _failure(stderr, xml) if bad else None,
         "pause": pause,
     }
 
 
-def _pause(said: PilotOut, xml: XmlResult | None) -> Pause | None:
-    end = said.end_us
+def _pause(stdout: PilotOut, xml: XmlResult | None) -> Pause | None:
+    end = stdout.end_us
     if end is None:
         return None
     if xml is not None and not xml.early and xml.end_us is not None:
         return Pause(xml.end_us, end, "measured") if xml.end_us < end else None
-    usual = PAUSE_S.get(said.mode, USUAL_PAUSE_S)
+    usual = PAUSE_S.get(stdout.mode, USUAL_PAUSE_S)
     start = end - usual * SECOND_US
-    if said.start_us is not None:
-        start = max(start, said.start_us)
+    if stdout.start_us is not None:
+        start = max(start, stdout.start_us)
     return Pause(start, end, "estimated") if start < end else None
 
 

@@ -96,7 +96,7 @@ class PilotReading(Following):
         if self._is_copy(fact, out):
             return
         self.facts.append(fact)
-        self._took(0, 1 + len(fact.attempts) + len(fact.runs))
+        self._took(0, 1 + len(fact.records) + len(fact.runs))
 
     def _too_costly(self, error: BaseException) -> tuple[ProblemName, str]:
         """Return the problem of a file that costs more than is given to one, and the bound."""

@@ -237,12 +237,18 @@ def _truth(value: str | None) -> bool | None:
 
 
 def _jobs(metrics: dict[str, str]) -> JobStatistics | None:
-    def of(kind: str) -> Jobs | None:
+    def jobs_of_kind(kind: str) -> Jobs | None:
         jobs = texts.number(metrics.get(f"{kind}JobsNr", ""))
         time = texts.number(metrics.get(f"{kind}JobsTime", ""))
         return None if jobs is None or time is None else Jobs(jobs, time)
 
-    total = of("Total")
+    total = jobs_of_kind("Total")
     if total is None:
         return None
-    return JobStatistics(total, of("goodZ"), of("goodNZ"), of("badSignal"), of("badOther"))
+    return JobStatistics(
+        total,
+        jobs_of_kind("goodZ"),
+        jobs_of_kind("goodNZ"),
+        jobs_of_kind("badSignal"),
+        jobs_of_kind("badOther"),
+    )

@@ -246,5 +246,5 @@ def _moment(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
         middle = 1970 + about_s // 31_556_952
         years = [middle - 1, middle, middle + 1]
     times = [texts.wall(year, *clock) for year in years]
-    possible = [one for one in times if one is not None and texts.epoch_us(one)]
-    return min(possible, key=lambda one: abs(one - about_s), default=None), False
+    possible = [time_us for time_us in times if time_us is not None and texts.epoch_us(time_us)]
+    return min(possible, key=lambda time_us: abs(time_us - about_s), default=None), False

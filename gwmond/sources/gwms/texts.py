@@ -54,7 +54,7 @@ def label(raw: str | bytes) -> str:
 
 
 def known(raw: str | bytes) -> str:
-    """Return a name, empty where the shell had none to tell."""
+    """Return a name, empty where the shell had none."""
     value = label(raw)
     return "" if value.lower() in {"", "unknown", "undefined", "none", "-"} else value
 

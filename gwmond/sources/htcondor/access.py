@@ -250,8 +250,8 @@ def _reason(htcondor2: Any, ask: Callable[[], object]) -> str:
 def _explain(error: Exception, address: str, seconds: float, reason: str = "") -> QueryError:
     """Say what stopped a query; ``reason`` is what the library's log has of it.
 
-    The bindings have one text for several causes, so a socket is tried, and the time tells silence
-    (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).
+    The bindings have one text for several causes, so a socket is tried, and the time distinguishes
+    silence (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).
     """
     text = " ".join(str(error).split())
     lines = [text, *(line.strip() for line in reason.splitlines())]

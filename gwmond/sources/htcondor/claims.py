@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, histories, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
@@ -55,11 +55,11 @@ def decode(found: Sequence[classad2.ClassAd], source: str, now: float) -> Claims
     records: list[JobRecord] = []
     problems: list[Problem] = []
     for ad in ads.fresh(found, now):
-        one = _record(ad, now)
-        if isinstance(one, str):
-            problems.append(Problem(source, one, ads.text(ad, "Name") or "ad without a name"))
+        record = _record(ad, now)
+        if isinstance(record, str):
+            problems.append(Problem(source, record, ads.text(ad, "Name") or "ad without a name"))
         else:
-            records.append(one)
+            records.append(record)
     return Claims(tuple(records), tuple(problems))
 
 
@@ -72,10 +72,10 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
     if start is not None:  # an ad is sent after what it reports
         start = min(start + pilot_ads.clock_of(ad), start if heard is None else int(heard))
     size = pilot_ads.size_of(ad, ("Cpus", "Memory", "GPUs"))
-    fact = AttemptFact(
+    fact = RunFact(
         source=Source.LIVE_SLOT,
         job=job,
-        run=None,
+        shadow_start=None,
         written_us=int((now if heard is None else heard) * SECOND_US),
         start_us=None if start is None else start * SECOND_US,
         size=None if size is None else Resources(size.cores, size.memory_mib, size.gpus),

@@ -174,14 +174,14 @@ def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
 
 def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
     """Ask one factory schedd for its pilots, grouped."""
-    every, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
-    return decode_queue(every, waiting)
+    jobs, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
+    return decode_queue(jobs, waiting)
 
 
-def decode_queue(every: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]) -> Queue:
+def decode_queue(jobs: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]) -> Queue:
     """Add up rows of pilots by entry, factory, client and status."""
     sums: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for index, rows in enumerate((every, waiting)):
+    for index, rows in enumerate((jobs, waiting)):
         for ad in rows:
             status = STATUS.get(ads.integer(ad, "JobStatus") or 0, "other")
             if status == "submitted" and ads.evaluate(ad, "GridJobStatus") is not None:

@@ -18,10 +18,10 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
+from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
 from gwmond.sources.htcondor.access import Query
@@ -194,14 +194,14 @@ def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | ProblemName | None:
 
 def _fact(
     kind: str, run: RecordedRun, job: str, when: int, end: int | None, ending: Ending
-) -> AttemptFact:
+) -> RunFact:
     user = ads.label(run.ad, ("User", "Owner"))
     program = ads.text(run.ad, "Cmd")
     executing = history_endings.executing(kind, run, ending.began)
-    return AttemptFact(
+    return RunFact(
         source=KINDS[kind].source,
         job=job,
-        run=run.number,
+        shadow_start=run.number,
         written_us=when * SECOND_US,
         start_us=None if run.start is None else run.start * SECOND_US,
         # A clock that is behind: it did not end before it began.

@@ -247,9 +247,9 @@ def identity(kind: str, ad: classad2.ClassAd) -> Identity | None:
     return Identity(tuple(values), written(kind, ad)) if values[0] is not None else None
 
 
-def expression(kind: str, one: Identity) -> str:
+def expression(kind: str, record: Identity) -> str:
     """Return the expression that is true for this record."""
-    pairs = zip(KINDS[kind].key, one.values, strict=True)
+    pairs = zip(KINDS[kind].key, record.values, strict=True)
     return "(" + " && ".join(f"{name} =?= {_literal(value)}" for name, value in pairs) + ")"
 
 
@@ -264,16 +264,16 @@ def _literal(value: Value) -> str:
 def edges(times: Iterable[int], records: int) -> tuple[int, ...]:
     """Return where windows end that have about so many of the records with these times."""
     ordered = sorted(times)
-    every = max(1, int(records * _PLANNED_FILL))
-    return tuple(dict.fromkeys(ordered[every::every]))
+    stride = max(1, int(records * _PLANNED_FILL))
+    return tuple(dict.fromkeys(ordered[stride::stride]))
 
 
 def newest_two(known: Iterable[Identity | None], before: Pair) -> Pair:
     """Return the two newest records that differ, of some newest first and those known before."""
     distinct: list[Identity] = []
-    for one in (*known, *before):
-        if one is not None and one not in distinct:
-            distinct.append(one)
+    for record in (*known, *before):
+        if record is not None and record not in distinct:
+            distinct.append(record)
         if len(distinct) == 2:
             break
     return Pair(*distinct)

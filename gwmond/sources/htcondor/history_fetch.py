@@ -149,7 +149,11 @@ class _Fetch:
         more = 1 if anchor is None else 2
         found = self._ask(history_cursor.window(self._kind, drain), limit + more, since)
         known = [history_cursor.identity(self._kind, ad) for ad in found]
-        fresh = [ad for ad, one in zip(found, known, strict=True) if one is None or one != anchor]
+        fresh = [
+            ad
+            for ad, identity in zip(found, known, strict=True)
+            if identity is None or identity != anchor
+        ]
         if len(fresh) > limit:
             if drain.parts < MAX_PARTS:
                 return state._replace(drain=drain.narrower())
@@ -158,8 +162,8 @@ class _Fetch:
         if anchor is not None and anchor not in known and len(fresh) <= limit:
             return self._missing(state, drain, anchor, len(fresh))
         state = self._take(state, fresh)
-        named = [one for one in known if one is not None]
-        latest = max(named, key=lambda one: one.time, default=None)
+        named = [identity for identity in known if identity is not None]
+        latest = max(named, key=lambda identity: identity.time, default=None)
         after = drain.further(len(fresh), limit, latest, self._limits.disorder_s)
         if after is not None:
             return state._replace(drain=after)
@@ -176,7 +180,10 @@ class _Fetch:
             return target
         found = self._ask("", 3, None)
         seen = [history_cursor.identity(self._kind, ad) for ad in found]
-        if any(one is not None and one.time >= floor and one not in known for one in seen):
+        if any(
+            identity is not None and identity.time >= floor and identity not in known
+            for identity in seen
+        ):
             return Pair()  # written between the two queries: it comes next time
         return history_cursor.newest_two(seen, target)
 
@@ -214,8 +221,8 @@ class _Fetch:
             return state._replace(drain=drain.narrower())
         return state._replace(drain=drain._replace(anchor=None))
 
-    def _exists(self, one: Identity) -> bool:
-        return bool(self._ask(history_cursor.expression(self._kind, one), 1, None))
+    def _exists(self, identity: Identity) -> bool:
+        return bool(self._ask(history_cursor.expression(self._kind, identity), 1, None))
 
     def _ask(self, constraint: str, match: int, since: Identity | None) -> list[classad2.ClassAd]:
         self._queries += 1

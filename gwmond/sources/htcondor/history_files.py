@@ -79,9 +79,9 @@ def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) ->
 
 def _load(text: str) -> list[KnownFile]:
     known = [KnownFile(*row) for row in json.loads(text)] if text else []
-    for one in known:
-        if list(map(type, one)) != [str, int, int, str, int, int, bool]:
-            raise ValueError(f"not the state of a file: {one}")
+    for known_file in known:
+        if list(map(type, known_file)) != [str, int, int, str, int, int, bool]:
+            raise ValueError(f"not the state of a file: {known_file}")
     return known
 
 
@@ -161,10 +161,13 @@ class _FilesReading:
     def _known(self, stream: IO[bytes], known: list[KnownFile]) -> KnownFile | None:
         """Return what is known of an open file, whatever it is called now."""
         status = os.fstat(stream.fileno())
-        for one in known:
-            same = one.inode == status.st_ino and one.offset <= status.st_size
-            if same and tail.head(stream, one.length) == (one.length, one.head):
-                return one
+        for known_file in known:
+            same = known_file.inode == status.st_ino and known_file.offset <= status.st_size
+            if same and tail.head(stream, known_file.length) == (
+                known_file.length,
+                known_file.head,
+            ):
+                return known_file
         return None
 
     def _file(
@@ -197,8 +200,8 @@ class _FilesReading:
         whole = offset == status.st_size
         return KnownFile(path, status.st_ino, length, head, offset, newest or time, whole)
 
-    def _lost(self, one: KnownFile, detail: str) -> None:
-        start = one.time * SECOND_US
+    def _lost(self, file: KnownFile, detail: str) -> None:
+        start = file.time * SECOND_US
         if self.gap is not None:
             start = min(start, self.gap.start_us or start)
             detail = f"{self.gap.detail}; {detail}"[:1000]

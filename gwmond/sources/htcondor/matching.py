@@ -79,9 +79,9 @@ def templates_from_slots(
 def template_from_glideresource(
     ad: classad2.ClassAd, entry: EntryKey, size: Size, lifetime_s: int | None, group: str = ""
 ) -> Template:
-    """Make an estimated template of what the factory says of an entry, for a frontend group.
+    """Make an estimated template of what the factory advertises for an entry, for a frontend group.
 
-    The frontend tells its group's START as text, by the name of another expression
+    The frontend advertises its group's START as text, by the name of another expression
     (glideinFrontendInterface.py, ResourceClassad.setMatchExprs); one that cannot be read is as
     none.
     """

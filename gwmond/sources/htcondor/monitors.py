@@ -1,4 +1,4 @@
-"""Reads what a factory and a frontend group tell each other, from each kind of ad that has it.
+"""Reads what a factory and a frontend group advertise to each other, by kind of ad.
 
 Names as in GlideinWMS: ResourceClassad in frontend/glideinFrontendInterface.py writes
 GlideClientMonitor* and copies the factory's GlideinMonitor* as GlideFactoryMonitor*;
@@ -53,8 +53,8 @@ _HEARD = {
     "client_cores_idle": "ClientMonitorCoresIdle",
     "client_cores_running": "ClientMonitorCoresRunning",
 }
-# The same by the frontend itself.  What it tells the factory as Idle is the straight count, which
-# it publishes as JobsIdleMatching; its own JobsIdle is the proportional one.
+# The same by the frontend itself.  What it reports to the factory as Idle is the straight count,
+# which it publishes as JobsIdleMatching; its own JobsIdle is the proportional one.
 _OWN = {
     "client_jobs_idle": "JobsIdleMatching",
     "client_jobs_running": "JobsRunning",

@@ -57,8 +57,8 @@ def take(
     since = history_cursor.expression(kind, taken.newest[0]) if known else ""
     found = access.history(schedd, kind, query, MOST + 1, since)
     fresh = [(ad, history_cursor.identity(kind, ad)) for ad in found[:MOST]]
-    fresh = [(ad, one) for ad, one in fresh if one is None or one not in known]
-    newest = (*(one for _, one in fresh if one is not None), *taken.newest)[:MOST]
+    fresh = [(ad, identity) for ad, identity in fresh if identity is None or identity not in known]
+    newest = (*(identity for _, identity in fresh if identity is not None), *taken.newest)[:MOST]
     dumped = [dump(ad, query.projection) for ad, _ in reversed(fresh)]
     return (dumped, TakenHistory(newest), len(found) > MOST), len(found)
 

@@ -218,7 +218,7 @@ def _run(
     number = f"{work.cluster + proc}.0" if work.apart else f"{work.cluster}.{proc}"
     trial = Trial(
         job=f"ap#{number}#1",
-        run=tried + 1,
+        number=tried + 1,
         group=group_name(work.user, f"{work.program}{proc if work.programs else ''}", work.dag),
         pilot=slot.pilot,
         node=slot.node,

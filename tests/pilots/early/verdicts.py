@@ -1,4 +1,4 @@
-"""The verdicts that fall on simulated runs, slice by slice, as the book judges them."""
+"""The verdicts that fall on simulated runs, slice by slice, as the accounting judges them."""
 
 from __future__ import annotations
 

@@ -25,20 +25,20 @@ _FAR_US = 1 << 62
 
 
 def bounded(
-    attempts: Sequence[JobRecord], runs: Sequence[StarterRun]
+    records: Sequence[JobRecord], runs: Sequence[StarterRun]
 ) -> tuple[tuple[JobRecord, ...], tuple[StarterRun, ...], int]:
     """Return the records of a history and the runs of logs that are taken, and how many are not.
 
     Those of the history come first; of too many that meet, the earlier ones.
     """
-    records, others = tuple(attempts[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(attempts))])
-    spans = [*map(_span, records), *((run.start_us, run.end_us) for run in others)]
+    kept, others = tuple(records[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(records))])
+    spans = [*map(_span, kept), *((run.start_us, run.end_us) for run in others)]
     taken = _taken([(start, _FAR_US if end is None else end) for start, end in spans])
     if len(taken) < len(spans):
-        first = len(records)
-        records = tuple(record for number, record in enumerate(records) if number in taken)
+        first = len(kept)
+        kept = tuple(record for number, record in enumerate(kept) if number in taken)
         others = tuple(run for number, run in enumerate(others, first) if number in taken)
-    return records, others, len(attempts) + len(runs) - len(records) - len(others)
+    return kept, others, len(records) + len(runs) - len(kept) - len(others)
 
 
 def _span(record: JobRecord) -> tuple[int, int | None]:

@@ -86,7 +86,7 @@ def _preferred(
     """
     pilot_name = (
         pilot_named(_header(files[0].path))
-        if any(job_file(one.name) for one in files)
+        if any(job_file(file.name) for file in files)
         else PilotName()
     )
     known = (

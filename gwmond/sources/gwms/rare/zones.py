@@ -149,8 +149,8 @@ def _reported(directory: str, event: QueueEvent) -> int | None:
                 raw += b"\n" + stream.read(_PART_BYTES)
     except OSError:
         return None
-    said = pilot_out.parse(raw)
-    return said.start_us if event.state is QueueState.STARTED else said.end_us
+    output = pilot_out.parse(raw)
+    return output.start_us if event.state is QueueState.STARTED else output.end_us
 
 
 def _hours(seconds: int) -> str:

@@ -1,4 +1,4 @@
-"""Facts of one attempt from several sources."""
+"""Facts of one run from several sources."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import AttemptKey, Category, Outcome, Resources
-from gwmond.pilots import attempt_facts
-from gwmond.pilots.attempt_facts import FIELDS, Contradiction, Merged, merge
-from gwmond.pilots.attempt_runs import TOLERANCE_US, gather
+from gwmond.model.pilot_facts import Category, Outcome, Resources, RunKey
+from gwmond.model.run_facts import RunFact, Source
+from gwmond.pilots import merged_runs
+from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, merge
+from gwmond.pilots.same_run import TOLERANCE_US, gather
 from tests.build.pilots import GOOD, ONE, us
 from tests.examples import examples
 
@@ -34,8 +34,8 @@ def fact(
     user: str | None = None,
     activated: float | None = None,
     **ending: object,
-) -> AttemptFact:
-    return AttemptFact(
+) -> RunFact:
+    return RunFact(
         source,
         job,
         run,
@@ -51,13 +51,13 @@ def fact(
     )
 
 
-def merged(*facts: AttemptFact) -> Merged:
+def merged(*facts: RunFact) -> Merged:
     (one,) = merge(facts)
     return one
 
 
-def differing(attempt_key: Merged) -> set[tuple[str, Source, Source]]:
-    return {(found.field, found.kept, found.other) for found in attempt_key.contradictions}
+def differing(merged_run: Merged) -> set[tuple[str, Source, Source]]:
+    return {(found.field, found.kept, found.other) for found in merged_run.contradictions}
 
 
 def test_the_best_source_decides_field_by_field() -> None:
@@ -68,7 +68,7 @@ def test_the_best_source_decides_field_by_field() -> None:
         fact(SCHEDD, pilot=None, exit_code=0, completed=True),
         fact(SLOT, run=None, size=ONE),
     )
-    assert one.key == AttemptKey("job", 1)
+    assert one.key == RunKey("job", 1)
     assert (one.start_us, one.end_us, one.size, one.user) == (us(0), us(50), ONE, "ann")
     assert one.ending == Ending(
         over=True, completed=True, exit_code=0, own_accord=True, vacate_code=1009
@@ -90,7 +90,7 @@ def test_the_best_source_decides_field_by_field() -> None:
     ],
 )
 def test_contradictions_beyond_the_tolerance_are_counted(
-    facts: list[AttemptFact], field: str, value: object, against: set[Source]
+    facts: list[RunFact], field: str, value: object, against: set[Source]
 ) -> None:
     one = merged(*facts)
     assert getattr(one, field) == value
@@ -123,7 +123,7 @@ def test_contradictions_beyond_the_tolerance_are_counted(
     ],
 )
 def test_endings_are_merged_too(
-    facts: list[AttemptFact], field: str, value: object, against: set[Source]
+    facts: list[RunFact], field: str, value: object, against: set[Source]
 ) -> None:
     one = merged(*facts)
     assert getattr(one.ending, field) == value
@@ -144,15 +144,15 @@ def test_of_two_records_of_one_source_the_later_decides() -> None:
     assert one.contradictions == ()
 
 
-def test_runs_of_a_job_are_attempts_of_their_own() -> None:
+def test_runs_of_a_job_are_runs_of_their_own() -> None:
     found = merge([fact(EPOCH, 1), fact(EPOCH, 2, start=200), fact(EPOCH, 1, job="other")])
-    assert [attempt_key.key for attempt_key in found] == [("job", 1), ("job", 2), ("other", 1)]
+    assert [merged_run.key for merged_run in found] == [("job", 1), ("job", 2), ("other", 1)]
 
 
 def test_a_run_that_a_schedd_reconnected_to_is_one() -> None:
     """After a restart NumShadowStarts is higher and JobCurrentStartDate the same."""
     one = merged(fact(STARTD, 1, end=500), fact(EPOCH, 2, end=501), fact(SLOT, None))
-    assert one.key == AttemptKey("job", 1)
+    assert one.key == RunKey("job", 1)
     assert len(one.sources) == 3
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_a_schedd_reconnected_to_is_one() -> None:
     "other",
     [fact(EPOCH, 2, start=1), fact(EPOCH, 2, pilot="elsewhere"), fact(EPOCH, 2, start=None)],
 )
-def test_runs_are_not_joined_by_chance(other: AttemptFact) -> None:
+def test_runs_are_not_joined_by_chance(other: RunFact) -> None:
     assert len(merge([fact(EPOCH, 1), other])) == 2
 
 
@@ -171,21 +171,21 @@ def test_a_slot_is_of_the_run_that_began_nearest(start: float, run: int) -> None
     """A slot ad tells no NumShadowStarts, and its JobStart is the startd's clock."""
     slot = fact(SLOT, None, start=start)
     gathered = gather([fact(EPOCH, 1, start=0), fact(EPOCH, 2, start=100), slot])
-    assert slot in gathered[AttemptKey("job", run)]
+    assert slot in gathered[RunKey("job", run)]
 
 
-def test_a_slot_of_another_pilot_is_another_attempt() -> None:
+def test_a_slot_of_another_pilot_is_another_run() -> None:
     slots = [fact(SLOT, None, pilot="elsewhere", written=literal) for literal in (1, 2)]
     found = merge([fact(EPOCH, 1), *slots])
-    assert [attempt_key.key.run for attempt_key in found] == [1, us(0) // 1_000_000]
+    assert [merged_run.key.number for merged_run in found] == [1, us(0) // 1_000_000]
     assert found[1].evidence == "estimated"
 
 
-def runs(*facts: AttemptFact) -> list[int]:
+def runs(*facts: RunFact) -> list[int]:
     """The runs of a job that facts are of, each by its number or the second in which it began."""
     return [
-        attempt_key.key.number or ((attempt_key.start_us or 0) - us(0)) // 1_000_000
-        for attempt_key in merge(facts)
+        merged_run.key.shadow_start or ((merged_run.start_us or 0) - us(0)) // 1_000_000
+        for merged_run in merge(facts)
     ]
 
 
@@ -235,20 +235,20 @@ def test_a_startds_record_and_its_slot_go_by_one_clock() -> None:
 def test_a_slot_without_a_time_is_of_the_latest_run() -> None:
     slots = [fact(SLOT, None, start=literal) for literal in (1000, 1500, None)]
     assert [len(resources) for resources in gather(slots).values()] == [1, 2]
-    assert [attempt_key.run for attempt_key in gather(slots[2:])] == [0]
+    assert [key.number for key in gather(slots[2:])] == [0]
 
 
-def test_an_attempt_for_the_accounting() -> None:
+def test_a_run_for_the_accounting() -> None:
     one = merged(fact(EPOCH, end=50, size=ONE))
-    attempt = one.attempt(GOOD)
-    assert attempt is not None
-    assert (attempt.key, attempt.end_us, attempt.size) == (one.key, us(50), ONE)
-    assert attempt.outcome == GOOD
-    seen = merged(fact(SLOT, None)).attempt(Outcome(Category.UNCLASSIFIED, "unknown"))
+    run = one.as_run(GOOD)
+    assert run is not None
+    assert (run.key, run.end_us, run.size) == (one.key, us(50), ONE)
+    assert run.outcome == GOOD
+    seen = merged(fact(SLOT, None)).as_run(Outcome(Category.UNCLASSIFIED, "unknown"))
     assert seen is not None
     assert seen.outcome == Outcome(Category.UNCLASSIFIED, "unknown", "estimated")
     assert seen.size == Resources(0, 0, 0)
-    assert merged(fact(EPOCH, start=None)).attempt(None) is None
+    assert merged(fact(EPOCH, start=None)).as_run(None) is None
 
 
 def test_every_field_has_an_order() -> None:
@@ -278,22 +278,22 @@ FACTS = st.builds(
 
 @settings(max_examples=examples(150))
 @given(st.lists(FACTS, max_size=8), st.randoms(use_true_random=False))
-def test_the_order_of_facts_changes_nothing(facts: list[AttemptFact], random: Random) -> None:
+def test_the_order_of_facts_changes_nothing(facts: list[RunFact], random: Random) -> None:
     """Neither does telling one twice."""
     told = random.sample(facts, len(facts)) + facts[:2]
     assert merge(told) == merge(facts)
 
 
 @given(FACTS)
-def test_a_single_fact_is_merged_like_two_that_are_equal(told: AttemptFact) -> None:
+def test_a_single_fact_is_merged_like_two_that_are_equal(told: RunFact) -> None:
     """The short way for the most frequent case gives what the long one gives."""
-    key = AttemptKey(told.job, told.run or 0)
-    assert attempt_facts._merge(key, [told], 0) == attempt_facts._merge(key, [told, told], 0)
+    key = RunKey(told.job, told.shadow_start or 0)
+    assert merged_runs._merge(key, [told], 0) == merged_runs._merge(key, [told, told], 0)
 
 
 @settings(max_examples=examples(100))
 @given(st.lists(FACTS, max_size=8))
-def test_every_fact_is_in_one_attempt_and_nothing_is_made_up(facts: list[AttemptFact]) -> None:
+def test_every_fact_is_in_one_run_and_nothing_is_made_up(facts: list[RunFact]) -> None:
     gathered = gather(facts)
     assert sorted(
         map(repr, (resources for group in gathered.values() for resources in group))

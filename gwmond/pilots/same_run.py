@@ -2,10 +2,10 @@
 
 Units: times are microseconds since the epoch.
 
-A history numbers the runs of a job (NumShadowStarts); a slot, and a log, do not.  So runs are told
-apart, and ordered, by when they began.
+A history numbers the runs of a job (NumShadowStarts); a slot, and a log, do not.  So runs are
+distinguished , and ordered, by when they began.
 
-Source of the rules: facts page on HTCondor (keys of an attempt); schedd.cpp.
+Source of the rules: facts page on HTCondor (keys of a run); schedd.cpp.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gwmond.model.pilot_facts import UNNUMBERED, AttemptKey
+from gwmond.model.pilot_facts import UNNUMBERED, RunKey
 from gwmond.model.times import SECOND_US
 
 if TYPE_CHECKING:
-    from gwmond.model.attempts import AttemptFact
+    from gwmond.model.run_facts import RunFact
 
 TOLERANCE_US = 60_000_000
-"""Clocks of hosts may differ by this, and ends may be told this late."""
+"""Clocks of hosts may differ by this, and ends may be reported this late."""
 
 SAME_START_US = 5_000_000
 """A log may be so far from other sources about when a run began."""
@@ -30,50 +30,50 @@ SAME_START_US = 5_000_000
 CLOCK_US = 10_000_000
 """By so much the clock of a slot may be off without being seen (see ``sources.claims``)."""
 
-_STARTD, _SLOT, _INFERRED = "startd_history", "live_slot", "inferred"  # of ``attempts.Source``
+_STARTD, _SLOT, _INFERRED = "startd_history", "live_slot", "inferred"  # of ``run_facts.Source``
 
-Group: TypeAlias = list["AttemptFact"]
+Group: TypeAlias = list["RunFact"]
 """Facts without a number that are of one run."""
 
 
 def gather(
-    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
-) -> dict[AttemptKey, list[AttemptFact]]:
-    """Sort facts by attempt.
+    facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
+) -> dict[RunKey, list[RunFact]]:
+    """Sort facts by run.
 
-    - Facts with the same job and run are of one attempt.
+    - Facts with the same job and number (NumShadowStarts) are of one run.
     - Runs of a job with the very same JobCurrentStartDate, and not on different pilots, are one:
       when a schedd reconnects after a restart it counts another shadow start and keeps the date
       (schedd.cpp:add_shadow_birthdate).  The lowest number stands for them.
     - What slots show with the same JobStart on the same pilot is one activation of a claim, and
       an activation is of one run: of the one on the same pilot that began next to it, and was not
       over when the activation began (see ``_Runs``).
-    - What a log tells without a number is of the run on the same pilot that began nearest to it,
+    - A fact of a log without a number is of the run on the same pilot that began nearest to it,
       within the tolerance.
     - What is left is of runs of their own.  The second in which such a run began stands for its
-      number (``UNNUMBERED`` and later; 0 if nothing tells when it began).
+      number (``UNNUMBERED`` and later; 0 if it is not known when it began).
     """
-    jobs: defaultdict[str, set[AttemptFact]] = defaultdict(set)
+    jobs: defaultdict[str, set[RunFact]] = defaultdict(set)
     for fact in facts:
         jobs[fact.job].add(fact)
-    gathered: defaultdict[AttemptKey, list[AttemptFact]] = defaultdict(list)
+    gathered: defaultdict[RunKey, list[RunFact]] = defaultdict(list)
     for job, job_facts in jobs.items():
         numbered = _runs(job_facts)
-        for run, of_run in numbered.items():
-            gathered[AttemptKey(job, run)] += of_run
-        groups = _by_start([fact for fact in job_facts if fact.run is None])
+        for number, of_run in numbered.items():
+            gathered[RunKey(job, number)] += of_run
+        groups = _by_start([fact for fact in job_facts if fact.shadow_start is None])
         found = _Runs(numbered, tolerance_us).of(groups) if numbered and groups else {}
         for index, group in enumerate(groups):
-            run = found.get(index, 0)
-            if not run and (start_us := _start(group)) is not None:
-                run = max(UNNUMBERED, start_us // SECOND_US)
-                while AttemptKey(job, run) in gathered:
-                    run += 1
-            gathered[AttemptKey(job, run)] += group
+            number = found.get(index, 0)
+            if not number and (start_us := _start(group)) is not None:
+                number = max(UNNUMBERED, start_us // SECOND_US)
+                while RunKey(job, number) in gathered:
+                    number += 1
+            gathered[RunKey(job, number)] += group
     return dict(gathered)
 
 
-def claim_of(fact: AttemptFact) -> int | None:
+def claim_of(fact: RunFact) -> int | None:
     """Return when a claim was activated, by its startd's clock; None if a fact is of no slot.
 
     It is the same as long as a run lasts.
@@ -87,10 +87,10 @@ def _start(group: Group) -> int | None:
     return min((fact.start_us for fact in group if fact.start_us is not None), default=None)
 
 
-def _by_start(facts: Collection[AttemptFact]) -> list[Group]:
+def _by_start(facts: Collection[RunFact]) -> list[Group]:
     """Return facts without a number, those of each run together, by start.
 
-    One that tells no start is of the latest run on its pilot.
+    One without a start is of the latest run on its pilot.
     """
     claims: defaultdict[tuple[str | None, int], Group] = defaultdict(list)
     items: list[Group] = []
@@ -124,7 +124,7 @@ def _order(item: Group) -> tuple[object, ...]:
     return untold, first.start_us or 0, claim_of(first) is None, first.pilot or "", repr(first)
 
 
-def _is_late(fact: AttemptFact, first: AttemptFact) -> bool:
+def _is_late(fact: RunFact, first: RunFact) -> bool:
     if fact.start_us is None or first.start_us is None:
         return False
     return fact.start_us - first.start_us > SAME_START_US
@@ -137,24 +137,24 @@ def _may_be_one(item: Group, group: Group) -> bool:
     return claim_of(item[0]) is None or all(claim_of(fact) is None for fact in group)
 
 
-def _runs(job_facts: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
+def _runs(job_facts: Collection[RunFact]) -> dict[int, list[RunFact]]:
     """Return the facts of one job's runs, the runs of one execution taken together.
 
-    Runs are one if they began at the very same time, and no two pilots are told of them.
+    Runs are one if they began at the very same time, and no two pilots are named for them.
     """
-    runs: defaultdict[int, list[AttemptFact]] = defaultdict(list)
+    runs: defaultdict[int, list[RunFact]] = defaultdict(list)
     for fact in job_facts:
-        if fact.run is not None:
-            runs[fact.run].append(fact)
-    joined: dict[int, list[AttemptFact]] = {}
+        if fact.shadow_start is not None:
+            runs[fact.shadow_start].append(fact)
+    joined: dict[int, list[RunFact]] = {}
     pilots: dict[int, set[str]] = {}
     by_start: defaultdict[int, dict[int, None]] = defaultdict(dict)
-    for run in sorted(runs):
-        facts = runs[run]
+    for number in sorted(runs):
+        facts = runs[number]
         of_run = {fact.pilot for fact in facts if fact.pilot is not None}
         starts = {fact.start_us for fact in facts if fact.start_us is not None}
         lower = sorted({other for start_us in starts for other in by_start[start_us]})
-        same = next((other for other in lower if not _apart(pilots[other], of_run)), run)
+        same = next((other for other in lower if not _apart(pilots[other], of_run)), number)
         joined.setdefault(same, []).extend(facts)
         pilots.setdefault(same, set()).update(of_run)
         for start_us in starts:
@@ -162,12 +162,12 @@ def _runs(job_facts: Collection[AttemptFact]) -> dict[int, list[AttemptFact]]:
     return joined
 
 
-def _apart(some: set[str], others: set[str]) -> bool:
-    return bool(some and others and not some & others)
+def _apart(pilots: set[str], others: set[str]) -> bool:
+    return bool(pilots and others and not pilots & others)
 
 
 class _Runs:
-    """The numbered runs of a job: when each began on each pilot, and what tells that it was over.
+    """The numbered runs of a job: when each began on each pilot, and what shows that it was over.
 
     An activation of a claim is of a run that
 
@@ -178,15 +178,15 @@ class _Runs:
     Where nothing says that a run was over it must have begun within the tolerance.
     """
 
-    def __init__(self, runs: dict[int, list[AttemptFact]], tolerance_us: int) -> None:
+    def __init__(self, runs: dict[int, list[RunFact]], tolerance_us: int) -> None:
         self._facts = runs
         self._tolerance_us = tolerance_us
         self._runs: defaultdict[str | None, dict[int, int]] = defaultdict(dict)
-        for run, facts in runs.items():
+        for number, facts in runs.items():
             for fact in facts:
                 if fact.start_us is not None:
                     began = self._runs[fact.pilot]
-                    began[fact.start_us] = min(run, began.get(fact.start_us, run))
+                    began[fact.start_us] = min(number, began.get(fact.start_us, number))
         self._sorted = {pilot: sorted(began) for pilot, began in self._runs.items()}
 
     def of(self, groups: Sequence[Group]) -> dict[int, int]:
@@ -195,19 +195,19 @@ class _Runs:
         Two activations are never of one run: the nearest is.
         """
         near = sorted(
-            (distance_us, run, index)
+            (distance_us, number, index)
             for index, group in enumerate(groups)
-            for distance_us, run in self._near(group)
+            for distance_us, number in self._near(group)
         )
         found: dict[int, int] = {}
         taken: set[int] = set()
-        for _, run, index in near:
+        for _, number, index in near:
             claimed = any(claim_of(group) is not None for group in groups[index])
-            if index in found or (claimed and run in taken):
+            if index in found or (claimed and number in taken):
                 continue
-            found[index] = run
+            found[index] = number
             if claimed:
-                taken.add(run)
+                taken.add(number)
         return found
 
     def _near(self, group: Group) -> Iterator[tuple[int, int]]:
@@ -220,27 +220,29 @@ class _Runs:
             began = self._sorted.get(where, [])
             at = bisect_left(began, start_us)
             for near in began[max(0, at - 1) : at + 1]:
-                run = self._runs[where][near]
-                if self._may_be(group, start_us, near, run):
-                    yield abs(near - start_us), run
+                number = self._runs[where][near]
+                if self._may_be(group, start_us, near, number):
+                    yield abs(near - start_us), number
 
-    def _may_be(self, group: Group, start_us: int, began_us: int, run: int) -> bool:
+    def _may_be(self, group: Group, start_us: int, began_us: int, number: int) -> bool:
         near = abs(began_us - start_us) <= self._tolerance_us
         claim = next((us for us in map(claim_of, group) if us is not None), None)
         if claim is None:
             return near
-        over = [fact for fact in self._facts[run] if fact.ending.over and fact.source != _INFERRED]
+        over = [
+            fact for fact in self._facts[number] if fact.ending.over and fact.source != _INFERRED
+        ]
         over = [fact for fact in over if fact.end_us is not None]
         if any(self._is_after(group, start_us, claim, fact) for fact in over):
             return False
         return near or (began_us < start_us and bool(over))
 
-    def _is_after(self, group: Group, start_us: int, claim_us: int, record: AttemptFact) -> bool:
+    def _is_after(self, group: Group, start_us: int, claim_us: int, record: RunFact) -> bool:
         """Return whether a claim was activated after the run of a record was over."""
         end_us = record.end_us or 0
         if record.source == _STARTD:  # by the same clock
             return claim_us > end_us
         if start_us > end_us:
             return True
-        heard_us = max((fact.written_us for fact in group if fact.source == _SLOT), default=0)
-        return start_us > end_us - CLOCK_US and heard_us > end_us + self._tolerance_us
+        last_heard_us = max((fact.written_us for fact in group if fact.source == _SLOT), default=0)
+        return start_us > end_us - CLOCK_US and last_heard_us > end_us + self._tolerance_us

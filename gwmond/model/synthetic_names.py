@@ -10,32 +10,32 @@ from __future__ import annotations
 from gwmond.model.digits import is_number
 
 
-def own_name(number: str, user: str, instance: str, entry: str) -> str:
+def synthetic_name(number: str, user: str, instance: str, entry: str) -> str:
     """Return a pilot's own name; ``number`` is ``cluster.proc``.
 
-    >>> own_name("7.0", "fe", "i", "E"), own_name("7.0", "", "i", "E")
+    >>> synthetic_name("7.0", "fe", "i", "E"), synthetic_name("7.0", "", "i", "E")
     ('7.0@fe:i.E', '7.0@i.E')
     """
     return f"{number}@{user}:{instance}.{entry}" if user else f"{number}@{instance}.{entry}"
 
 
-def is_own(name: str) -> bool:
+def is_synthetic(name: str) -> bool:
     """Return whether a pilot has such a name, and not a startd's.
 
-    >>> is_own("7.0@fe:i.E"), is_own("glidein_1@n"), is_own("")
+    >>> is_synthetic("7.0@fe:i.E"), is_synthetic("glidein_1@n"), is_synthetic("")
     (True, False, False)
     """
     return is_number(name[:1])
 
 
-def may_be_of(name: str, user: str) -> bool:
+def same_user(name: str, user: str) -> bool:
     """Return whether a pilot of that name may be a user's; any may be of one that is not known.
 
-    >>> may_be_of("7.0@fe:i.E", "fe2"), may_be_of("7.0@i.E", "fe2"), may_be_of("glidein_1@n", "f")
+    >>> same_user("7.0@fe:i.E", "fe2"), same_user("7.0@i.E", "fe2"), same_user("glidein_1@n", "f")
     (False, True, True)
     """
     owner, found, _ = name.partition("@")[2].partition(":")
-    return not (user and found and is_own(name)) or owner == user
+    return not (user and found and is_synthetic(name)) or owner == user
 
 
 def client_name(frontend: str, group: str) -> str:

@@ -1,8 +1,8 @@
-"""What sources report of one attempt.
+"""What sources report of one run.
 
 Units: times are microseconds since the epoch, memory is MiB.
 
-How facts of several sources become one attempt is in ``gwmond.pilots.attempt_facts``.
+How facts of several sources become one run is in ``gwmond.pilots.merged_runs``.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Source(StrEnum):
     SUMMARY = "summary"  # a line of the factory's completed_jobs, for all jobs of a pilot
 
 
-class AttemptFact(NamedTuple):
-    """What one record of one source says of one attempt; None where it does not.
+class RunFact(NamedTuple):
+    """What one record of one source reports on one run; None where it does not.
 
     ``written_us`` is when the record was made: of two of one source (a job that is held as it ends
     leaves two epoch ads) the later decides.  ``pilot`` identifies the pilot across sources.
@@ -36,11 +36,12 @@ class AttemptFact(NamedTuple):
     in a slot ad it is when the claim was activated (JobStart), by the collector's clock.
     ``activated_us`` is the same by the startd's clock, where that differs.
     ``executing_us`` is when the program began, after its input was transferred.
+    ``shadow_start`` is NumShadowStarts: which run of the job it is.
     """
 
     source: Source
     job: str
-    run: int | None
+    shadow_start: int | None
     written_us: int
     pilot: str | None = None
     start_us: int | None = None

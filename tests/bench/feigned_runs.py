@@ -79,27 +79,27 @@ class Feigned(NamedTuple):
     """The feigned pool; times are seconds since the epoch."""
 
     pilots: int
-    attempts: int
+    runs: int
     until: int
 
-    def number_of(self, attempt: int) -> int:
+    def number_of(self, index: int) -> int:
         """Return which run is the first of its job."""
-        again = attempt - 3 * self.pilots - 7
-        return self.number_of(again) if again >= 0 and again % 100 in {4, 5} else attempt
+        again = index - 3 * self.pilots - 7
+        return self.number_of(again) if again >= 0 and again % 100 in {4, 5} else index
 
-    def end_of(self, attempt: int) -> int:
+    def end_of(self, index: int) -> int:
         """Return when a run ended."""
-        return self.until - (self.attempts - attempt) * PERIOD_S // self.pilots
+        return self.until - (self.runs - index) * PERIOD_S // self.pilots
 
-    def run(self, attempt: int) -> Run:
+    def run(self, index: int) -> Run:
         """Return a run, on the pilot that its place has when it ends."""
-        place, end = attempt % self.pilots, self.end_of(attempt)
+        place, end = index % self.pilots, self.end_of(index)
         began = self.began(place, end)
-        length = 30 if attempt % 100 == 0 else 1200 + attempt * 7919 % PERIOD_S
-        first = self.number_of(attempt)
+        length = 30 if index % 100 == 0 else 1200 + index * 7919 % PERIOD_S
+        first = self.number_of(index)
         queued = self.end_of(first) - 7200
         return Run(
-            attempt,
+            index,
             place,
             began,
             max(began, end - length),
@@ -116,7 +116,7 @@ class Feigned(NamedTuple):
 
     def running(self, time: int) -> list[Run]:
         """Return what runs at a time."""
-        first = self.attempts - (self.until - time) * self.pilots // PERIOD_S
+        first = self.runs - (self.until - time) * self.pilots // PERIOD_S
         last = first + (1200 + PERIOD_S) * self.pilots // PERIOD_S
         runs = (self.run(number) for number in range(max(0, first), last + 1))
         return [run for run in runs if run.start <= time < run.end]
@@ -175,7 +175,7 @@ def write_epochs(path: Path, feigned: Feigned, fixed: str, part: range, mode: st
 def write_startds(directory: Path, feigned: Feigned, fixed: str, files: int) -> None:
     """Write startds' histories as ``startd_history.*``, with the runs of many pilots in each."""
     outs = [(directory / f"startd_history.{n:04}").open("w") for n in range(files)]
-    for number in range(feigned.attempts):
+    for number in range(feigned.runs):
         outs[number % feigned.pilots % files].write(_record(feigned, number, fixed, _STARTD))
     for out in outs:
         out.close()
@@ -207,6 +207,6 @@ def _values(feigned: Feigned, number: int) -> dict[str, object]:
     }
 
 
-def parts(attempts: int, schedds: int) -> Iterator[range]:
+def parts(runs: int, schedds: int) -> Iterator[range]:
     """Divide the runs among schedds, each of which has some of all times."""
-    return (range(first, attempts, schedds) for first in range(schedds))
+    return (range(first, runs, schedds) for first in range(schedds))

@@ -1,9 +1,9 @@
-"""Facts of one attempt from several sources become one attempt.
+"""Facts of one run from several sources become one run.
 
 Units: times are microseconds since the epoch, memory is MiB.
 
 Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
-which attribute of which history is about which run).  The best source that tells a field decides
+which attribute of which history is about which run).  The best source that has a field decides
 it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
 
 Invariants: the result does not depend on the order of the facts, and giving one twice changes
@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gwmond.model.attempts import AttemptFact, Source
 from gwmond.model.condor_codes import Meaning, meaning
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Evidence
-from gwmond.model.pilot_facts import Attempt, AttemptKey, Outcome, Resources
-from gwmond.pilots.attempt_runs import TOLERANCE_US, gather
+from gwmond.model.pilot_facts import Outcome, Resources, Run, RunKey
+from gwmond.model.run_facts import RunFact, Source
+from gwmond.pilots.same_run import TOLERANCE_US, gather
 
 
 class Field(NamedTuple):
@@ -72,24 +72,24 @@ FIELDS: tuple[Field, ...] = (
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
 _PROGRAM = Field(("executing_us",), _STARTD_FIRST)
-"""Not one of ``FIELDS``: no time is booked by it."""
+"""Not one of ``FIELDS``: no time is posted by it."""
 
 _WEAK = frozenset(_LAST)
 
 
 class Contradiction(NamedTuple):
-    """Two sources differ on the same attempt; ``kept`` is believed."""
+    """Two sources differ on the same run; ``kept`` is believed."""
 
-    key: AttemptKey
+    key: RunKey
     field: str
     kept: Source
     other: Source
 
 
 class Merged(NamedTuple):
-    """One attempt, from all that was told of it."""
+    """One run, from all its facts."""
 
-    key: AttemptKey
+    key: RunKey
     pilot: str | None
     start_us: int | None
     end_us: int | None
@@ -105,24 +105,24 @@ class Merged(NamedTuple):
         """A record of its end is measured; a claim that is gone, or a log without sizes, is not."""
         return "estimated" if set(self.sources) <= _WEAK else "measured"
 
-    def attempt(self, outcome: Outcome | None) -> Attempt | None:
-        """Return the attempt for the accounting, None if nothing tells when it began."""
+    def as_run(self, outcome: Outcome | None) -> Run | None:
+        """Return the run for the accounting, None if it is not known when it began."""
         if self.start_us is None:
             return None
         if outcome is not None and self.evidence == "estimated":
             outcome = outcome._replace(evidence="estimated")
         size = self.size or Resources(0, 0, 0)
-        return Attempt(self.key, self.start_us, self.end_us, size, outcome)
+        return Run(self.key, self.start_us, self.end_us, size, outcome)
 
 
-def merge(facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
-    """Return the attempts that the facts are about, sorted by key."""
+def merge(facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
+    """Return the runs that the facts are about, sorted by key."""
     return [merged for merged, _ in merge_each(facts, tolerance_us)]
 
 
 def merge_each(
-    facts: Iterable[AttemptFact], tolerance_us: int = TOLERANCE_US
-) -> list[tuple[Merged, tuple[AttemptFact, ...]]]:
+    facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
+) -> list[tuple[Merged, tuple[RunFact, ...]]]:
     """Return the same, each with the facts that it was made of."""
     gathered = gather(facts, tolerance_us)
     return [
@@ -130,7 +130,7 @@ def merge_each(
     ]
 
 
-def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> Merged:
+def _merge(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merged:
     if len(facts) == 1:
         return _alone(key, facts[0])
     plain: dict[str, Any] = {}
@@ -160,21 +160,21 @@ def _merge(key: AttemptKey, facts: Sequence[AttemptFact], tolerance_us: int) -> 
     )
 
 
-def tells_exit(fact: AttemptFact) -> bool:
-    """Return whether a history tells how the program exited: then that was not lost after all."""
+def tells_exit(fact: RunFact) -> bool:
+    """Return whether a history has how the program exited: then that was not lost after all."""
     exited = fact.ending.exit_code is not None or fact.ending.exit_signal is not None
     return fact.source not in _WEAK and (exited or fact.ending.completed is True)
 
 
-def executing(facts: Iterable[AttemptFact]) -> int | None:
+def executing(facts: Iterable[RunFact]) -> int | None:
     """Return when the program of a run began, by its facts; None if no fact has it."""
     known = [(fact, _values(fact, _PROGRAM)) for fact in facts if fact.executing_us is not None]
     best = min(known, key=lambda fact: _rank(_PROGRAM, *fact), default=None)
     return None if best is None else best[0].executing_us
 
 
-def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:
-    """Return the same for a single fact, which most attempts have."""
+def _alone(key: RunKey, fact: RunFact) -> Merged:
+    """Return the same for a single fact, which most runs have."""
     ending = fact.ending
     if not ending.hold_code:
         ending = ending._replace(hold_code=None, hold_subcode=None)
@@ -197,7 +197,7 @@ def _alone(key: AttemptKey, fact: AttemptFact) -> Merged:
 _PLAIN = tuple(name for field in FIELDS for name in field.names if name not in Ending._fields)
 
 
-def _values(fact: AttemptFact, field: Field) -> tuple[Any, ...]:
+def _values(fact: RunFact, field: Field) -> tuple[Any, ...]:
     ending = fact.ending if field.names[0] in Ending._fields else fact
     return tuple(getattr(ending, name) for name in field.names)
 
@@ -209,7 +209,7 @@ def _tells(field: Field, values: tuple[Any, ...]) -> bool:
     return any(value is not None for value in values)
 
 
-def _rank(field: Field, fact: AttemptFact, values: tuple[Any, ...]) -> tuple[object, ...]:
+def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[object, ...]:
     """Sort the best first; what is equally good by its text, so that the order is total."""
     weak = field.names[0] == "vacate_code" and meaning(values[0]) is Meaning.WEAK
     return weak, field.order.index(fact.source), -fact.written_us, repr(values)

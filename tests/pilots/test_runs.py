@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.attempts import Source
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_facts import Category
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
 from gwmond.sources.htcondor import claims
@@ -21,21 +21,21 @@ HOUR_S = 3600
 
 
 def outcomes(play: Play) -> dict[str, str]:
-    """The outcome of each attempt, by job and run."""
+    """The outcome of each run, by job and run."""
     return {
-        f"{row.key.job.split('#')[1]}/{row.key.number or '?'}": row.outcome.label
+        f"{row.key.job.split('#')[1]}/{row.key.shadow_start or '?'}": row.outcome.label
         if row.outcome
         else "open"
-        for row in sorted(play.stored.attempts.values(), key=lambda attempt: attempt.start_us)
+        for row in sorted(play.stored.runs.values(), key=lambda run: run.start_us)
     }
 
 
 def categories(play: Play) -> Counter[Category]:
-    """How many attempts are of each category."""
-    return Counter(row.outcome.category for row in play.stored.attempts.values() if row.outcome)
+    """How many runs are of each category."""
+    return Counter(row.outcome.category for row in play.stored.runs.values() if row.outcome)
 
 
-def test_a_claim_and_its_record_are_one_attempt() -> None:
+def test_a_claim_and_its_record_are_one_run() -> None:
     """The slot saw it begin two seconds later, and knew no run."""
     play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 102)])
@@ -81,7 +81,7 @@ def test_a_better_record_corrects_what_was_settled() -> None:
 
 
 def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while() -> None:
-    """It was there, so the pilot did not idle; nothing tells how it ended."""
+    """It was there, so the pilot did not idle; it is not known how it ended."""
     play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     play.live(960, 960 + HOUR_S - 120, [shown()])
@@ -101,9 +101,7 @@ def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
         play.see(now, 60 * SECOND_US, [shown(heard=at)], complete=True)
         play.claim(now, [], complete=True)
         play.settle(now, now, {"schedd"})
-    assert not any(
-        attempt.outcome for pilot in play.book.pilots for attempt in pilot.attempts.values()
-    )
+    assert not any(run.outcome for pilot in play.accounting.pilots for run in pilot.runs.values())
 
 
 @pytest.mark.parametrize(("lives_on", "expected"), [(True, "vacated"), (False, "pilot_shutdown")])
@@ -131,7 +129,7 @@ def test_what_only_the_startd_tells_waits_for_the_schedd() -> None:
     assert outcomes(play) == {"1.0/1": "exit_zero"}
 
 
-def test_an_attempt_moves_to_the_pilot_that_a_better_source_names() -> None:
+def test_a_run_moves_to_the_pilot_that_a_better_source_names() -> None:
     """And its time with it."""
     play = Play()
     here, there = shown("a@node"), shown("b@node")
@@ -139,7 +137,7 @@ def test_an_attempt_moves_to_the_pilot_that_a_better_source_names() -> None:
     better = record("1.0", 100, 700, startd="b@node", source=Source.STARTD_HISTORY)
     play.live(960, 1200, [here, there], records=[better])
     play.rest(1260)
-    assert {row.pilot for row in play.stored.attempts.values()} == {play.pilot("b@node").id}
+    assert {row.pilot for row in play.stored.runs.values()} == {play.pilot("b@node").id}
     assert play.seconds() == {
         "decision_problem": 4800.0,
         "goodput": 600.0,
@@ -186,7 +184,7 @@ def test_an_early_failure_is_judged_by_what_others_did(ending: Ending, label: st
     """On this node the same user's jobs fail, elsewhere they do not; a code is judged likewise."""
     play, _ = black_hole(ending)
     assert Counter(outcomes(play).values()) == {"open": 30, "exit_zero": 210}
-    assert play.book.open_groups == {"user run.sh"}
+    assert play.accounting.open_groups == {"user run.sh"}
     judge(play, 5)
     assert Counter(outcomes(play).values())["open"] == 30
     judge(play, 9)
@@ -250,7 +248,7 @@ def test_records_that_name_no_startd_are_counted() -> None:
     """They cannot be accounted."""
     play = Play()
     play.poll(60, records=[record("1.0", 0, 30, startd="")])
-    assert {reason for reason, n in play.book.left_out.items() if n} == {"no_startd"}
+    assert {reason for reason, n in play.accounting.left_out.items() if n} == {"no_startd"}
 
 
 def test_records_with_times_that_no_clock_shows_are_counted() -> None:
@@ -258,8 +256,8 @@ def test_records_with_times_that_no_clock_shows_are_counted() -> None:
     play = Play()
     bad = [record("1.0", -2 * T0, 30), record("2.0", 0, 10**12), record("3.0", 0, 30)]
     play.poll(60, [shown()], bad)
-    assert play.book.left_out[ProblemName.BAD_TIME] == 2
-    assert len(play.stored.attempts) == 1
+    assert play.accounting.left_out[ProblemName.BAD_TIME] == 2
+    assert len(play.stored.runs) == 1
 
 
 def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
@@ -267,12 +265,12 @@ def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
     play = Play()
     play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
     play.live(360, 600, [shown()], claims=[claim("1.0", 330)])
-    assert [attempt.start_us // SECOND_US - T0 for attempt in play.stored.attempts.values()] == [
+    assert [run.start_us // SECOND_US - T0 for run in play.stored.runs.values()] == [
         100,
         330,
     ]
     play.live(660, 660 + HOUR_S, [shown()], claims=[claim("1.0", 330)])
-    found = [attempt.outcome and attempt.outcome.label for attempt in play.stored.attempts.values()]
+    found = [run.outcome and run.outcome.label for run in play.stored.runs.values()]
     assert found == ["no_record", None]
     # The schedd's history knows the last run, by its number.
     last = record("1.0", 328, 5000, source=Source.SCHEDD_HISTORY, run=2)
@@ -302,7 +300,7 @@ def test_a_run_that_a_slot_shows_is_running_whatever_is_known_of_other_runs() ->
     play.live(3000, 3600, pilots, claims=now)
     assert outcomes(play) == {**over, "1.0/?": "open"}
     # So of its time nothing is settled but what was before it began, less what clocks differ by.
-    assert play.pilot("b@node").mark_us == (T0 + 510 - 60) * SECOND_US
+    assert play.pilot("b@node").settled_until_us == (T0 + 510 - 60) * SECOND_US
     last = record("1.0", 508, 3650, run=2, startd="b@node")
     play.live(3660, 3900, pilots, records=[last])
     play.rest(3960)
@@ -324,15 +322,13 @@ def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:
     play.live(0, 120, [shown()])
     play.poll(180, [shown(heard=150)], [first], again)
     assert outcomes(play) == {"1.0/1": "open", "1.0/?": "open"}
-    (runs,) = (
-        [attempt for attempt in play.stored.attempts.values() if attempt.key.number is None],
-    )
+    (runs,) = ([run for run in play.stored.runs.values() if run.key.shadow_start is None],)
     assert [(run.start_us, run.end_us) for run in runs] == [((T0 + 148) * SECOND_US, None)]
     play.live(240, 900, [shown()], claims=again)
     play.live(960, 1200, [shown()], records=[record("1.0", 147, 940, run=2)])
     play.rest(1260)
     assert outcomes(play)["1.0/2"] == "exit_zero"
-    assert len(play.stored.attempts) == 2
+    assert len(play.stored.runs) == 2
     seconds = play.seconds()
     assert (seconds["goodput"], seconds["unclassified"]) == (940 - 147, 145 - 128)
 
@@ -393,7 +389,7 @@ def test_what_ran_under_a_startd_that_was_killed_is_lost_with_it(end: int, resta
     if restarted:
         play.restart()
     play.live(780, 1200, [second], records=[record("1.0", 98, end, ending=lost)])
-    (run,) = play.stored.attempts.values()
+    (run,) = play.stored.runs.values()
     assert run.outcome is not None
     assert (run.outcome.category, run.outcome.label) == ("preemption_badput", "lost_contact")
     after = record("2.0", 800, 1700, started=640)

@@ -1,4 +1,4 @@
-"""Attempts in memory: all that may still change.
+"""Runs in memory: all that may still change.
 
 Units: times are microseconds since the epoch, amounts are micros.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gwmond.model.attempts import AttemptFact, Source
-from gwmond.model.pilot_facts import Attempt, AttemptKey, Measure, Outcome, Resources
-from gwmond.model.stored_pilots import AttemptRow
-from gwmond.pilots.attempt_facts import Merged, merge_each
-from gwmond.pilots.attempt_runs import claim_of
+from gwmond.model.pilot_facts import Measure, Outcome, Resources, Run, RunKey
+from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.stored_pilots import RunRow
+from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import NOTHING
+from gwmond.pilots.same_run import claim_of
 
 if TYPE_CHECKING:
     from gwmond.model.units import Resource
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class OpenAttempt:
-    """An attempt, with all facts that it was made of.
+class OpenRun:
+    """A run, with all facts that it was made of.
 
-    ``outcome`` is None as long as it is not known or open to revision; ``seen_us`` is when a slot
-    showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
+    ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
+    slot showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
     which it was counted.
     """
 
     pilot: OpenPilot
     merged: Merged
-    facts: tuple[AttemptFact, ...]
+    facts: tuple[RunFact, ...]
     outcome: Outcome | None = None
     result: str = ""
     judged: Outcome | None = None
-    seen_us: int | None = None
+    last_shown_us: int | None = None
     gone: bool = False
     counted: Outcome | None = None
     settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
     dirty: bool = True
 
     @property
-    def key(self) -> AttemptKey:
+    def key(self) -> RunKey:
         """The job and its run."""
         return self.merged.key
 
     @property
     def start_us(self) -> int:
-        """When it began; the end of an attempt of which nothing tells when."""
+        """When it began; the end of a run whose begin is not known."""
         start = self.merged.start_us
         if start is None:
             start = self.merged.end_us
@@ -58,7 +58,7 @@ class OpenAttempt:
 
     @property
     def end_us(self) -> int | None:
-        """When it ended; where it is over and nothing tells when, the first record of that."""
+        """When it ended; where it is over and it is not known when, the first record of that."""
         if self.merged.end_us is not None:
             return max(self.merged.end_us, self.start_us)
         if not self.merged.ending.over:
@@ -66,8 +66,8 @@ class OpenAttempt:
         over_us = min(fact.written_us for fact in self.facts if fact.ending.over)
         return max(over_us, self.start_us)
 
-    def is_claim(self, shown: AttemptFact) -> bool:
-        """Return whether a claim that a slot shows now is this attempt."""
+    def is_claim(self, shown: RunFact) -> bool:
+        """Return whether a claim that a slot shows now is this run."""
         if self.merged.ending.over:
             return False
         claims = {claim for fact in self.facts if (claim := claim_of(fact)) is not None}
@@ -83,7 +83,7 @@ class OpenAttempt:
         """Whether its outcome is not settled yet."""
         return self.outcome is None
 
-    def attempt(self) -> Attempt:
+    def as_run(self) -> Run:
         """Return it as the accounting takes it."""
         outcome = self.outcome
         if outcome is not None and (
@@ -91,36 +91,36 @@ class OpenAttempt:
         ):
             outcome = outcome._replace(evidence="estimated")
         size = self.merged.size or NOTHING
-        return Attempt(self.key, self.start_us, self.end_us, size, outcome)
+        return Run(self.key, self.start_us, self.end_us, size, outcome)
 
-    def replace(self, merged: Merged, facts: tuple[AttemptFact, ...]) -> None:
+    def replace(self, merged: Merged, facts: tuple[RunFact, ...]) -> None:
         """Take in what more is known of it."""
-        before = self.attempt()
+        before = self.as_run()
         changed = merged != self.merged
         self.merged, self.facts, self.dirty = merged, facts, True
-        if changed or self.attempt() != before:
-            self.pilot.touch(min(before.start_us, self.start_us))
+        if changed or self.as_run() != before:
+            self.pilot.mark_changed(min(before.start_us, self.start_us))
 
-    def take_place_of(self, removed: list[OpenAttempt]) -> None:
-        """Go on with what is posted for the attempt of this key that was removed, if one was."""
+    def take_place_of(self, removed: list[OpenRun]) -> None:
+        """Go on with what is posted for the run of this key that was removed, if one was."""
         for before in removed:
             if before.key == self.key:
                 self.settled, self.counted = before.settled, before.counted
                 removed.remove(before)
                 return
 
-    def row(self) -> AttemptRow:
+    def row(self) -> RunRow:
         """Return it as it is stored."""
-        merged, booked = self.merged, self.attempt()
-        return AttemptRow(
+        merged, posted = self.merged, self.as_run()
+        return RunRow(
             pilot=self.pilot.id,
             key=self.key,
-            start_us=booked.start_us,
-            end_us=booked.end_us,
-            size=booked.size,
+            start_us=posted.start_us,
+            end_us=posted.end_us,
+            size=posted.size,
             user=merged.user or "",
             job_group=merged.job_group or "",
-            outcome=booked.outcome,
+            outcome=posted.outcome,
             result=self.result,
             open=self.is_open,
             settled=dict(self.settled),
@@ -128,10 +128,10 @@ class OpenAttempt:
         )
 
     @classmethod
-    def of(cls, row: AttemptRow, pilot: OpenPilot) -> OpenAttempt:
-        """Return a stored attempt, merged anew from its facts by today's rules.
+    def of(cls, row: RunRow, pilot: OpenPilot) -> OpenRun:
+        """Return a stored run, merged anew from its facts by today's rules.
 
-        If these make several attempts of them, all facts stay with it until more is known.
+        If these make several runs of them, all facts stay with it until more is known.
         """
         made = [merged for merged, _ in merge_each(row.facts)]
         merged = next((candidate for candidate in made if candidate.key == row.key), made[0])
@@ -142,25 +142,25 @@ class OpenAttempt:
             outcome=row.outcome,
             result=row.result,
             judged=row.outcome,
-            counted=row.outcome if pilot.known_us else None,  # they are counted once booked
+            counted=row.outcome if pilot.known_us else None,  # they are counted once posted
             settled=Counter(dict(row.settled)),
             dirty=False,
         )
 
 
-def held_at_once(attempts: Iterable[OpenAttempt], guard_us: int = 0) -> Resources:
-    """Return the most that attempts held of each resource at once, longer than ``guard_us``.
+def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Resources:
+    """Return the most that runs held of each resource at once, longer than ``guard_us``.
 
-    An attempt without an end, or without a size, is left out.
+    A run without an end, or without a size, is left out.
     """
     running: Counter[str] = Counter()
     most: Counter[str] = Counter()
     edges = []
-    for attempt in attempts:
-        end_us, size = attempt.end_us, attempt.merged.size
-        if size is not None and end_us is not None and end_us > attempt.start_us:
-            last_us = max(end_us - guard_us, attempt.start_us + 1)
-            edges += [(attempt.start_us, 1, size), (last_us, 0, size)]
+    for run in runs:
+        end_us, size = run.end_us, run.merged.size
+        if size is not None and end_us is not None and end_us > run.start_us:
+            last_us = max(end_us - guard_us, run.start_us + 1)
+            edges += [(run.start_us, 1, size), (last_us, 0, size)]
     for _, begins, size in sorted(edges, key=lambda edge: edge[:2]):
         sign = 1 if begins else -1
         for name, amount in size._asdict().items():
