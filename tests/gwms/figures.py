@@ -6,18 +6,19 @@ The quotation marks of figure 8 are the report's: its XML was set in type.
 # ruff: noqa: E501
 
 FIGURE_5 = """\
-07/29/19 15:38:54 (pid:2283431) Running job as user nobody 07/29/19 15:38:54 (pid:2283431)
-Create_Process succeeded, pid=2283501 07/29/19 16:01:41 (pid:2283431) Got SIGTERM. Performing
-graceful shutdown.  07/29/19 16:01:41 (pid:2283431) ShutdownGraceful all jobs.  07/29/19 16:01:42
-(pid:2283431) Process exited, pid=2283501, status=0 07/29/19 16:01:42 (pid:2283431) error writing to
-named pipe: watchdog pipe has closed 07/29/19 16:01:42 (pid:2283431) LocalClient: error sending
-message to server 07/29/19 16:01:42 (pid:2283431) ProcFamilyClient: failed to start connection with
-ProcD 07/29/19 16:01:42 (pid:2283431) kill_family: ProcD communication error 07/29/19 16:01:42
-(pid:2283431) waiting a second to allow the ProcD to be restarted 07/23/20 03:52:21 (pid:2356713)
-condor_starter (condor_STARTER) pid 2356713 EXITING WITH STATUS 0 07/27/20 11:16:18 (pid:2970490) I
-am: hostname: sdsc-81, fully qualified doman name: sdsc-81.t2.ucsd.edu, IP: 169.228.132.180, IPv4:
-169.228.132.180, IPv6: 07/27/20 11:16:18 (pid:2970490) ** condor_starter (CONDOR_STARTER) STARTING
-UP
+07/29/19 15:38:54 (pid:2283431) Running job as user nobody
+07/29/19 15:38:54 (pid:2283431) Create_Process succeeded, pid=2283501
+07/29/19 16:01:41 (pid:2283431) Got SIGTERM. Performing graceful shutdown.
+07/29/19 16:01:41 (pid:2283431) ShutdownGraceful all jobs.
+07/29/19 16:01:42 (pid:2283431) Process exited, pid=2283501, status=0
+07/29/19 16:01:42 (pid:2283431) error writing to named pipe: watchdog pipe has closed
+07/29/19 16:01:42 (pid:2283431) LocalClient: error sending message to server
+07/29/19 16:01:42 (pid:2283431) ProcFamilyClient: failed to start connection with ProcD
+07/29/19 16:01:42 (pid:2283431) kill_family: ProcD communication error
+07/29/19 16:01:42 (pid:2283431) waiting a second to allow the ProcD to be restarted
+07/23/20 03:52:21 (pid:2356713) condor_starter (condor_STARTER) pid 2356713 EXITING WITH STATUS 0
+07/27/20 11:16:18 (pid:2970490) I am: hostname: sdsc-81, fully qualified doman name: sdsc-81.t2.ucsd.edu, IP: 169.228.132.180, IPv4: 169.228.132.180, IPv6:
+07/27/20 11:16:18 (pid:2970490) ** condor_starter (CONDOR_STARTER) STARTING UP
 """
 
 FIGURE_7 = """\

@@ -41,7 +41,7 @@ class Reader:
     def cursor(self, source: str, kind: str) -> Cursor | None:
         return self.cursors.get((source, kind))
 
-    def report(self, facts: Sequence[FileFact], cursor: Cursor) -> None:
+    def add_facts(self, facts: Sequence[FileFact], cursor: Cursor) -> None:
         self.facts += facts
         self.cursors[cursor.source, cursor.kind] = cursor
 
