@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0011",)
+REVISIONS = ("0012",)
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()

@@ -1,6 +1,6 @@
 """The first schema that is upgraded: no migration makes it, a new ledger has the newest at once."""
 
-revision = "0011"
+revision = "0012"
 down_revision: str | None = None
 branch_labels = None
 depends_on = None
