@@ -38,7 +38,7 @@ from gwmond.model.units import Resource
 from gwmond.model.waits import Wait
 from gwmond.pilots import posting
 from gwmond.pilots.ad_times import Silence, is_silent
-from gwmond.pilots.assign import Assignment
+from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.central_log import CentralLogEvents
 from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.early_failure import Trial
@@ -68,7 +68,7 @@ class PilotAccounting:
         self.rules = rules
         self.batches = state.batches
         self._cache = PilotCache()
-        self._assignment = Assignment(self._cache, rules, state.next_id, names)
+        self._assignment = PilotAssignment(self._cache, rules, state.next_id, names)
         self._ads = CollectorAds(self._cache, self._assignment, rules, state.cursors)
         self._matcher = RunMatcher(self._cache, self._assignment, rules)
         self.files = FactoryFacts(

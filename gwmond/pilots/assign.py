@@ -57,7 +57,7 @@ _SAME_US = 60 * SECOND_US
 """No pilot's output has its beginning in two ways that differ more."""
 
 
-class Assignment:
+class PilotAssignment:
     """Finds the pilots in memory that facts are of; makes pilots and gives them names."""
 
     def __init__(

@@ -37,7 +37,7 @@ from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import failed
 from gwmond.pilots.ad_times import UpdateGaps
-from gwmond.pilots.assign import Assignment
+from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.missing_end import give_up, known_start
 from gwmond.pilots.open_pilot import OpenPilot, resources
 from gwmond.pilots.pilot_cache import PilotCache
@@ -53,7 +53,7 @@ class CollectorAds:
     def __init__(
         self,
         cache: PilotCache,
-        assignment: Assignment,
+        assignment: PilotAssignment,
         rules: Rules,
         cursors: Mapping[tuple[str, str], Cursor],
     ) -> None:

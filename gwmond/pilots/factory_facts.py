@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
-from gwmond.pilots.assign import Assignment
+from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_jobs import FactoryJobs
 from gwmond.pilots.factory_records import NewFact, PlaceFact
@@ -31,7 +31,7 @@ class FactoryFacts:
     def __init__(
         self,
         cache: PilotCache,
-        assignment: Assignment,
+        assignment: PilotAssignment,
         sizes: Sizes,
         matcher: RunMatcher,
         rules: Rules,

@@ -35,7 +35,7 @@ from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_records, summaries
-from gwmond.pilots.assign import KNOWN_ENDS, Assignment, QueueMatching
+from gwmond.pilots.assign import KNOWN_ENDS, PilotAssignment, QueueMatching
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
 from gwmond.pilots.missing_end import give_up, read_until, waits_until
@@ -55,7 +55,7 @@ class FactoryJobs:
         self,
         places: QueueRecords,
         cache: PilotCache,
-        assignment: Assignment,
+        assignment: PilotAssignment,
         sizes: Sizes,
         matcher: RunMatcher,
         entries: Entries,

@@ -43,7 +43,7 @@ from gwmond.model.run_facts import RunFact
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.synthetic_names import client_name, is_synthetic
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.assign import Assignment, number_of, place_of_output, startd_of
+from gwmond.pilots.assign import PilotAssignment, number_of, place_of_output, startd_of
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache
@@ -68,7 +68,7 @@ class Outputs:
     def __init__(
         self,
         cache: PilotCache,
-        assignment: Assignment,
+        assignment: PilotAssignment,
         sizes: Sizes,
         matcher: RunMatcher,
         entries: Entries,

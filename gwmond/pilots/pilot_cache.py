@@ -56,14 +56,14 @@ class PilotCache:
 
     def has_whole(self, pilot: OpenPilot) -> bool:
         """Return whether all runs of a pilot are in memory; if not, they are missing."""
-        whole = pilot.loaded_from_us <= 0 or pilot.id in self._aside
+        whole = pilot.loaded_from_us <= 0 or pilot.id not in self.pilots
         if not whole:
             self.missing.whole.add(pilot.id)
         return whole
 
     def has_jobs(self, jobs: Iterable[str]) -> bool:
         """Return whether all runs of these jobs are in memory; if not, they are missing."""
-        unknown = self.unknown_jobs(jobs)
+        unknown = self.partly.intersection(jobs)
         self.missing.jobs |= unknown
         return not unknown
 

@@ -21,7 +21,7 @@ from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.assign import Assignment, first_time_us
+from gwmond.pilots.assign import PilotAssignment, first_time_us
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
@@ -42,7 +42,7 @@ class RunMatcher:
     past their retention, ``absurd`` those with times that no clock shows.
     """
 
-    def __init__(self, cache: PilotCache, assignment: Assignment, rules: Rules) -> None:
+    def __init__(self, cache: PilotCache, assignment: PilotAssignment, rules: Rules) -> None:
         self._cache = cache
         self._assignment = assignment
         self._rules = rules

@@ -61,7 +61,10 @@ def _query(collector: str, schedd: str, config: str, *, group: bool) -> dict[str
 
 
 def _poll(config: str) -> dict[str, float]:
-    """Measure the second poll of a poller: the first has templates and matches to learn."""
+    """Measure the third poll of a poller.
+
+    The first learns templates and matches; the second asks for all claims, as pilots were new.
+    """
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.metrics import catalog  # noqa: PLC0415
     from gwmond.metrics.render import render  # noqa: PLC0415
@@ -72,7 +75,8 @@ def _poll(config: str) -> dict[str, float]:
     settings = load(Path(config))
     keeper = LedgerKeeper(settings)
     poller = Poller(settings, Pool.open(settings), keeper)
-    poller.poll()
+    for _ in range(2):
+        poller.poll()
     cpu, _ = _usage()
     began = time.perf_counter()
     snapshot = poller.poll()
