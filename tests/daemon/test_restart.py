@@ -143,7 +143,10 @@ def test_it_ends_at_once_while_a_query_hangs(scene: Scene, daemon: Start) -> Non
     assert code == 0
     assert seconds < 20, "its deadline is 37 s"
     wait_until("the children's end", lambda: not running.processes())
-    assert [entry["event"] for entry in running.log()] == ["started", "stopped"]
+    events = [entry["event"] for entry in running.log()]
+    # On a slow machine the query's deadline passes before it is seen to hang: then one of a
+    # history hangs, and the other schedd has said that it keeps none of epochs.
+    assert [event for event in events if "epoch history" not in event] == ["started", "stopped"]
 
 
 def test_a_killed_daemon_leaves_no_child(scene: Scene, daemon: Start) -> None:
