@@ -79,8 +79,7 @@ class PilotAccounting:
         self.silence = Silence(state.cursors)
         self._changes = PendingAmounts()
         self._counts = PendingCounts(rules.memory_per_unit_mib)
-        self._now_us = 0  # when it was settled last, by the clock
-        self._at = DecisionTime(0, 0, 0)
+        self._at = DecisionTime(0, 0, 0)  # when it was settled last
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self._not_storable = 0
@@ -193,9 +192,7 @@ class PilotAccounting:
         ``known_us``: runs that began before are known.  ``silent``: schedds whose records
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
-        self._now_us = now_us
-        now_us += self.expected.ahead_us
-        self._at = DecisionTime(now_us, self._now_us, known_us)
+        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
         self._silent = silent
         self._left_out = []
         self._use()
@@ -203,7 +200,6 @@ class PilotAccounting:
 
     def go_on(self) -> None:
         """Go on with what was left out, once what was missing is loaded."""
-        self.add_facts(())
         left_out, self._left_out = {pilot.id for pilot in self._left_out}, []
         self._use()
         self._post(
@@ -218,10 +214,10 @@ class PilotAccounting:
         """Use what has been told, as far as can be by now."""
         self._matcher.absorb()
         self.central_log.settle(self._at.now_us, self._at.known_us)
-        self.files.settle(self._now_us, self.expected)
+        self.files.settle(self._at.clock_us, self.expected)
         for pilot in self._cache.withdrawing():
             self._counts.uncount(pilot)
-            self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._now_us)
+            self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._at.clock_us)
 
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
@@ -241,7 +237,7 @@ class PilotAccounting:
 
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
-        now_us, _, known_us = self._at
+        now_us, clock_us, known_us = self._at
         if not needs_posting(pilot, now_us, known_us, self.rules):
             self._close(pilot, now_us)
             return True
@@ -269,7 +265,7 @@ class PilotAccounting:
         if entries is None:
             return self._cache.has_whole(pilot)
         pilot.posted_at_us = now_us
-        self._changes.take(pilot.id, entries, self._now_us)
+        self._changes.take(pilot.id, entries, clock_us)
         self._counts.count(pilot)
         self._close(pilot, now_us)
         return True

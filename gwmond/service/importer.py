@@ -28,7 +28,8 @@ from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.garbage import few_collections
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
-from gwmond.service.ledger_keeper import REVISED_AT_ONCE, LedgerKeeper
+from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.pilot_steps import REVISED_AT_ONCE
 from gwmond.service.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms.layout import place_of

@@ -24,7 +24,6 @@ from gwmond.config.settings import Config
 from gwmond.ledger.columns import identity
 from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
 from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import KEPT_NAMES
@@ -35,7 +34,6 @@ from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
 from gwmond.model.pilot_facts import Resources
-from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.records import JobRecord
 from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
 from gwmond.model.suspects import Suspect
@@ -48,6 +46,7 @@ from gwmond.pilots.factory_numbers import FactoryNumbers
 from gwmond.pilots.verdict_check import Verdicts
 from gwmond.pilots.verdicts import recent_keys, slice_us
 from gwmond.service.known_entries import Memory, entry_states, recall
+from gwmond.service.pilot_steps import PilotSteps
 from gwmond.service.waiting_periods import later_us, rules
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
@@ -56,7 +55,6 @@ log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 _JUDGE_EVERY_US = 60 * SECOND_US
-REVISED_AT_ONCE = 1000
 
 
 class _Sent(NamedTuple):
@@ -377,11 +375,11 @@ class LedgerKeeper:
         return self._accounting
 
     @contextmanager
-    def _asking(self) -> Iterator[tuple[PilotAccounting, Ledger]]:
-        """The accounting, and the ledger for it to ask: one that is lost is to be opened again."""
-        accounting, ledger = self._both()
+    def _steps(self) -> Iterator[PilotSteps]:
+        """The steps of the accounting: a ledger that is lost in one is to be opened again."""
+        steps = PilotSteps(*self._both())
         try:
-            yield accounting, ledger
+            yield steps
         except LedgerError as error:
             if error.reopen:
                 self._lost(error)
@@ -396,24 +394,20 @@ class LedgerKeeper:
         self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
     ) -> bool:
         """Take in what collectors show; see ``PilotAccounting.add_ads``."""
-        shown = tuple(pilots)
-        with self._asking() as (accounting, ledger):
-            accounting.load(ledger.fetch(accounting.keys_of_ads(shown)))
-        return accounting.add_ads(now_us, period_us, shown, complete=complete)
+        with self._steps() as steps:
+            return steps.add_ads(now_us, period_us, pilots, complete=complete)
 
     def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
         """Take in claims that slots show."""
-        with self._asking() as (accounting, ledger):
-            accounting.load(ledger.fetch(accounting.keys_of_records(records)))
-        accounting.add_claims(now_us, records, complete=complete)
+        with self._steps() as steps:
+            steps.add_claims(now_us, records, complete=complete)
 
     def add_records(
         self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None
     ) -> None:
         """Take in records, and how far their source has been read."""
-        with self._asking() as (accounting, ledger):
-            accounting.load(ledger.fetch(accounting.keys_of_records(records)))
-        accounting.add_records(records)
+        with self._steps() as steps:
+            steps.add_records(records)
         if gap is not None:
             self._gaps.append(gap)
         self._move_on(cursor)
@@ -425,27 +419,14 @@ class LedgerKeeper:
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> None:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
-        with self._asking() as (accounting, ledger):
-            accounting.load(ledger.fetch(accounting.keys_of_files(facts)))
-            self._factory.take(accounting.add_facts(facts, expected))
-            while keys := accounting.missing():
-                accounting.load(ledger.fetch(keys))
-                self._factory.take(accounting.add_facts(()))
+        with self._steps() as steps:
+            self._factory.take(steps.add_facts(facts, expected))
         self._move_on(cursor)
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
-        """Change what was assumed of pilots of these entries, and of all that files reported.
-
-        It yields how many were changed at once.  After some the pilots are to be settled.
-        """
-        with self._asking() as (accounting, ledger):
-            for entry in sorted(accounting.files.entries.union(entries)):
-                changes = accounting.revise(entry, ledger.pilots_by_kind(entry))
-                for numbers in chunks(changes, REVISED_AT_ONCE):
-                    keys = PilotKeys(pilots=set(numbers), whole=set(numbers))
-                    accounting.load(ledger.fetch(keys))
-                    accounting.change({number: changes[number] for number in numbers})
-                    yield len(numbers)
+        """Change what was assumed of pilots, some at a time; see ``PilotSteps.revise``."""
+        with self._steps() as steps:
+            yield from steps.revise(entries)
 
     def settle(
         self,
@@ -463,16 +444,13 @@ class LedgerKeeper:
         come.
         """
         self._silent = frozenset(silent)
-        with self._asking() as (accounting, ledger):
-            _settle(accounting, ledger, now_us, known_us, self._silent)
+        with self._steps() as steps:
+            steps.settle(now_us, known_us, self._silent)
             judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
-            if judged and accounting.open_groups:
+            if judged and steps.accounting.open_groups:
                 self._judged_us = now_us
-                trials = {
-                    keys: ledger.trials(*keys) for keys in accounting.trials(now_us, known_us)
-                }
-                accounting.judge(now_us, known_us, trials)
-                _settle(accounting, ledger, now_us, known_us, self._silent)
+                steps.judge(now_us, known_us)
+                steps.settle(now_us, known_us, self._silent)
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         if store:
@@ -483,8 +461,8 @@ class LedgerKeeper:
         known_us, number = self._known_us or 0, slice_us(self._rules)
         if known_us and known_us // number != self._suspected_in:
             self._suspected_in = known_us // number
-            with self._asking() as (_, ledger):
-                trials = ledger.trials(*recent_keys(known_us, self._rules))
+            with self._steps() as steps:
+                trials = steps.ledger.trials(*recent_keys(known_us, self._rules))
             self.suspects = suspects(trials)
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
@@ -551,17 +529,3 @@ class LedgerKeeper:
                 for pilot in accounting.silent()
             ),
         )
-
-
-def _settle(
-    accounting: PilotAccounting,
-    ledger: Ledger,
-    now_us: int,
-    known_us: int,
-    silent: Collection[str],
-) -> None:
-    """Settle what can be, with all that this needs of the ledger."""
-    accounting.settle(now_us, known_us, silent)
-    while keys := accounting.missing():
-        accounting.load(ledger.fetch(keys))
-        accounting.go_on()

@@ -76,16 +76,16 @@ def write(url: str, base: int = BASE, hostile: str = "") -> None:
                 for pilot, (start, end, *_) in LIVES.items()
                 if start <= at <= end
             ]
-            steps.see(now, POLL * SECOND_US, shown)
+            steps.add_ads(now, POLL * SECOND_US, shown, complete=True)
             claims = [_claim(run, base) for run in RUNS if run.start <= at < (run.end or LAST + 1)]
-            steps.claim(now, claims)
+            steps.add_claims(now, claims, complete=True)
             records = [
                 _record(run, source, base)
                 for run in RUNS
                 if run.end is not None and done < run.end + 60 <= at
                 for source in run.sources
             ]
-            steps.tell(records)
+            steps.add_records(records)
             done = at
             steps.settle(now, (base + at - 120) * SECOND_US)
             steps.store(now)

@@ -71,7 +71,7 @@ def played(facts: Sequence[FileFact]) -> PilotRow:
     """The pilot by these, each read long after the one before."""
     play = Play()
     for number, fact in enumerate(facts):
-        play.report([*queue(-5, 1265), fact], SIZE)
+        play.add_facts([*queue(-5, 1265), fact], SIZE)
         play.rest(2000 + 20_000 * number, hours=5)
         play.restart()
     play.rest(100_000)
@@ -98,10 +98,10 @@ def test_one_that_a_collector_showed_had_registered(first: bool) -> None:
     """It never ran a job, which is a decision problem, whenever its output is read."""
     play = Play()
     if first:
-        play.report([never()._replace(end_us=None)], SIZE)
+        play.add_facts([never()._replace(end_us=None)], SIZE)
     play.live(0, 1200, [shown(factory_job=JOB)])
     play.rest(1260, hours=1)
-    play.report([never()], SIZE)
+    play.add_facts([never()], SIZE)
     play.rest(10_000)
     assert set(play.seconds()) == {"decision_problem"}
     _check(play.stored)

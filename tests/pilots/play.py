@@ -130,9 +130,9 @@ class Play(Steps):
     ) -> None:
         """One poll at ``at`` seconds."""
         now = (T0 + at) * SECOND_US
-        self.see(now, POLL_S * SECOND_US, pilots, complete=complete)
-        self.claim(now, claims, complete=complete)
-        self.tell(records)
+        self.add_ads(now, POLL_S * SECOND_US, pilots, complete=complete)
+        self.add_claims(now, claims, complete=complete)
+        self.add_records(records)
         until = T0 + (at - DELAY_S if known is None else known)
         self.settle(now, until * SECOND_US)
         for pilot in self.accounting.pilots:

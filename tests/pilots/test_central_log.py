@@ -57,7 +57,7 @@ def pilot(**more: Any) -> Pilot:
 
 def add_lines(play: Play, *lines: CentralEvent) -> None:
     """Report lines."""
-    play.report(lines)
+    play.add_facts(lines)
 
 
 def lived(play: Play, last: int = 1200, **more: Any) -> None:
@@ -185,7 +185,7 @@ def test_its_own_output_knows_better() -> None:
         if first:
             add_lines(play, line(END, 1375))
             play.poll(1260)
-        play.report([output])
+        play.add_facts([output])
         add_lines(play, line(END, 1375))
         play.rest(1380)
         assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == (
@@ -207,9 +207,9 @@ def test_a_pilot_whose_output_has_no_end() -> None:
     output = output._replace(validation=Validation.PASSED, condor_start_us=us(60))
     add_lines(play, line(END, 900))
     play.poll(1000)
-    play.report([output])
+    play.add_facts([output])
     play.poll(1060)
-    play.report([output])
+    play.add_facts([output])
     play.rest(1120)
     (row,) = play.stored.pilots.values()
     assert (row.end_source, row.end_us) == ("central_log", us(900))
@@ -227,7 +227,7 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
         if log:
             add_lines(play, line(END, 1000))
         else:
-            play.tell([job])
+            play.add_records([job])
         play.poll(1100)
     play.rest(1160)
     row = play.pilot(STARTD)
@@ -239,7 +239,7 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
 def test_a_collector_shows_it_at_last() -> None:
     """Its jobs and its end were told before; what the collector still shows changes neither."""
     play = Play()
-    play.tell([record("1.0", 100, 700, startd=STARTD)])
+    play.add_records([record("1.0", 100, 700, startd=STARTD)])
     add_lines(play, line(END, 1000))
     play.poll(1100)
     play.poll(1200, [pilot(heard=900)])
@@ -436,9 +436,9 @@ def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, firs
         play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
         add_lines(play, line(UNSENT, 870))
         play.live(960, 1500, [pilot()])
-        play.tell([done])
+        play.add_records([done])
     else:
-        play.tell([done])
+        play.add_records([done])
         play.live(360, 1500, [pilot()])
         add_lines(play, line(UNSENT, 870))
     play.live(1560, 2400, [pilot()])
@@ -457,7 +457,7 @@ def test_a_starters_log_that_says_it_itself() -> None:
     output = PilotOutput(
         "job.7.0.out", name, us(0), us(4000), cores=4, memory_mib=8000, runs=(run,)
     )
-    play.report([output._replace(validation=Validation.PASSED)])
+    play.add_facts([output._replace(validation=Validation.PASSED)])
     play.rest(4100)
     assert play.seconds()["unclassified"] == 600
     assert "goodput" not in play.seconds()

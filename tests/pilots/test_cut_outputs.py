@@ -25,7 +25,7 @@ def lives(facts: Sequence[FileFact], *, apart: bool) -> list[tuple[float, float,
     """What comes of facts that are told one after the other; ``apart``: hours apart."""
     play, at = Play(), 400_000
     for fact in facts:
-        play.report([fact], SIZE)
+        play.add_facts([fact], SIZE)
         play.poll(at)
         if apart:
             play.rest(at + 60, hours=3)

@@ -103,9 +103,9 @@ def cases(
 def read(play: Play, source: str) -> None:
     """Let a source say what it does."""
     if source == "jobs":
-        play.tell([record("1.0", 100, 500, started=STARTD)])
+        play.add_records([record("1.0", 100, 500, started=STARTD)])
     else:
-        play.report(FILES[source], SIZE)
+        play.add_facts(FILES[source], SIZE)
 
 
 def played(collector: str, order: Sequence[str], early: int) -> PilotRow:
@@ -204,7 +204,7 @@ def test_what_a_worse_source_said_stands_again(first: str) -> None:
     (row,) = play.stored.pilots.values()
     assert (row.end_source, row.end_us, said(row)["central_log"]) == ("queue", us(1240), us(1221))
     play.restart()
-    play.report([output(20, 1100, name=NAME._replace(schedd="other"))], SIZE)
+    play.add_facts([output(20, 1100, name=NAME._replace(schedd="other"))], SIZE)
     play.rest(20_000)
     ends = {
         pilot.identity.factory_job: (pilot.end_source, pilot.end_us)

@@ -154,7 +154,7 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> No
     """By runs, by pilots, by hours: what is said of a run on a pilot of an assumed size."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
         steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
-        steps.report([busy(cores=None, memory_mib=None, gpus=1)])
+        steps.add_facts([busy(cores=None, memory_mib=None, gpus=1)])
         for at in (2000, 20_000, 50_000):
             steps.settle(us(at), us(at))
             steps.store(us(at))

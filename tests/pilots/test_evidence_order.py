@@ -127,7 +127,7 @@ def play(pilot_name: Told) -> Play:
     """Tell it, with hours between some of the facts."""
     made, at = Play(), LATEST
     for number, fact in enumerate([*pilot_name.facts, *pilot_name.again]):
-        made.report([fact], SIZE)
+        made.add_facts([fact], SIZE)
         if number in pilot_name.polls:
             made.poll(at)
             made.rest(at + 60, hours=2)

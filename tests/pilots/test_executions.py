@@ -94,7 +94,7 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
         (1200, [*events[2:4], grown]),
     ]
     for at, facts in polls:
-        play.report(facts)
+        play.add_facts(facts)
         play.poll(at)
     play.restart()
     add_files(play, *events[4:], output(1105, 4090), at=4200)
@@ -209,7 +209,7 @@ def test_a_job_with_very_many_executions(ahead: int) -> None:
     add_files(play, event(S.SUBMITTED, -300), at=0)
     for n in range(number):
         at = n * ahead
-        play.report([event(S.STARTED, at)])
+        play.add_facts([event(S.STARTED, at)])
         play.poll(at + 60)
         add_files(play, event(S.EVICTED, at + 900), at=at + 1000, hours=2)
     add_files(play, at=number * ahead + DAY)

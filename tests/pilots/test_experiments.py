@@ -33,14 +33,14 @@ class Checked(Play):
         """Pilots register before the poll at ``at``."""
         before = Verdicts((T0 + at - POLL_S) * US, {KEY: self.verdict}, self.seen)
         now_us = (T0 + at) * US
-        self.see(now_us, POLL_S * US, pilots, complete=True)
+        self.add_ads(now_us, POLL_S * US, pilots, complete=True)
         self.accounting.check(now_us, before, pilots)
         self.poll(at, pilots)
 
     def lost(self, at: int, pilots: Sequence[Pilot]) -> Batch:
         """Poll, and be killed before the batch is stored; return what it would have been."""
         now_us, known_us = (T0 + at) * US, (T0 + at - DELAY_S) * US
-        self.see(now_us, POLL_S * US, pilots, complete=True)
+        self.add_ads(now_us, POLL_S * US, pilots, complete=True)
         self.settle(now_us, known_us)
         batch = self.accounting.batch(now_us)
         self.restart()

@@ -71,7 +71,7 @@ def line(written: float, duration: int | None, **more: Any) -> CompletedPilot:
 
 def add_files(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
     """Files are read at some time; then nothing more comes."""
-    play.report(facts, SIZE)
+    play.add_facts(facts, SIZE)
     play.poll(at)
     play.rest(at + 60, hours)
 
@@ -218,7 +218,7 @@ def test_no_collector_has_shown_it_although_one_was_watched() -> None:
     """Then HTCondor cannot have started."""
     play = Play()
     play.live(0, 3000, [shown("glidein@other")])
-    play.report(queue(600, 1200), SIZE)
+    play.add_facts(queue(600, 1200), SIZE)
     play.live(3060, 9000, [shown("glidein@other", heard=3060)])
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.validation is Validation.FAILED
@@ -299,13 +299,13 @@ def test_a_summary_is_compared_with_what_is_known_better() -> None:
 def test_what_waits_is_kept() -> None:
     """The daemon is killed between the events and the end of the wait."""
     play = Play()
-    play.report(queue(0, 1200)[:2], SIZE)
+    play.add_facts(queue(0, 1200)[:2], SIZE)
     play.poll(600)
     play.restart()
-    play.report([event(S.ENDED, 1200)], SIZE)
+    play.add_facts([event(S.ENDED, 1200)], SIZE)
     play.poll(1800)
     play.restart()
-    play.report([], SIZE)
+    play.add_facts([], SIZE)
     play.rest(1860)
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
 
@@ -326,7 +326,7 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
     facts: list[FileFact] = [*queue(0, 1200), summary] if queued else [summary]
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
         steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
-        steps.report(facts, SIZE)
+        steps.add_facts(facts, SIZE)
         for at in (2000, 20_000, 50_000):
             steps.settle(us(at), us(at))
             steps.store(us(at))

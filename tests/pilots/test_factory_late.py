@@ -38,7 +38,7 @@ def test_an_output_that_comes_late_is_waited_for_once() -> None:
     add_files(play, *queue(0, 1200))
     assert not play.stored.place("entry#7.0").open
     cut = output(0, None, condor_start_us=us(100), condor_end_us=us(900))
-    play.report([cut], SIZE)
+    play.add_facts([cut], SIZE)
     play.poll(DAY)
     assert play.stored.place("entry#7.0").open
     play.rest(DAY + 60, hours=3)

@@ -130,7 +130,7 @@ def test_an_output_that_is_empty_at_first(restart: bool) -> None:
     other = PilotOutput("b.out", NAME._replace(proc=1), written_us=AT)
     play, numbers = Play(), FactoryNumbers()
     for some in ([early, other], [early], [whole], [early, whole], [whole]):
-        numbers.take(play.report(some))
+        numbers.take(play.add_facts(some))
         if restart:
             play.rest(100_000_000, hours=3)
             play.restart()
@@ -145,7 +145,7 @@ def test_an_output_that_is_empty_at_first(restart: bool) -> None:
         (HOUR + 1, "outputs_filled"): 1,
     }
     at_once = FactoryNumbers()
-    at_once.take(Play().report([early, whole, early, other]))
+    at_once.take(Play().add_facts([early, whole, early, other]))
     told = Counter[str]()
     for factory_key, n in at_once.changes().items():
         told[factory_key.kind.value] += n
@@ -192,7 +192,7 @@ def test_copies_of_files_count_once(restart: bool) -> None:
     play, numbers = Play(), FactoryNumbers()
     again = PilotOutput("a.out", NAME, start_us=AT + HOUR_US, end_us=AT + 2 * HOUR_US)
     for some in ([*facts, *facts], facts, list(map(copied, facts)), [again], [again, *facts]):
-        numbers.take(play.report(some))
+        numbers.take(play.add_facts(some))
         if restart:
             play.rest(100_000_000, hours=3)
             play.restart()
@@ -226,14 +226,14 @@ def test_very_many_events_of_one_place() -> None:
     play, numbers = Play(), FactoryNumbers()
     parts = [events[n : n + MOST_OF_PLACE] for n in range(0, len(events), MOST_OF_PLACE)]
     for some in (*parts, *parts, events):
-        numbers.take(play.report(some))
+        numbers.take(play.add_facts(some))
     assert sum(numbers.changes().values()) == 3 * MOST_OF_PLACE
 
 
 def test_a_central_log_is_of_no_factory() -> None:
     play = Play()
     central = CentralEvent("c", NAME, CentralKind.PILOT_END, AT, "x", "", "")
-    assert play.report([central]) == []
+    assert play.add_facts([central]) == []
 
 
 def test_what_ads_say_is_summed_over_time() -> None:

@@ -94,7 +94,7 @@ def test_it_counts_while_it_waits() -> None:
 def test_how_large_it_is(others: int, expected: dict[str, Resources], size: Resources) -> None:
     """As its entry's other pilots, else as they are expected to be, else one canonical unit."""
     play = Play()
-    play.report((), expected)
+    play.add_facts((), expected)
     play.poll(-60, [shown(f"p{n}@node", -600, -60, cores=8, memory=16000) for n in range(others)])
     wait(play)
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.factory_job == JOB)
@@ -106,7 +106,7 @@ def test_a_single_unit_gives_way_to_what_is_learnt() -> None:
     play = Play()
     wait(play, last=300)
     assert only(play).steps[0].size == Resources(1, 2000)
-    play.report((), {"entry": Resources(4, 8000)})
+    play.add_facts((), {"entry": Resources(4, 8000)})
     wait(play, first=360)
     play.rest(DIES + 900)
     assert only(play).steps[0].size == Resources(4, 8000)
@@ -121,7 +121,7 @@ def test_its_output_meets_its_ads(first: str) -> None:
     if first == "ads":
         wait(play)
         assert play.seconds() != {}
-    add_files(play, its, at=3000) if first == "ads" else play.report([its])
+    add_files(play, its, at=3000) if first == "ads" else play.add_facts([its])
     if first == "output":
         wait(play)
         play.rest(DIES + 900)
@@ -136,7 +136,7 @@ def test_its_output_comes_while_its_ads_live_on() -> None:
     """They do not move the end that the output has told."""
     play = Play()
     wait(play, last=1260)
-    play.report([output(-60, 1210, validation=Validation.FAILED, failure=FAILED)])
+    play.add_facts([output(-60, 1210, validation=Validation.FAILED, failure=FAILED)])
     wait(play, first=1320)
     play.rest(DIES + 900)
     assert only(play).end_us == (T0 + 1210) * SECOND_US

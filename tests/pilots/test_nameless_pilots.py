@@ -64,7 +64,7 @@ def output(
 
 
 def add_lines(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
-    play.report(facts)
+    play.add_facts(facts)
 
 
 def told(play: Play) -> list[tuple[str, float | None]]:
@@ -295,9 +295,9 @@ def test_where_no_site_is_known(closed: bool) -> None:
     pilot_name = pilot_name._replace(name=pilot_name.name._replace(site=""))
     end = line(900, FIGURE_7._replace(site="", resource=""))
     play = Play()
-    play.report([pilot_name])
+    play.add_facts([pilot_name])
     play.rest(100, hours=10 if closed else 0)
-    play.report([end])
+    play.add_facts([end])
     play.rest(LATER)
     (row,) = play.stored.pilots.values()
     assert (row.end_source, row.end_us) == ("central_log", us(900))

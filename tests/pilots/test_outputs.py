@@ -49,7 +49,7 @@ def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> Pi
 
 def add_files(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
     """A poll in which outputs are read."""
-    play.report(outputs, **more)
+    play.add_facts(outputs, **more)
     play.poll(at)
     play.rest(at + 60)
 
@@ -188,7 +188,7 @@ def test_a_job_that_was_cut_off_with_its_pilot() -> None:
 def test_jobs_told_of_it_first() -> None:
     """A pilot that only a record of a job told of has an output after all: that tells its life."""
     play = Play()
-    play.tell([record("1.0", 400, 1000, started=300)])
+    play.add_records([record("1.0", 400, 1000, started=300)])
     play.rest(2000, hours=3)
     assert play.pilot().identity.origin == "jobs"
     name = output().name._replace(startd="glidein", node="node")

@@ -251,10 +251,10 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
     """Its jobs may have begun long ago, too: all claims are to be asked for."""
     play = Play()
     now = (T0 + 3000) * SECOND_US
-    assert play.see(now, SECOND_US, [shown(heard=2990)])
-    assert not play.see(now, SECOND_US, [shown(heard=2990)])
+    assert play.add_ads(now, SECOND_US, [shown(heard=2990)], complete=True)
+    assert not play.add_ads(now, SECOND_US, [shown(heard=2990)], complete=True)
     young = shown("young@node", started=2900, heard=2990)
-    assert not play.see(now, SECOND_US, [shown(heard=2990), young])
+    assert not play.add_ads(now, SECOND_US, [shown(heard=2990), young], complete=True)
 
 
 def test_attributes_that_are_only_shown_are_stored() -> None:

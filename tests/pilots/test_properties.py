@@ -187,18 +187,18 @@ def play(
                 Counter(Berth(pilot.entry, pilot.group) for pilot in shown), frozenset(), now
             )
             shown = fold_names(names, SLOTS, Slots(tuple(shown), (), ())).pilots
-        steps.see(now * SECOND_US, POLL_S * SECOND_US, shown)
+        steps.add_ads(now * SECOND_US, POLL_S * SECOND_US, shown, complete=True)
         claims = [
             _claim(truth, number, now)
             for number, run in enumerate(truth.runs)
             if run.live and _begin(truth, run) <= now < _begin(truth, run) + run.length_s
         ]
-        steps.claim(now * SECOND_US, claims)
+        steps.add_claims(now * SECOND_US, claims, complete=True)
         until = done
         while until < len(records) and records[until][0] <= poll * POLL_S:
             until += 1
         chunk = records[max(0, done - truth.drops) : until]  # some come twice
-        steps.tell([record for _, record in chunk])
+        steps.add_records([record for _, record in chunk])
         done = until
         steps.settle(now * SECOND_US, (now - 120) * SECOND_US)
         steps.accounting.judge(now * SECOND_US, (now - 120) * SECOND_US, {})

@@ -26,7 +26,7 @@ SITES, ENTRIES = ("", "Here", "There"), ("entry", "other")
 
 def revise(play: Play, at: int) -> None:
     """Go over all entries, as at the end of an import."""
-    play.revise()
+    list(play.revise())
     play.poll(at)
     play.rest(at + 60, hours=2)
 
@@ -35,7 +35,7 @@ def told(*facts: FileFact, polls: frozenset[int] = frozenset()) -> Play:
     """Tell facts, one after the other, with some hours between some; then revise."""
     play, at = Play(), LATEST
     for number, fact in enumerate(facts):
-        play.report([fact])
+        play.add_facts([fact])
         if number in polls:
             play.rest(at, hours=2)
             at += 3 * 3600
@@ -151,10 +151,10 @@ def test_what_was_told_stays() -> None:
 def test_where_no_other_tells_it_what_was_assumed_stays() -> None:
     """Such as what the entry's ads said at that time."""
     play = Play()
-    play.report([one(0)], {"entry": Resources(16, 32_000, 2)})
+    play.add_facts([one(0)], {"entry": Resources(16, 32_000, 2)})
     play.rest(LATEST, hours=3)
     play.restart()
-    play.report([one(1)])
+    play.add_facts([one(1)])
     play.rest(2 * LATEST, hours=3)
     revise(play, 3 * LATEST)
     assert _sizes(play)["7.0"] == (Resources(16, 32_000, 2), "entry")
@@ -164,7 +164,7 @@ def test_it_is_as_large_as_its_runs_were_at_once() -> None:
     """What the entry's others have is too little; runs that only meet by a clock do not count."""
     play = Play()
     small = [one(n, cores=1, memory_mib=2000) for n in (1, 2)]
-    play.report([one(0, end_us=us(5000)), *small])
+    play.add_facts([one(0, end_us=us(5000)), *small])
     name = rows_name(play)
     play.poll(
         LATEST,

@@ -98,8 +98,8 @@ def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     for at in range(960, 80_000, 600):
         now = (T0 + at) * SECOND_US
-        play.see(now, 60 * SECOND_US, [shown(heard=at)], complete=True)
-        play.claim(now, [], complete=True)
+        play.add_ads(now, 60 * SECOND_US, [shown(heard=at)], complete=True)
+        play.add_claims(now, [], complete=True)
         play.settle(now, now, {"schedd"})
     assert not any(run.outcome for pilot in play.accounting.pilots for run in pilot.runs.values())
 

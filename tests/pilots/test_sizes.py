@@ -176,7 +176,7 @@ def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) ->
     """One number of one pilot does not stop the accounting of all."""
     with Ledger.open(f"{tmp_path}/ledger.sqlite") as ledger:
         steps = Steps(PilotAccounting(ledger.load(), Rules()), ledger)
-        steps.report([output(0, 30_000, **absurd)])
+        steps.add_facts([output(0, 30_000, **absurd)])
         now_us = us(100_000)
         steps.settle(now_us, now_us)
         steps.store(now_us)

@@ -121,7 +121,7 @@ def of_history(play: Play, at: int) -> None:
 def of_schedd(play: Play, at: int) -> None:
     """What the schedd's epoch history tells, which does not know the second either."""
     name = "7.0@instance.entry"
-    play.tell([record("1.0", 100, 700, startd=name, started=None, cores=2)])
+    play.add_records([record("1.0", 100, 700, startd=name, started=None, cores=2)])
     play.rest(at)
 
 
@@ -188,10 +188,10 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
     play = Play()
     cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
     add_files(play, output(runs=(cut,)))
-    play.report([event])
+    play.add_facts([event])
     play.rest(LATER)
     unended = record("1.0", 100, None, startd="7.0@instance.entry", ending=Ending())
-    play.tell([unended])
+    play.add_records([unended])
     play.rest(2 * LATER)
     (known,) = play.stored.runs.values()
     assert {fact.source for fact in known.facts} >= {Source.EPOCH_HISTORY, Source.CENTRAL_LOG}

@@ -141,7 +141,7 @@ def test_a_run_that_becomes_known_takes_their_place(
                     play.poll(at, records=[fact])
                     play.rest(at + 60)
                 else:
-                    play.report([fact], SIZE)
+                    play.add_facts([fact], SIZE)
                     play.poll(at)
                     play.rest(at + 60, hours=3)
                 if number == 1:

@@ -21,7 +21,7 @@ LIFE, CONDOR = 8300, 8000
 
 def add_files(play: Play, *facts: FileFact, at: int = 2000, sizes: bool = False) -> None:
     """Files are read at some time; ``sizes``: ads tell how large the entry's pilots are."""
-    play.report(facts, SIZE if sizes else {})
+    play.add_facts(facts, SIZE if sizes else {})
     play.poll(at)
     play.rest(at + 60)
 

@@ -28,7 +28,7 @@ def begun(written: float = 100, **more: Any) -> PilotOutput:
 
 def follow(play: Play, first: int, last: int, *facts: Any) -> None:
     """Files tell something; polls up to ``last``."""
-    play.report(facts, SIZE)
+    play.add_facts(facts, SIZE)
     for at in range(first, last + 1, 300):
         play.poll(at)
 
@@ -150,7 +150,7 @@ def imported(
     """An import at some time: nothing is waited for, unless a daemon keeps the ledger."""
     play.restart()
     now = us(at)
-    play.report(facts, SIZE)
+    play.add_facts(facts, SIZE)
     play.accounting.expected = comes
     for _ in range(2):
         play.settle(now, now)
@@ -209,7 +209,7 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
             _shown(play)
         else:
             its = begun() if what == "begun" else output(0, 1230)
-            play.report([its], SIZE)
+            play.add_facts([its], SIZE)
         play.poll(at)
         at += 60
     play.rest(at, hours=12)

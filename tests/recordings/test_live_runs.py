@@ -74,15 +74,15 @@ class Observer:
         now_us, steps = round(now * SECOND_US), self._steps
         terms = Terms(access, self._host, Config().attributes, now)
         slots = child.run(tasks.ask, terms, SLOTS, deadline_s=60)[0][0]
-        steps.see(now_us, round(EVERY_S * SECOND_US), slots.pilots)
+        steps.add_ads(now_us, round(EVERY_S * SECOND_US), slots.pilots, complete=True)
         claims = child.run(tasks.ask, terms, CLAIMS, deadline_s=60)[0][0]
-        steps.claim(now_us, claims.records)
+        steps.add_claims(now_us, claims.records, complete=True)
         for kind, state in self._states.items():
             of = access, self._schedd, kind, state, HistoryLimits(), now
             answer = child.run(tasks.records, *of, deadline_s=60)[0][0]
             assert (answer.gap, answer.problems) == (None, ())
             self._states[kind] = answer.state
-            steps.tell(answer.records)
+            steps.add_records(answer.records)
         steps.settle(now_us, now_us - 3 * SECOND_US)
         steps.accounting.judge(now_us, now_us - 3 * SECOND_US, {})
         steps.settle(now_us, now_us - 3 * SECOND_US)

@@ -85,10 +85,10 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("ledger") / "ledger.sqlite"
     with Ledger.open(str(path)) as writer:
         steps = Steps(PilotAccounting(writer.load(), Rules(refresh_us=0)), writer)
-        steps.report([_output(n, *failure) for n, failure in enumerate(PILOTS)])
+        steps.add_facts([_output(n, *failure) for n, failure in enumerate(PILOTS)])
         for at, ads in ((0, [_advertised(0)]), (LIFE, [_advertised(900)]), (86_400, [])):
             now_us = (BASE + at) * SECOND_US
-            steps.see(now_us, 60 * SECOND_US, ads)
+            steps.add_ads(now_us, 60 * SECOND_US, ads, complete=True)
             steps.settle(now_us, now_us)
             steps.store(now_us)
     return path

@@ -39,7 +39,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Ledger.open(str(path)) as writer:
         steps = Steps(PilotAccounting(writer.load(), Rules(refresh_us=0)), writer)
         for number, pilot_name in enumerate(OUTPUTS):
-            steps.report([pilot_name._replace(name=pilot_name.name._replace(proc=number))])
+            steps.add_facts([pilot_name._replace(name=pilot_name.name._replace(proc=number))])
         (lasts,) = (
             pilot for pilot in steps.accounting.pilots if pilot.identity.factory_job.endswith("7.3")
         )
