@@ -28,6 +28,9 @@ from tests.pool.ports import free_port
 
 SITES = 60
 GROUPS = 40
+JOB_S = 8 * 3600
+"""Each slot's job began within this, evenly: a poll asks for claims of the last ten minutes."""
+
 _CHILD = [sys.executable, "-m", "tests.bench.measured"]
 
 
@@ -80,12 +83,23 @@ def _slots(total: int) -> list[feign.Ad]:
         origin = feign.glidein(
             f"Entry{site:02}", f"Site{site:02}", to_retire=now + 80000, to_die=now + 86400
         )
+        started = now - JOB_S
         jobs = [
-            feign.dynamic_slot(name, k, glidein=origin, cpus=2, memory=4000) for k in range(1, 5)
+            feign.dynamic_slot(
+                name,
+                k,
+                glidein=origin,
+                cpus=2,
+                memory=4000,
+                job=f"{number}.{k}",
+                started=started,
+                since=started + JOB_S * (4 * number + k - 1) / (4 * (total // 5)),
+            )
+            for k in range(1, 5)
         ]
         ads.append(
             feign.partitionable_slot(
-                name, cpus=8, memory=16000, children=jobs, glidein=origin, started=now - 3600
+                name, cpus=8, memory=16000, children=jobs, glidein=origin, started=started
             )
         )
         ads += jobs
