@@ -9,7 +9,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
-from gwmond.ledger import Ledger, tables
+from gwmond.ledger import tables
+from gwmond.ledger.store import Ledger
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.stored_pilots import CountKey, PilotId, PilotRow, PilotSeries, RunRow

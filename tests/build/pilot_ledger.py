@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.ledger import Batch, Ledger, SiteKey, Tick
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch
+from gwmond.model.elapsed import Tick
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.hours import split_hours
@@ -22,6 +24,7 @@ from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
+from gwmond.model.totals import SiteKey
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.build.accounting import Steps

@@ -18,8 +18,8 @@ import pytest
 from gwmond import __version__, cli
 from gwmond.commands import common
 from gwmond.config.settings import Config, ConfigError, Http
-from gwmond.ledger import Ledger
 from gwmond.ledger.classify import KEEP
+from gwmond.ledger.store import Ledger
 from gwmond.metrics.render import render
 from gwmond.model.facts import EntryKey, Status
 from gwmond.model.problem_names import ProblemName

@@ -9,7 +9,7 @@ import urllib.request
 from pathlib import Path
 
 from gwmond.commands import demo
-from gwmond.ledger import LedgerReader
+from gwmond.ledger.reader import LedgerReader
 from gwmond.service.clock import REPLAY
 from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until

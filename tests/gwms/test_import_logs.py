@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.ledger import Ledger
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.run_facts import Source
 from gwmond.service.imported_logs import LogPlace

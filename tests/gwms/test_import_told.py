@@ -15,8 +15,8 @@ from rich.progress import Progress
 from gwmond import cli
 from gwmond.commands import import_
 from gwmond.config.settings import Config
-from gwmond.ledger import Ledger
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.service.importer import Importer
 from tests.gwms import generate
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.ledger import LedgerReader, Retention
 from gwmond.ledger.pilot_life import life_of, posted
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.reader import LedgerReader
 from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.endings import Ending
 from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict

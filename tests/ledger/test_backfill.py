@@ -15,8 +15,11 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gwmond.config.settings import Config
-from gwmond.ledger import Ledger, LedgerReader, Retention, hourly
+from gwmond.ledger import hourly
 from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours
 from gwmond.model.batch import Batch

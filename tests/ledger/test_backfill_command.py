@@ -15,7 +15,8 @@ from prometheus_client.openmetrics.parser import (
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
-from gwmond.ledger import Ledger, LedgerReader
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill
 from tests.build.pilot_ledger import BASE, write
 from tests.gwms import generate

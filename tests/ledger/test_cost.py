@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from tests.ledger.batches import batch
 
 

@@ -10,14 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import (
-    Ledger,
-    LedgerClosed,
-    LedgerCorrupt,
-    LedgerForeign,
-    LedgerMoved,
-    LedgerReader,
-)
+from gwmond.ledger.errors import LedgerClosed, LedgerCorrupt, LedgerForeign, LedgerMoved
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from tests.ledger.batches import SITE, batch, killed_after, prove
 
 PAGE = 4096

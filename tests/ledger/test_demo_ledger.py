@@ -9,7 +9,7 @@ import pytest
 from gwmond import cli
 from gwmond.commands import demo
 from gwmond.commands.common import EXIT_FAILED
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.facts import Cursor
 from gwmond.service.clock import ReplayClock

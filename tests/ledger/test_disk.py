@@ -8,15 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import (
-    Batch,
-    Ledger,
-    LedgerFull,
-    LedgerLocation,
-    LedgerReader,
-    LedgerReadOnly,
-    TimedProblem,
-)
+from gwmond.ledger.errors import LedgerFull, LedgerLocation, LedgerReadOnly
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, killed_after, prove, tick

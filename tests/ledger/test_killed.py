@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import Batch, Ledger, LedgerLocked, LedgerReader, sqlite
+from gwmond.ledger import sqlite
+from gwmond.ledger.errors import LedgerLocked
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch
 from tests.ledger.batches import await_commits, batch, commit_many, fork, prove, take_over
 from tests.ledger.pilot_batches import poll, prove_polls
 

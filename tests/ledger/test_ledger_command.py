@@ -12,7 +12,7 @@ import pytest
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from tests.ledger.pilot_batches import NOTHING, batch, poll
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import LedgerLocation, LedgerReader
-from gwmond.ledger.errors import LedgerFailed, install_command
+from gwmond.ledger.errors import LedgerFailed, LedgerLocation, install_command
 from gwmond.ledger.location import PostgresDatabase, SqliteFile, parse
+from gwmond.ledger.reader import LedgerReader
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gwmond.ledger import Ledger, LedgerReader, lock, migrate, sqlite
+from gwmond.ledger import lock, migrate, sqlite
 from gwmond.ledger.errors import (
     LedgerCorrupt,
     LedgerForeign,
@@ -19,6 +19,8 @@ from gwmond.ledger.errors import (
     LedgerMoved,
     LedgerReadOnly,
 )
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gwmond.ledger import Ledger, LedgerCorrupt, Retention
+from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.store import Ledger
 from gwmond.model.stored_pilots import PilotResidual
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch, now_us

@@ -11,9 +11,12 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from gwmond.ledger import Ledger, LedgerReader, Retention, datasets, parquet
+from gwmond.ledger import datasets, parquet
 from gwmond.ledger.datasets import export
 from gwmond.ledger.parquet import Months
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.pilots.factory_records import jobs
 from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places, poll
 

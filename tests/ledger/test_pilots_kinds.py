@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from gwmond.ledger import Ledger, LedgerCorrupt
+from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Assumption, Resources, Step

@@ -10,9 +10,11 @@ from sqlalchemy import Connection, select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from gwmond.ledger import Ledger, LedgerRefused, store, tables, writes
+from gwmond.ledger import store, tables, writes
+from gwmond.ledger.errors import LedgerRefused
 from gwmond.ledger.pilot_codec import Values, pilot_values
 from gwmond.ledger.schema import pilots, series, series_hours
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, Parts
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot

@@ -10,8 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import event
 
-from gwmond.ledger import Ledger, LedgerReader, pilot_reports
+from gwmond.ledger import pilot_reports
 from gwmond.ledger.pilot_reports import Order, PilotFilter, RunFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap

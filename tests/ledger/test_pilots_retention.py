@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import Ledger, LedgerRefused, Pruned, Retention, counters, pilot_prune
+from gwmond.ledger import counters, pilot_prune
+from gwmond.ledger.errors import LedgerRefused
+from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.stored_pilots import PilotCorrection, PilotSeries
 from tests.ledger.pilot_batches import (

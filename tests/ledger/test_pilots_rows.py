@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger import Ledger
 from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.pilot_codec import KINDS
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey

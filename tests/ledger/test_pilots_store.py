@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.ledger import Batch, Ledger, LedgerConflict, LedgerReader, LedgerRefused
-from gwmond.model.batch import LedgerState
+from gwmond.ledger.errors import LedgerConflict, LedgerRefused
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, LedgerState
 from gwmond.model.facts import Cursor, EntryKey, Gap
 from gwmond.model.pilot_facts import Category, Resources, RunKey
 from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import (
-    Ledger,
+from gwmond.ledger.errors import (
     LedgerClosed,
     LedgerError,
     LedgerFailed,
     LedgerFull,
     LedgerLocation,
     LedgerLocked,
-    LedgerReader,
     LedgerReadOnly,
     LedgerUnreachable,
-    TimedProblem,
 )
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import TimedProblem
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, prove, take_over

@@ -10,8 +10,12 @@ from typing import TypeAlias
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger import Batch, Ledger, Retention, SiteKey, Tick
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch
+from gwmond.model.elapsed import Tick
 from gwmond.model.times import HOUR_S
+from gwmond.model.totals import SiteKey
 from tests.examples import examples
 from tests.ledger.batches import EPOCH, SITE, key, totals
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.ledger import Batch, Ledger, Retention, TimedProblem, writes
+from gwmond.ledger import writes
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S

@@ -11,16 +11,11 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from gwmond.ledger import (
-    Ledger,
-    LedgerError,
-    LedgerForeign,
-    LedgerReader,
-    LedgerTooNew,
-    LedgerTooOld,
-    migrate,
-)
+from gwmond.ledger import migrate
+from gwmond.ledger.errors import LedgerError, LedgerForeign, LedgerTooNew, LedgerTooOld
+from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from gwmond.ledger.store import Ledger
 from tests.ledger.batches import batch, prove
 
 

@@ -9,26 +9,16 @@ from typing import Any
 
 import pytest
 
-from gwmond.ledger import (
-    Batch,
-    EntryState,
-    Ledger,
-    LedgerClosed,
-    LedgerConflict,
-    LedgerReader,
-    LedgerRefused,
-    LedgerState,
-    Peak,
-    Retention,
-    SiteKey,
-    Tick,
-    TimedProblem,
-    Total,
-    Totals,
-)
+from gwmond.ledger.errors import LedgerClosed, LedgerConflict, LedgerRefused
+from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem, Totals
+from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
+from gwmond.model.totals import SiteKey, Total
 from tests.ledger.batches import EPOCH, SITE, batch, expected, fork, prove, tick, totals
 from tests.ledger.pilot_batches import poll
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.pilot_sources import OutputFacts, PilotFacts
 from gwmond.model.stored_pilots import PilotRow

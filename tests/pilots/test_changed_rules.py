@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.config.settings import Config
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from gwmond.model import outcomes
 from gwmond.model.facts import Pilot
 from gwmond.model.outcomes import Rule

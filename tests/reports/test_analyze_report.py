@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.reports.analyze_entries import COLUMNS

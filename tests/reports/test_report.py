@@ -19,7 +19,8 @@ from markdown_it import MarkdownIt
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_FAILED
-from gwmond.ledger import Ledger, LedgerReader
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
 from gwmond.reports.categories import CATEGORIES, CORES, CPU, GPU
 from gwmond.reports.periods import rfc3339
 from gwmond.reports.render.formats import flatten, words

@@ -15,7 +15,7 @@ import pytest
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG
-from gwmond.ledger import Ledger
+from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot
 from gwmond.model.pilot_evidence import Failure, FailureClass, PilotName, PilotOutput
 from gwmond.model.pilot_facts import Validation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import cast
 
-from gwmond.ledger import LedgerReader
+from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics.pilot_time import FAMILIES
 from gwmond.model.snapshot import PilotTime, Snapshot
 from gwmond.model.suspects import Suspect
