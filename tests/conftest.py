@@ -36,7 +36,7 @@ LONG = (
     "sources/test_histories_live.py",
     "daemon/",
     "systemd/",
-    "gwms/test_import",
+    "service/test_import",
     "commands/test_demo.py",
     "pool/",
     "recordings/",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.gwms import generate, simulated
+from tests.build.gwms import generate, simulated
 
 ALL, TEXT = "all", "text"
 SEED = 1

@@ -11,8 +11,8 @@ import pytest
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Resources
+from tests.build.gwms import generate, simulated
 from tests.daemon.running import RunningDaemon
-from tests.gwms import generate, simulated
 from tests.pool import feign
 from tests.pool.adtext import Ad
 from tests.pool.condor import CondorPool

@@ -171,7 +171,7 @@ def test_what_pilots_wrote_into_a_factorys_directories(
     tables = {**QUICK, "factory": {"directories": [str(factory)], "every": "1s"}}
     tables["histories"] = {"lookback": "10y"}
     subprocess.run(
-        [sys.executable, "-m", "tests.gwms.generate", str(factory), "--number", "40"],
+        [sys.executable, "-m", "tests.build.gwms.generate", str(factory), "--number", "40"],
         check=True,
         capture_output=True,
     )

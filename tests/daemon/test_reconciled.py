@@ -13,11 +13,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.service.reconciler import due
 from gwmond.sources.gwms.factory_dir import SETTLE_S
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import Pilot
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import Scene
 from tests.daemon.scrape import Metrics
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import Pilot
 
 Start = Callable[..., RunningDaemon]
 EVENTS = "gwmond_factory_queue_events_total"

@@ -18,8 +18,8 @@ from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill
+from tests.build.gwms import generate
 from tests.build.pilot_ledger import BASE, write
-from tests.gwms import generate
 from tests.ledger.pilot_batches import batch
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

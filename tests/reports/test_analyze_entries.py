@@ -22,7 +22,7 @@ from gwmond.reports.analyze_rounding import Finished
 from gwmond.reports.pilot_sums import WallClockSums
 from gwmond.reports.stored_pilot import KnownJobs
 from gwmond.reports.wall_clock import WallClock
-from tests.gwms.figures import FIGURE_10
+from tests.build.gwms.figures import FIGURE_10
 
 US = 10**6
 DAY = Period(0, 86_400 * US)

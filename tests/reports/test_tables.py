@@ -15,7 +15,7 @@ from rich.console import Console
 from gwmond import cli
 from gwmond.reports.render.table import Cell, Column, Table
 from gwmond.reports.render.terminal import lines, room, show
-from tests.gwms import generate, simulated
+from tests.build.gwms import generate, simulated
 
 ENTRIES = (
     "CMSHTPC_T2_US_Florida_gaivota_whole_gp",

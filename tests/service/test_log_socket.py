@@ -20,7 +20,7 @@ from gwmond.service import file_readers, log_socket
 from gwmond.service.log_socket import LogSocket, PlaceError, Received
 from gwmond.sources.child import QueryError
 from gwmond.sources.gwms_tasks import central_lines
-from tests.gwms.figures import FIGURE_7
+from tests.build.gwms.figures import FIGURE_7
 from tests.pool.sandbox import wait_until
 
 DOCS = Path(__file__).parent.parent.parent / "docs" / "central-log.md"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from gwmond.model.records import JobRecord
 from gwmond.sources.htcondor import histories, startd_history
+from tests.build.gwms import generate, simulated
 from tests.build.histories import RECORDINGS
 from tests.examples import examples
-from tests.gwms import generate, simulated
 
 ROWS = json.loads((RECORDINGS / "startd_history.json").read_text())
 

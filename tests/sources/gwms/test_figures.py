@@ -8,7 +8,7 @@ from gwmond.model.job_statistics import Jobs
 from gwmond.model.pilot_evidence import CentralKind
 from gwmond.sources.gwms import central_log, completed_jobs, result_xml, starter_log
 from gwmond.sources.gwms.texts import Zone
-from tests.gwms.figures import FIGURE_5, FIGURE_7, FIGURE_8, FIGURE_9
+from tests.build.gwms.figures import FIGURE_5, FIGURE_7, FIGURE_8, FIGURE_9
 
 PACIFIC = Zone(((1_564_440_000, -7 * 3600),))
 

@@ -21,8 +21,8 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Validation
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileLimits
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import Pilot
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import Pilot
 
 SEED, NUMBER = 7, 600
 US = 10**6

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.build.command_line import gwmond
+from tests.build.gwms import generate, simulated
 from tests.build.imports import run, totals
-from tests.gwms import generate, simulated
 
 SEED, NUMBER = 11, 40
 _LINE = "09/10/01 {:02}:{:02}:{:02} (pid:{})"

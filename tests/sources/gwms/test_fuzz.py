@@ -26,8 +26,8 @@ from gwmond.sources.gwms import (
 )
 from gwmond.sources.gwms.texts import Zone
 from gwmond.sources.htcondor import startd_history
+from tests.build.gwms import figures, generate, simulated
 from tests.examples import examples
-from tests.gwms import figures, generate, simulated
 
 ZONE = Zone(((simulated.BASE, 3600),))
 CHANGED = Zone(((simulated.BASE, 7200), (simulated.BASE + 10**6, 3600), (2 * 10**9, -3600)))

@@ -11,12 +11,12 @@ from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.sources.gwms import pilot_output
-from tests.gwms import generate
-from tests.gwms.test_outputs import one
+from tests.build.gwms import generate
 from tests.pilots.play import Play, shown
 from tests.pilots.test_factory_jobs import JOB, SIZE, line, queue
 from tests.pilots.test_outputs import output
 from tests.pilots.test_properties import _check
+from tests.sources.gwms.test_outputs import one
 
 DENIED = (
     '11/18/26 10:00:00 ERROR: SECMAN:2010:Received "DENIED" from server for user '

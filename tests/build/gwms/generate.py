@@ -1,7 +1,7 @@
 """Writes a factory's directory of simulated pilots, with the defects that real ones have.
 
-``python -m tests.gwms.generate DIRECTORY --number 213912`` (the number of the 2022 report).  The
-texts have the forms of glidein_startup.sh, condor_startup.sh, parse_starterlog.awk and of the
+``python -m tests.build.gwms.generate DIRECTORY --number 213912`` (the number of the 2022 report).
+The texts have the forms of glidein_startup.sh, condor_startup.sh, parse_starterlog.awk and of the
 factory's monitoring; what pilots print between is padding of a typical size.
 """
 
@@ -18,7 +18,7 @@ from pathlib import Path
 from time import gmtime, strftime
 from zoneinfo import ZoneInfo
 
-from tests.gwms.simulated import FACTORY, INSTANCE, SCHEDD, Job, Pilot, pilots
+from tests.build.gwms.simulated import FACTORY, INSTANCE, SCHEDD, Job, Pilot, pilots
 
 _ZONES = ["PST", "CST", "EST", "UTC", "CET", "EET", "IST", "JST"]
 _PADDING = "".join(f'Attribute{n} = "value {n * 7919} of a job\'s ad"\n' for n in range(60))

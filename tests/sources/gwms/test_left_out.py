@@ -15,8 +15,8 @@ import pytest
 from gwmond.model.pilot_evidence import PilotOutput, QueueEvent
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from tests.build.gwms import generate, simulated
 from tests.build.imports import pilots as stored
-from tests.gwms import generate, simulated
 
 GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
 

@@ -10,7 +10,7 @@ from gwmond.model.pilot_facts import Validation
 from gwmond.sources.gwms import completed_jobs, condor_events, pilot_err, pilot_out, pilot_output
 from gwmond.sources.gwms import starter_log as starters
 from gwmond.sources.gwms.texts import Zone
-from tests.gwms import generate, simulated
+from tests.build.gwms import generate, simulated
 
 US = 10**6
 UTC = Zone(((1_795_000_000, 0),))

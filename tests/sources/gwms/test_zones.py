@@ -17,8 +17,8 @@ from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import completed_jobs, factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms.rare import zones
+from tests.build.gwms import generate, simulated
 from tests.build.imports import totals
-from tests.gwms import generate, simulated
 
 PILOTS = [
     pilot._replace(entry=1)

@@ -6,7 +6,7 @@ import pytest
 
 from gwmond.model.pilot_evidence import QueueState
 from gwmond.sources.gwms import completed_jobs, condor_events
-from tests.gwms import generate, simulated
+from tests.build.gwms import generate, simulated
 
 
 def test_an_event_whose_end_is_missing() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.build.command_line import gwmond
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import Pilot
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import Pilot
 
 NUMBER, SEED = 300, 11
 PERIOD = "--from", str(simulated.BASE), "--to", str(simulated.BASE + 10 * 86_400)

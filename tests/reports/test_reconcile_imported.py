@@ -21,8 +21,8 @@ from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.reconciliation import Cause, Reconciled
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.reconcile import gather
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import BASE, SPREAD_S, Pilot
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import BASE, SPREAD_S, Pilot
 
 NUMBER, SEED = 400, 11
 FIRST_US = BASE * SECOND_US // HOUR_US * HOUR_US

@@ -11,8 +11,8 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, Totals
 from gwmond.service.importer import Importer
 from gwmond.sources import child
+from tests.build.gwms import generate
 from tests.build.imports import contents
-from tests.gwms import generate
 
 NUMBER, SEED = 120, 7
 

@@ -24,7 +24,7 @@ from gwmond.sources.gwms import (
     pilot_reading,
 )
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from tests.gwms import figures, generate, simulated
+from tests.build.gwms import figures, generate, simulated
 
 PILOTS = list(simulated.pilots(3, 200))
 GOOD = [pilot._replace(entry=0) for pilot in PILOTS if pilot.kind == "good"]

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from tests.gwms import by_hand
-from tests.gwms.by_hand import BASE, PERIOD
+from tests.build.gwms import by_hand
+from tests.build.gwms.by_hand import BASE, PERIOD
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 Tell: TypeAlias = Callable[..., str]

@@ -6,7 +6,7 @@ import time
 
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.sources.gwms import pilot_err, pilot_output, texts
-from tests.gwms import generate
+from tests.build.gwms import generate
 from tests.pool.condor import CondorPool
 from tests.sources import history_scenario as scenario
 from tests.sources.history_scenario import Job

@@ -14,8 +14,8 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.service import places
+from tests.build.gwms import generate, simulated
 from tests.build.imports import command, contents, pilots, run, totals
-from tests.gwms import generate, simulated
 from tests.unprivileged import give_up, unprivileged
 
 NUMBER, SEED = 40, 7

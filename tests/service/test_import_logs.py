@@ -23,8 +23,8 @@ from gwmond.service.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.build.command_line import gwmond
+from tests.build.gwms import generate, simulated
 from tests.build.imports import Totals, pilots, totals
-from tests.gwms import generate, simulated
 
 NUMBER, SEED = 120, 11
 ENDED = "condor_master (condor_MASTER) pid 11 EXITING WITH STATUS 0"

@@ -16,9 +16,9 @@ from gwmond.sources.gwms import pilot_err, pilot_output, starter_log
 from gwmond.sources.gwms.rare import clock_changes
 from gwmond.sources.gwms.texts import Zone
 from tests.build.command_line import gwmond
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import Job, Pilot
 from tests.examples import examples
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import Job, Pilot
 
 US, HOUR = 10**6, 3600
 EST, EDT = -5 * HOUR, -4 * HOUR

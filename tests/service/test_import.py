@@ -16,8 +16,8 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build.command_line import gwmond
+from tests.build.gwms import generate, simulated
 from tests.build.imports import command, pilots, run, totals
-from tests.gwms import generate, simulated
 
 NUMBER, SEED = 300, 7
 

@@ -18,7 +18,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.service.importer import Importer
-from tests.gwms import generate
+from tests.build.gwms import generate
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 

@@ -17,7 +17,7 @@ from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
 from gwmond.sources.gwms import factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms.rare import unread
-from tests.gwms import generate, simulated
+from tests.build.gwms import generate, simulated
 from tests.unprivileged import unprivileged
 
 GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]

@@ -20,8 +20,8 @@ from gwmond.sources import gwms_tasks, tail
 from gwmond.sources.gwms import factory_dir, following, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory
-from tests.gwms import generate, simulated
-from tests.gwms.figures import FIGURE_7
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.figures import FIGURE_7
 from tests.unprivileged import unprivileged
 
 LINES = [line for pilot in simulated.pilots(3, 200) if (line := generate.completed(pilot))]

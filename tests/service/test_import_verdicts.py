@@ -14,8 +14,8 @@ from gwmond.service.importer import Importer
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms_tasks import Directory
-from tests.gwms import generate, simulated
-from tests.gwms.simulated import Job, Pilot
+from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import Job, Pilot
 
 BASE = 1_600_000_000  # years ago
 HOUR_S, DAY_S = 3600, 86400

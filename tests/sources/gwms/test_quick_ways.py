@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gwmond.sources.gwms import pilot_out, pilot_output, result_xml, texts
+from tests.build.gwms import figures, generate, simulated
 from tests.examples import examples
-from tests.gwms import figures, generate, simulated
 
 PILOTS = list(simulated.pilots(5, 120))
 SHORT = [generate.xml(pilot).encode() for pilot in PILOTS]
