@@ -32,8 +32,8 @@ from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool
 from gwmond.service.sdnotify import Notifier
 from gwmond.sources import child
-from gwmond.web import landing
 from gwmond.web.app import create
+from gwmond.web.pages import Pages
 from gwmond.web.server import Server, bind
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ class Service:
         self._poll_began: float | None = None
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
-        self.page = landing.made(None)
+        self.pages = Pages(None)
 
     def ready(self) -> str:
         """Return why the daemon has nothing to show yet; empty when it has."""
@@ -201,8 +201,8 @@ class Service:
     def _show(self, snapshot: Snapshot) -> None:
         """Make all that is served of a snapshot."""
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
-        page = landing.made(snapshot)
-        self.snapshot, self.exposition, self.page = snapshot, exposition, page
+        pages = Pages(snapshot)
+        self.snapshot, self.exposition, self.pages = snapshot, exposition, pages
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:
         """Go on under a new configuration, with what is remembered."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import socket
-import time
 from collections.abc import Collection
 from pathlib import Path
 from typing import Protocol
@@ -18,11 +17,22 @@ from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
-from gwmond.web import landing
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
+from gwmond.web.pages import Pages, style_sheet
 
 HEALTH = "/-/healthy"
 _METHODS = ["GET", "HEAD"]
+_SCRIPT = Path(__file__).parent / "static" / "gwmond.js"
+_PAGE_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_FILE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
 
 
 class Served(Protocol):
@@ -35,8 +45,7 @@ class Served(Protocol):
     def exposition(self) -> Exposition: ...
 
     @property
-    def page(self) -> str:
-        """The page at ``/``, as ``landing.made`` makes it."""
+    def pages(self) -> Pages: ...
 
     def ready(self) -> str:
         """Return why the daemon is not ready, empty when it is."""
@@ -143,15 +152,54 @@ def create(
             return PlainTextResponse(f"not ready: {reason}\n", status_code=503)
         return PlainTextResponse("gwmond is ready\n")
 
-    @app.api_route("/", methods=_METHODS)
-    async def root() -> HTMLResponse:
-        """Serve a page for people: the state of sites and sources."""
-        return HTMLResponse(landing.current(state.page, time.time()))
+    _add_pages(app, state)
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
-        known = ["/", "/metrics", HEALTH, "/-/ready"]
+        known = ["/", "/problems", "/site", "/entry", "/metrics", HEALTH, "/-/ready"]
         path = request.scope["path"]
         return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
     return app
+
+
+def _add_pages(app: FastAPI, state: Served) -> None:
+    """Add the pages for people.  What is made for a request is made in a worker thread."""
+
+    @app.api_route("/", methods=_METHODS)
+    async def root() -> Response:
+        """Serve the state of sites and sources."""
+        return _page(state.pages.now)
+
+    @app.api_route("/problems", methods=_METHODS)
+    def problems() -> Response:
+        """Serve the problems that were counted."""
+        return _page(state.pages.problems)
+
+    @app.api_route("/site", methods=_METHODS)
+    def site(site: str) -> Response:
+        """Serve one site."""
+        return _page(state.pages.site(site))
+
+    @app.api_route("/entry", methods=_METHODS)
+    def entry(site: str, entry: str) -> Response:
+        """Serve one entry of a site."""
+        return _page(state.pages.entry(site, entry))
+
+    style = style_sheet()
+    script = _SCRIPT.read_bytes()
+
+    @app.api_route("/static/gwmond.css", methods=_METHODS)
+    async def css() -> Response:
+        return Response(style, media_type="text/css", headers=_FILE_HEADERS)
+
+    @app.api_route("/static/gwmond.js", methods=_METHODS)
+    async def js() -> Response:
+        return Response(script, media_type="text/javascript", headers=_FILE_HEADERS)
+
+
+def _page(text: str | None) -> Response:
+    if text is None:
+        gone = "nothing of this name is known now: / lists the sites\n"
+        return PlainTextResponse(gone, status_code=404, headers=_PAGE_HEADERS)
+    return HTMLResponse(text, headers=_PAGE_HEADERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
+from gwmond.model.evaluation import CapacityEvidence
 from gwmond.model.states import State
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 
@@ -29,6 +30,17 @@ _REASONS: dict[str, str] = {
     "young_collector": "a collector was just restarted, and fewer pilots are seen than before",
     "collector": _COLLECTOR,
 }
+CAPACITIES: dict[CapacityEvidence, str] = {
+    "pledge": "a pledge in the configuration",
+    "peak": "the most that was seen running at once in the last site.peak_window",
+    "limit": "the factory's limit times the size of its pilots",
+    "none": "not known: there is neither a pledge, nor a peak, nor a limit",
+}
+
+
+def capacity_meanings(evidence: str) -> str:
+    """Return what a capacity rests on; of a site evidences of entries are divided by ``/``."""
+    return ", and ".join(text for name, text in CAPACITIES.items() if name in evidence.split("/"))
 
 
 def state_meaning(name: str) -> str:

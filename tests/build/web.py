@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from gwmond.metrics.render import Exposition
 from gwmond.model.snapshot import Snapshot
-from gwmond.web.landing import made
+from gwmond.web import now
+from gwmond.web.pages import Pages, style_sheet
+from gwmond.web.parts import shown
 
 
 @dataclass
@@ -17,8 +19,20 @@ class Daemon:
     exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
 
     @property
-    def page(self) -> str:
-        return made(self.snapshot)
+    def pages(self) -> Pages:
+        return Pages(self.snapshot)
 
     def ready(self) -> str:
         return "" if self.snapshot else "the first poll is under way"
+
+
+def page(snapshot: Snapshot | None, at: float) -> str:
+    """Return the page Now at a time (epoch seconds by this machine's clock)."""
+    return shown(now.page(snapshot), at)
+
+
+def as_file(text: str) -> str:
+    """Return a page that needs no server."""
+    return text.replace(
+        '<link rel="stylesheet" href="static/gwmond.css">', f"<style>{style_sheet()}</style>"
+    )

@@ -21,12 +21,11 @@ from gwmond.model.states import State
 from gwmond.service import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
-from gwmond.web.landing import page
 from gwmond.web.words import STATES as STATE_WORDS
 from gwmond.web.words import reason_meaning
 from tests.build.facts import NOW
 from tests.build.snapshots import STATES, snapshot, status
-from tests.build.web import Daemon
+from tests.build.web import Daemon, page
 from tests.metrics.golden import exposition
 
 SITES = Path(__file__).parents[2] / "docs" / "sites.md"
@@ -113,7 +112,7 @@ def test_unknown_path(client: Client) -> None:
     assert answer.status_code == 404
     assert answer.json() == {
         "error": "no /metric",
-        "known": ["/", "/metrics", "/-/healthy", "/-/ready"],
+        "known": ["/", "/problems", "/site", "/entry", "/metrics", "/-/healthy", "/-/ready"],
     }
 
 
@@ -139,7 +138,8 @@ def test_landing_page_shows_every_state(client: Client) -> None:
     for key, state in STATES.items():
         if key.site not in ("T2_Bored",) and "Odd" not in key.site:
             row = re.search(
-                rf'<tr><td class="name">{key.site}</td><td>cpu</td><td[^>]*>([a-z ]+)<', text
+                rf">{key.site}</a></td><td>cpu</td><td[^>]*>([a-z ]+)<",
+                text,
             )
             assert row
             assert row[1] == state.replace("_", " ")
@@ -193,7 +193,7 @@ def test_landing_page_says_how_often_verdicts_were_right(client: Client) -> None
 def test_landing_page_of_a_site_of_several_entries(client: Client) -> None:
     """A site's entries are one row, with the state that can be acted on."""
     text = client.get("/").text
-    assert re.findall(r">T2_Bored</td><td>cpu</td><td[^>]*>([a-z ]+)<", text) == [
+    assert re.findall(r">T2_Bored</a></td><td>cpu</td><td[^>]*>([a-z ]+)<", text) == [
         "insufficient demand"
     ]
 
@@ -223,9 +223,12 @@ def test_landing_page_without_entries() -> None:
 
 
 def test_landing_page_needs_nothing_from_elsewhere(client: Client) -> None:
-    """The page loads nothing over the network and runs no script."""
+    """The page loads nothing but gwmond's own style and script; nothing is written inline."""
     text = client.get("/").text
-    assert "<script" not in text
+    assert re.findall(r"<script.*?</script>", text) == [
+        '<script src="static/gwmond.js" defer></script>'
+    ]
+    assert not re.search(r"<style|style=|\son[a-z]+=", text)
     assert not re.search(r"(?:src|href)=\"?(?:https?:)?//", text)
 
 

@@ -25,9 +25,8 @@ def html(parts: Iterable[Part]) -> str:
     """Return a document as one file, for light and dark screens and paper."""
     blocks = list(parts)
     titles = [part.text for part in blocks if isinstance(part, Paragraph)][:2]
-    looks = [info for info in INFOS if info.category]
     return template("report.html.j2").render(
-        parts=blocks, title=", ".join(titles), looks=looks, version=gwmond.__version__
+        parts=blocks, title=", ".join(titles), version=gwmond.__version__
     )
 
 
@@ -41,6 +40,7 @@ def template(name: str) -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
+    environment.globals.update(looks=[info for info in INFOS if info.category])
     environment.filters.update(words=words, dense=dense, shown=Table.without_nothing, kind=_kind)
     return environment.get_template(name)
 

@@ -1,23 +1,18 @@
-"""The page at ``/``: what an operator wants to see first."""
+"""The page Now, at ``/``: the state of sites and sources, what an operator wants to see first."""
 
 from __future__ import annotations
 
-import re
-import time
 from collections import defaultdict
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from gwmond import __version__
 from gwmond.model.facts import Status
 from gwmond.model.snapshot import SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.open_runs import sentence
-from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
-from gwmond.reports.render.html import template
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.sites import (
     SiteRow,
@@ -27,16 +22,9 @@ from gwmond.reports.sites import (
     verdicts_text,
     worst_first,
 )
+from gwmond.web.parts import USES, ago, bar, entry_link, render, site_link, time_text
 from gwmond.web.words import reason_meaning, state_meaning
 
-_LEGEND = (
-    ("busy", "busy: provisioned, and filled by jobs"),
-    ("not_busy", "provisioned, not busy"),
-    ("provisioning_bottleneck", "provisioning bottleneck: jobs waited, too few pilots"),
-    ("insufficient_demand", "insufficient demand: no job is left for it"),
-    ("other", "filling, down or unknown"),
-    ("rest", "saturated: the site has no room for it"),
-)
 _MATCHING = (
     "idle jobs that could run there, before they are assigned to sites: a job counts at each site "
     "that it matches. ? and >= are shown while part of the demand is not known."
@@ -50,23 +38,12 @@ _RIGHT = (
 _NAMED = 6
 _SILENT = 20
 _ROWS = 1000  # of a table
-_AGE = re.compile(r"<age ([^>]*)>")
 
 
-def page(snapshot: Snapshot | None, now: float) -> str:
-    """Return the page of ``now`` (epoch seconds by this machine's clock); it refreshes itself."""
-    return current(made(snapshot), now)
-
-
-def current(text: str, now: float) -> str:
-    """Return a page that was ``made`` before, with ages as of ``now``."""
-    return _AGE.sub(lambda found: span(round(max(0.0, now - float(found[1]))) * SECOND_US), text)
-
-
-def made(snapshot: Snapshot | None) -> str:
-    """Return the page of a poll, in which ages are still to be filled in."""
+def page(snapshot: Snapshot | None) -> str:
+    """Return the page of a poll, in which ages are still to be filled in (``shown``)."""
     known = {} if snapshot is None else _known(snapshot)
-    return template("landing.html.j2").render(version=__version__, snapshot=snapshot, **known)
+    return render("now", snapshot=snapshot, **known)
 
 
 def _known(s: Snapshot) -> dict[str, Any]:
@@ -77,7 +54,7 @@ def _known(s: Snapshot) -> dict[str, Any]:
         "down": _down(s),
         "summary": _summary(s),
         "warnings": _warnings(s),
-        "legend": _LEGEND,
+        "uses": USES,
         "matching": _MATCHING,
         "right": _RIGHT,
         "sites": table("", _SITES, rows[:_ROWS]),
@@ -124,15 +101,7 @@ def _last(statuses: list[Status]) -> str:
     since = min((x.last_success for x in statuses if x.last_success is not None), default=None)
     if since is None:
         return "no answer since gwmond started"
-    return Markup("no answer since {}, {}").format(_time(since), _ago(since))
-
-
-def _time(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
-
-
-def _ago(at: float) -> Markup:
-    return Markup(f"<age {at!r}> ago")  # every other text in the page is escaped: none has this
+    return Markup("no answer since {}, {}").format(time_text(since), ago(since))
 
 
 def _summary(s: Snapshot) -> list[str]:
@@ -141,11 +110,11 @@ def _summary(s: Snapshot) -> list[str]:
     if s.young_until is not None:
         replay += (
             " A collector has just been started: entries with fewer pilots there than before are "
-            f"unknown until {_time(s.young_until)}, unless their pilots are seen before."
+            f"unknown until {time_text(s.young_until)}, unless their pilots are seen before."
         )
     waiting = s.pilot_time.waits if s.pilot_time is not None else ()
     as_of = Markup("Entries: {}. As of {}, polled {}.{}").format(
-        counts or "none", _time(s.pool_time), _ago(s.made_at), replay
+        counts or "none", time_text(s.pool_time), ago(s.made_at), replay
     )
     return [as_of, *([sentence(waiting)] if waiting else [])]
 
@@ -163,7 +132,7 @@ def _warnings(s: Snapshot) -> list[str]:
 
 def _heard(pilot: SilentPilot) -> str:
     at = pilot.last_heard_us / SECOND_US
-    return Markup("{}, {}").format(_time(at), _ago(at))
+    return Markup("{}, {}").format(time_text(at), ago(at))
 
 
 def _state(status: Status) -> str:
@@ -177,30 +146,12 @@ def _why(row: SiteRow) -> str:
     return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
 
 
-def _bar(row: SiteRow) -> Markup:
-    busy = row.busy_units or 0
-    parts = (
-        ("busy", busy),
-        ("not_busy", (row.provisioned_units or 0) - busy),
-        ("provisioning_bottleneck", row.provisioning_bottleneck_units),
-        ("insufficient_demand", row.insufficient_demand_units),
-        ("other", row.other_units),
-    )
-    total = max(row.capacity_units, 1)
-    pieces = (
-        f'<i class="{name}" style="width:{100 * units / total:.1f}%"></i>'
-        for name, units in parts
-        if units
-    )
-    return Markup(f'<div class="bar">{"".join(pieces)}</div>')
-
-
 _SITES: tuple[Column[SiteRow], ...] = (
-    Column("site", lambda row: row.site, name=True),
+    Column("site", lambda row: site_link(row.site), name=True),
     Column("resource", lambda row: row.resource, text=True),
     Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
     Column("reason", lambda row: Cell(words(row.reason), hint=_why(row)), text=True),
-    Column("use of capacity", _bar, text=True),
+    Column("use of capacity", bar, text=True),
     Column("capacity", lambda row: number(row.capacity_units)),
     Column("provi\u00adsioned", lambda row: number(row.provisioned_units)),
     Column("busy", lambda row: number(row.busy_units)),
@@ -212,8 +163,8 @@ _SITES: tuple[Column[SiteRow], ...] = (
     Column("verdicts right", lambda r: verdicts_text(r) if r.verdicts_checked else "", hint=_RIGHT),
 )
 _PILOTS: tuple[Column[SilentPilot], ...] = (
-    Column("site", lambda pilot: pilot.entry.site, text=True),
-    Column("entry", lambda pilot: pilot.entry.entry, text=True),
+    Column("site", lambda pilot: site_link(pilot.entry.site), text=True),
+    Column("entry", lambda pilot: entry_link(pilot.entry), text=True),
     Column("pilot", lambda pilot: pilot.name, text=True),
     Column("heard of last", _heard, text=True),
 )
@@ -223,7 +174,7 @@ _SOURCES: tuple[Column[Status], ...] = (
     Column("state", _state, text=True),
     Column(
         "last answer",
-        lambda status: "never" if status.last_success is None else _ago(status.last_success),
+        lambda status: "never" if status.last_success is None else ago(status.last_success),
         text=True,
     ),
     Column("ads", lambda status: str(status.records)),

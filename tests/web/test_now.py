@@ -12,10 +12,12 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import SilentPilot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
-from gwmond.web.landing import current, made, page
+from gwmond.web import now
+from gwmond.web.parts import shown
 from tests.browser import LAPTOP, PAPER, Layout, layout, printed
 from tests.build.facts import NOW
 from tests.build.snapshots import evaluation, row, snapshot, status
+from tests.build.web import as_file, page
 
 
 def test_landing_page_says_at_its_top_what_is_down() -> None:
@@ -55,7 +57,7 @@ def test_landing_page_without_anything_down() -> None:
     """Nothing is said of it then."""
     text = page(snapshot(sources=(status("cm", "slots"),)), NOW)
     assert 'class="down"' not in text
-    assert "fail" not in text[text.index("<body>") : text.index("<h2>")]
+    assert "fail" not in text[text.index("<main") : text.index("<h2>")]
 
 
 def test_landing_page_of_very_many_sites() -> None:
@@ -67,7 +69,7 @@ def test_landing_page_of_very_many_sites() -> None:
         for n in range(1200)
     }
     text = page(snapshot(evaluation=seen.evaluation._replace(rows=rows)), NOW)
-    assert text.count('<tr><td class="name">S0') == 1000
+    assert text.count('<tr><td class="name"><a href="site?site=S0') == 1000
     assert "<p>And 200 more: <code>gwmond sites</code> shows all." in text
     assert "more: <code>" not in page(seen, NOW)
 
@@ -80,9 +82,9 @@ def test_landing_page_says_what_is_taken_together() -> None:
 
 def test_landing_page_is_made_once_and_its_ages_as_it_is_asked_for() -> None:
     """A page that was made at a poll is the page of any moment after it."""
-    text = made(snapshot())
+    text = now.page(snapshot())
     for later in (0.0, 53.5, 4000.0):
-        assert current(text, NOW + later) == page(snapshot(), NOW + later)
+        assert shown(text, NOW + later) == page(snapshot(), NOW + later)
 
 
 def test_landing_page_says_how_old_it_is() -> None:
@@ -94,7 +96,9 @@ def test_landing_page_says_how_old_it_is() -> None:
 def test_landing_page_says_what_colours_and_numbers_are() -> None:
     """Each state of the bar has its colour explained; matching jobs are so before assignment."""
     text = page(snapshot(), NOW)
-    legend = " ".join(text[text.index('<p class="key">') : text.index("<table>")].split())
+    legend = " ".join(
+        text[text.index('<ul class="legend">') : text.index('<h2 id="sources">')].split()
+    )
     for state in ("provisioning bottleneck", "insufficient demand", "filling", "saturated"):
         assert state in legend
     for state in ("down", "unknown"):
@@ -123,8 +127,8 @@ def test_landing_page_names_pilots_that_are_silent() -> None:
     text = page(replace(shown, pilot_time=shown.pilot_time._replace(silent=pilots)), NOW)
     section = text[text.index("Silent pilots") : text.index('<h2 id="sources">')]
     assert (
-        "<td>Site</td><td>ce</td><td>&lt;0&gt;@node</td><td>2023-11-14 22:01:40 UTC, 11m40s ago"
-        in section
+        '<a href="site?site=Site">Site</a></td><td><a href="entry?site=Site&amp;entry=ce">ce</a>'
+        "</td><td>&lt;0&gt;@node</td><td>2023-11-14 22:01:40 UTC, 11m40s ago" in section
     )
     assert (section.count("@node"), "And 2 more." in section) == (20, True)
 
@@ -152,6 +156,6 @@ def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
     )
     s = snapshot(evaluation=made._replace(rows={**made.rows, **by_key}), sources=sources)
     assert s.pilot_time is not None
-    text = page(replace(s, pilot_time=s.pilot_time._replace(silent=silent)), NOW)
+    text = as_file(page(replace(s, pilot_time=s.pilot_time._replace(silent=silent)), NOW))
     assert layout(text, LAPTOP, tmp_path) == Layout([], 3)
     assert layout(printed(text), PAPER, tmp_path) == Layout([], 3)

@@ -1,0 +1,105 @@
+"""What the daemon's pages are made of: addresses, ages, bars, and how a page is rendered."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from gwmond import __version__
+from gwmond.model.facts import EntryKey
+from gwmond.model.times import SECOND_US
+from gwmond.reports.periods import span
+from gwmond.reports.render.formats import number, words
+from gwmond.reports.render.html import template
+from gwmond.reports.sites import SiteRow
+
+_AGE = re.compile(r"<age ([^>]*)>")
+
+
+class Use(NamedTuple):
+    """A use of an entry's capacity, as pages draw it; colours on light and on dark pages."""
+
+    name: str
+    light: str
+    dark: str
+    meaning: str
+
+
+USES = (
+    Use("busy", "#4477aa", "#5a8fc4", "busy: provisioned, and filled by jobs"),
+    Use("not_busy", "#88bbee", "#9cc6f0", "provisioned, not busy"),
+    Use(
+        *("provisioning_bottleneck", "#ee6677", "#ee6677"),
+        "provisioning bottleneck: jobs waited, too few pilots",
+    ),
+    Use(
+        *("insufficient_demand", "#bbbbbb", "#8a8f94"),
+        "insufficient demand: no job is left for it",
+    ),
+    Use("other", "#ccbb44", "#ccbb44", "filling, down or unknown"),
+)
+
+
+def render(page: str, /, **known: object) -> str:
+    """Return a page, by the name of its template; ages in it are still to be filled in."""
+    return template(f"{page}.html.j2").render(version=__version__, current=page, **known)
+
+
+def shown(text: str, now: float) -> str:
+    """Return a page with ages as of ``now`` (epoch seconds by this machine's clock)."""
+    return _AGE.sub(lambda found: span(round(max(0.0, now - float(found[1]))) * SECOND_US), text)
+
+
+def ago(at: float) -> Markup:
+    """Return the age of a time (epoch seconds), to be filled in when the page is asked for."""
+    return Markup(f"<age {at!r}> ago")  # every other text in the page is escaped: none has this
+
+
+def time_text(at: float) -> str:
+    """Return a time (epoch seconds) in UTC."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
+
+
+def site_link(site: str) -> Markup:
+    """Return a site's name, which leads to its page."""
+    return _link("site", site, site=site)
+
+
+def entry_link(key: EntryKey) -> Markup:
+    """Return an entry's name, which leads to its page."""
+    return _link("entry", key.entry, site=key.site, entry=key.entry)
+
+
+def _link(path: str, text: str, **query: str) -> Markup:
+    return Markup('<a href="{}?{}">{}</a>').format(path, urlencode(query), text)
+
+
+def bar(row: SiteRow) -> Markup:
+    """Return the uses of a capacity as a bar."""
+    busy = row.busy_units or 0
+    units = {
+        "busy": busy,
+        "not_busy": (row.provisioned_units or 0) - busy,
+        "provisioning_bottleneck": row.provisioning_bottleneck_units,
+        "insufficient_demand": row.insufficient_demand_units,
+        "other": row.other_units,
+    }
+    total = max(row.capacity_units, 1)
+    boxes, x = [], 0.0
+    for use in USES:
+        width = 100 * units[use.name] / total
+        if width:
+            boxes.append(
+                f'<rect class="u-{use.name}" x="{x:.1f}" width="{width:.1f}" height="1"></rect>'
+            )
+        x += width
+    named = [f"{words(name)} {number(value)}" for name, value in units.items() if value]
+    label = f"of {row.capacity_units}: {', '.join(named) or 'nothing'}"
+    return Markup(
+        '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
+        'aria-label="{}">{}</svg>'
+    ).format(label, Markup("".join(boxes)))

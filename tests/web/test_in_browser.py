@@ -1,0 +1,183 @@
+"""The pages in a real browser: script, keyboard, phone, contrast, what is said to the blind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from gwmond.config.settings import Http
+from gwmond.web.app import create
+from gwmond.web.server import Server, bind
+from tests.build.snapshots import snapshot
+from tests.build.web import Daemon
+
+# Without these the browser asks its makers' servers for news.
+_OPTIONS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+PHONE = 390
+PATHS = (
+    *("/", "/problems", "/site?site=T2_Bored", "/entry?site=T2_Starving&entry=starving-ce1"),
+    "/entry?site=T2_Dark&entry=dark-ce1",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=[*_OPTIONS])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def daemon() -> Daemon:
+    return Daemon(snapshot())
+
+
+@pytest.fixture
+def url(daemon: Daemon) -> Iterator[str]:
+    http = Http.model_validate({"listen": "127.0.0.1:0"})
+    listener = bind(http)
+    server = Server(create(daemon, "", (), listener.connections), listener, http)
+    server.start()
+    yield server.url
+    server.stop()
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    """A tab in which nothing is written to the console, and whose clock the test has."""
+    page = browser.new_page()
+    page.clock.install()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    yield page
+    page.close()
+    assert said == []
+
+
+def sites(page: Page) -> list[str]:
+    """Return the sites in their order, of the rows that are shown."""
+    return page.locator("#sites tbody tr:visible td:first-child").all_inner_texts()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_pages_can_be_read_by_all(browser: Browser, page: Page, url: str, scheme: str) -> None:
+    """Contrast, names, headings, landmarks: axe finds nothing."""
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for path in PATHS:
+        page.goto(url + path)
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_pages_fit_a_phone(page: Page, url: str) -> None:
+    """Only tables are scrolled sideways."""
+    page.set_viewport_size({"width": PHONE, "height": 844})
+    for path in PATHS:
+        page.goto(url + path)
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+
+
+def test_rows_are_filtered(page: Page, url: str) -> None:
+    """By all words that are typed, in any column; how many is said aloud."""
+    page.goto(url)
+    box = page.get_by_label("Only rows with these words")
+    box.fill("t2 BOTTLENECK")
+    assert sites(page) == ["T2_Starving"]
+    expect(page.locator(".filter [role=status]")).to_have_text("1 of 7 rows")
+    box.fill("")
+    assert len(sites(page)) == 7
+
+
+def test_rows_are_sorted_by_keyboard(page: Page, url: str) -> None:
+    """Numbers largest first, then smallest first; what is not known is no number."""
+    page.goto(url)
+    heading = page.locator("#sites th", has_text="capacity").last
+    heading.locator("button").focus()
+    page.keyboard.press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    assert sites(page)[:3] == ["T2_Starving", "T2_Bored", "T2_Busy"]
+    page.keyboard.press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    assert sites(page)[:2] == ["T2_Starving", "T2_Down"]
+
+
+def test_a_page_renews_itself(page: Page, daemon: Daemon, url: str) -> None:
+    """What the next poll found is shown, sorted and filtered as before; the focus stays."""
+    page.goto(url)
+    page.get_by_label("Only rows with these words").fill("T2")
+    by_site = page.locator("#sites th button").first
+    by_site.click()
+    before = sites(page)
+    assert before == sorted(before)
+    shown = snapshot()
+    rows = {
+        at: row._replace(capacity=row.capacity._replace(units=row.capacity.units + 1000))
+        for at, row in shown.evaluation.rows.items()
+    }
+    daemon.snapshot = replace(shown, evaluation=shown.evaluation._replace(rows=rows))
+    page.clock.fast_forward(15_000)
+    expect(page.locator("#sites tbody")).to_contain_text("1100")
+    assert sites(page) == before
+    expect(by_site).to_be_focused()
+    expect(page.locator(".filter [role=status]")).to_have_text("6 of 7 rows")
+
+
+def test_a_page_shows_the_first_poll_when_it_ends(page: Page, daemon: Daemon, url: str) -> None:
+    """Whoever opened the page too early need not do so again."""
+    daemon.snapshot = None
+    page.goto(url)
+    expect(page.locator("main")).to_contain_text("The first poll is under way.")
+    daemon.snapshot = snapshot()
+    page.clock.fast_forward(15_000)
+    expect(page.locator("#sites")).to_contain_text("T2_Starving")
+
+
+def test_links_lead_to_the_entry(page: Page, url: str) -> None:
+    """From the site in the table to its page, from there to its entries and back."""
+    page.goto(url)
+    page.get_by_role("link", name="T2_Bored").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("T2_Bored")
+    page.get_by_role("link", name="bored-ce2").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("T2_Bored / bored-ce2")
+    page.get_by_role("link", name="T2_Bored").click()
+    page.get_by_role("link", name="gwmond").click()
+    expect(page.locator("#sites")).to_contain_text("T2_Bored")
+
+
+def test_pages_say_the_same_without_script(browser: Browser, url: str) -> None:
+    """Only what needs script is not there."""
+    context = browser.new_context(java_script_enabled=False)
+    plain = context.new_page()
+    plain.goto(url)
+    assert len(sites(plain)) == 7
+    expect(plain.locator(".filter")).to_be_hidden()
+    assert plain.locator("th button").count() == 0
+    context.close()
+
+
+def test_nothing_but_the_pages_own_script_runs(browser: Browser, url: str) -> None:
+    """The policy of a page stops a script, and a style, that somebody got into its text."""
+    tab = browser.new_page()
+    answer = tab.goto(url)
+    assert answer is not None
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    tab.evaluate(
+        """() => {
+          const script = document.createElement("script");
+          script.textContent = "document.title = 'mine'";
+          document.body.append(script);
+          document.querySelector("main").setAttribute("style", "display: none");
+        }"""
+    )
+    assert tab.title() != "mine"
+    expect(tab.locator("main")).to_be_visible()
+    tab.close()
