@@ -31,6 +31,7 @@ class Retention(NamedTuple):
     runs_s: float | None = None
     corrections_s: float | None = None
     problems_s: float | None = None
+    cursors_s: float | None = None
 
 
 class Pruned(NamedTuple):
@@ -43,6 +44,7 @@ class Pruned(NamedTuple):
     places: int = 0
     experiments: int = 0
     problems: int = 0
+    cursors: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:

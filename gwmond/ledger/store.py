@@ -113,6 +113,7 @@ class Ledger(LedgerReader):
         step(tables.prune_places, pilots_us)
         step(tables.prune_experiments, pilots_us)
         step(tables.prune_problems, before_us(keep.problems_s))
+        step(tables.prune_cursors, before_us(keep.cursors_s))
         return Pruned(**gone)
 
     def vacuum(self) -> None:

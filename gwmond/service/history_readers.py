@@ -189,8 +189,10 @@ class HistoryReader:
             (pattern, FILE_KIND): partial(tasks.file_records, pattern) for pattern in options.files
         }
         moment = time.monotonic()
-        for query in (*asks, *files):
-            self._known.setdefault(query, _History(answered_at=moment))
+        self._known = {
+            query: self._known.get(query) or _History(answered_at=moment)
+            for query in (*asks, *files)
+        }
         wanted = {
             query: ask
             for query, ask in ((asks if options.schedds else {}) | files).items()

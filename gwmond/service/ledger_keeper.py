@@ -87,7 +87,7 @@ class LedgerKeeper:
 
     def configure(self, config: Config, names: Names | None) -> None:
         """Go by a configuration from now on: pilots are read from the ledger again."""
-        self._options = config.ledger
+        self._options, self._lookback_s = config.ledger, config.histories.lookback
         self._rules, self._later_us = rules(config), later_us(config)
         self._names = names
         self._accounting: PilotAccounting | None = None
@@ -324,9 +324,13 @@ class LedgerKeeper:
             runs_s=options.runs_retention,
             corrections_s=options.corrections_retention,
             problems_s=options.problems_retention,
+            # Without a cursor a history is read from the lookback on.
+            cursors_s=max(options.pilots_retention, self._lookback_s),
         )
         try:
-            self._ledger.prune(now, retention)
+            if self._ledger.prune(now, retention).cursors:
+                left = self._ledger.cursors().keys() | self._moved_on
+                self._cursors = {key: self._cursors[key] for key in self._cursors.keys() & left}
         except LedgerError as error:
             return self._problem(error)
         self._pruned_at = now

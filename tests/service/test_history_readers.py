@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,11 +11,12 @@ from typing import Any, cast
 import pytest
 
 from gwmond.config.settings import Config
+from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.service import history_readers
 from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.htcondor.access import Access
+from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer
 from tests.pilots.play import T0, Play, claim, shown
 from tests.pool.adtext import ad_text
@@ -44,10 +46,11 @@ class Backlog:
         return HistoryAnswer((), str(step), None if behind else 7, behind, None, None, (), 0)
 
 
-def reader(backlog: Backlog) -> HistoryReader:
-    config = Config.model_validate(
-        {"histories": {"files": [PATTERN], "schedds": False}, "ledger": {"url": "sqlite:////x"}}
-    )
+def reader(
+    backlog: Backlog, *, schedds: bool = False, files: Sequence[str] = (PATTERN,)
+) -> HistoryReader:
+    options = {"files": list(files), "schedds": schedds}
+    config = Config.model_validate({"histories": options, "ledger": {"url": "sqlite:////x"}})
     # Nothing was stored.
     keeper = SimpleNamespace(cursor=lambda *_: None, add_records=lambda *_: None)
     return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
@@ -77,6 +80,16 @@ def test_without_time_left_the_rest_waits() -> None:
     batches = histories.read(access, [], 0.0, only_behind=True)
     assert [batch.cursor.state for batch in batches] == ["1"]
     assert histories.behind
+
+
+def test_a_schedd_that_is_gone_is_not_waited_for() -> None:
+    """The rest of its history cannot be asked for, so nothing is behind."""
+    histories = reader(Backlog(steps=4, left_s=0.0), schedds=True, files=[])
+    access, schedd = cast(Access, None), Daemon("gone", "<gone>", "v")
+    assert len(list(histories.read(access, [schedd], 0.0))) == len(SCHEDD_KINDS)
+    assert histories.behind
+    assert not list(histories.read(access, [], 0.0))
+    assert not histories.behind
 
 
 def test_a_startd_that_does_not_answer_is_asked_later_and_later(

@@ -21,6 +21,7 @@ from gwmond.ledger.pilot_codec import Values
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, Totals
+from gwmond.model.cursor_kinds import IMPORTED_LOG, SCHEDD_KINDS
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Problem
 from gwmond.model.names import Standing
@@ -367,6 +368,35 @@ def test_old_hours_are_pruned(tmp_path: Path) -> None:
 
 
 # --- Of pilots
+
+DAY_US = 86_400 * 10**6
+
+
+def test_cursors_of_schedds_go_with_the_pilots(tmp_path: Path) -> None:
+    """Once a schedd has not answered for as long as pilots are kept; no other cursor goes."""
+    life = Life(f"sqlite:///{tmp_path}/ledger.sqlite", pilots_retention="3d")
+    life.poll(0)
+    now = T0 * 10**6
+    ages = {"gone": 4, "away": 2, "here": 0}
+    there = [
+        Cursor(name, kind, f"{name} {kind}", now - days * DAY_US)
+        for name, days in ages.items()
+        for kind in SCHEDD_KINDS
+    ]
+    others = [
+        Cursor("/log", IMPORTED_LOG, "1", now - 4 * DAY_US),
+        Cursor("new", "history", "", None),
+    ]
+    for cursor in (*there, *others):
+        life.keeper.add_records((), cursor, None)
+    life.keeper.settle(now, 0, ())
+    life.poll(60)
+    kept = {*there[2:], *others}
+    assert set(life.keeper.cursors) == kept
+    life.keeper.close()
+    with LedgerReader.open(life.url) as reader:
+        assert set(reader.cursors().values()) == kept
+
 
 KIND = "factory_files"
 FULL = LedgerFull("L", "no space left", "Free some.")
