@@ -25,7 +25,8 @@ from tests.promql import ROOT
 
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
 #: Files of text in which pages are named.
-NAMING = (*PAGES, *(ROOT / "etc").glob("*"), ROOT / "systemd" / "gwmond.service")
+ETC = [file for file in (ROOT / "etc").rglob("*") if file.is_file()]
+NAMING = (*PAGES, *ETC, ROOT / "systemd" / "gwmond.service")
 METRICS = {family.name for families in TOPICS.values() for family in families}
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")

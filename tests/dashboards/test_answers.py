@@ -1,0 +1,143 @@
+"""Each query of each board, in a real Prometheus: of the demo, of all that can be shown, of a
+gwmond that has stopped polling."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.daemon.running import toml
+from tests.dashboards.asked import asked, numbered
+from tests.dashboards.served import Served
+from tests.pool.ports import free_port
+from tests.pool.prometheus import Prometheus
+from tests.pool.sandbox import PATIENCE_S, wait_until
+from tests.promql import ROOT
+from tools.dashboards.boards import BOARDS
+from tools.dashboards.record import Board
+
+DEMO, FULL, STALE = "test0", "test1", "test2"
+LONG_AGO_S = 3600.0
+POLL_S = 600
+PACE = {"interval": "20s", "deadline": "19s"}  # gwmond demo's, for a machine with much to do
+#: Of a gwmond that no longer polls, these are shown: that it does not, and what it was.
+KNOWN = {"Last poll", "Age of the last poll", "Version", "Queries that fail"}
+each_board = pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.uid)
+
+
+class Seen(NamedTuple):
+    """What a Prometheus had scraped at one instant."""
+
+    prometheus: Prometheus
+    at: float
+
+    def values(self, promql: str) -> list[float]:
+        """The values of a query's series at that instant."""
+        data = self.prometheus.api("query", query=promql, time=str(self.at))
+        return [float(row["value"][1]) for row in data["result"]]
+
+    def without_data(self, board: Board, job: str) -> set[str]:
+        """The queries of a board that give nothing; what the others give are numbers."""
+        empty = set()
+        for name, _, query in numbered(board):
+            found = self.values(asked(query, job=job, poll=str(POLL_S)))
+            assert all(map(math.isfinite, found)), name
+            if not found:
+                empty.add(name)
+        return empty
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
+    """Prometheus, when all sources of the demo's pool answered and its counters had grown."""
+    directory = tmp_path_factory.mktemp("demo")
+    listen = f"127.0.0.1:{free_port()}"
+    tables: dict[str, dict[str, object]] = {
+        "http": {"listen": listen},
+        "ledger": {"url": f"{directory}/ledger.sqlite"},
+        "poll": {**PACE},
+        "replay": {"file": f"{ROOT}/gwmond/data/demo.zip"},
+    }
+    (directory / "gwmond.toml").write_text(toml(tables))
+    command = [sys.executable, "-m", "gwmond", "run", "--config", f"{directory}/gwmond.toml"]
+    ready = (
+        f'sum(increase(gwmond_pilot_canonical_seconds_total{{job="{DEMO}",category="goodput"}}'
+        f'[10m])) > 0 and min(gwmond_source_up{{job="{DEMO}"}}) == 1'
+    )
+    with (directory / "log").open("wb") as log, Served(0) as full, Served(LONG_AGO_S) as stale:
+        demo = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+            stdout=log,
+            stderr=log,
+        )
+        targets = (listen, full.target, stale.target)
+        try:
+            with Prometheus(targets, interval="2s", timeout="2s") as prometheus:
+
+                def whole() -> bool:
+                    """Whether all of the demo is there."""
+                    assert demo.poll() is None, "it has ended"
+                    return bool(prometheus.query(ready))
+
+                wait_until("all of the demo", whole, 2 * PATIENCE_S, 0.2)
+                at = time.time()
+                prometheus.wait_for(f"vector(time()) > {at + 3}")
+                demo.kill()
+                yield Seen(prometheus, at)
+        except (TimeoutError, AssertionError) as error:
+            error.add_note((directory / "log").read_text()[-2000:])
+            raise
+        finally:
+            demo.kill()
+            demo.wait()
+
+
+@each_board
+def test_queries_have_data_of_all_that_can_be_shown(seen: Seen, board: Board) -> None:
+    """Where all occurs, each query gives series."""
+    assert seen.without_data(board, FULL) == set()
+
+
+@each_board
+def test_queries_have_data_of_the_demo(seen: Seen, board: Board) -> None:
+    """Of the demo as well, or the panel says in which pools it is empty."""
+    may_be_empty = {name for name, panel, _ in numbered(board) if panel.empty}
+    assert seen.without_data(board, DEMO) <= may_be_empty
+
+
+@each_board
+def test_what_is_stale_is_not_shown(seen: Seen, board: Board) -> None:
+    """A gwmond that has not polled for an hour has no number of now on any board.
+
+    What has been counted in the chosen range is of the past, and stays.
+    """
+    of_now = {
+        name
+        for name, panel, query in numbered(board)
+        if panel.title not in KNOWN and "$__range" not in query.promql
+    }
+    assert of_now <= seen.without_data(board, STALE)
+
+
+def test_age_is_of_the_poll_that_is_longest_ago(seen: Seen) -> None:
+    """The overview shows how long ago the last poll was, in poll intervals."""
+    (query,) = (query for _, panel, query in numbered(BOARDS[0]) if panel.title == "Last poll")
+    (age,) = seen.values(asked(query, job=f"{FULL}|{STALE}", poll=str(POLL_S)))
+    assert age == pytest.approx(LONG_AGO_S / POLL_S, abs=0.2)
+
+
+def test_two_gwmonds_are_told_apart(seen: Seen) -> None:
+    """A gwmond that is stale hides its own numbers, not those of another beside it."""
+    (query,) = (q for _, p, q in numbered(BOARDS[0]) if p.title == "Use of the sites' capacity")
+    both, fresh = (
+        seen.values(asked(query, job=job, poll=str(POLL_S))) for job in (f"{FULL}|{STALE}", FULL)
+    )
+    assert both == fresh != []

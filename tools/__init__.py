@@ -1,0 +1,1 @@
+"""Tools for developers. They are not installed with gwmond."""

@@ -1,0 +1,1 @@
+"""Makes Grafana's dashboards: ``python -m tools.dashboards`` writes etc/grafana/dashboards/."""

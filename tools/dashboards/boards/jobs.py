@@ -1,0 +1,142 @@
+"""How long jobs wait and how their runs end."""
+
+from __future__ import annotations
+
+from tools.dashboards.colours import CATEGORIES
+from tools.dashboards.promql import Scope, hourly, most, share, total
+from tools.dashboards.record import Board, Panel, Query, Row
+
+_HERE = Scope("site", "entry", "group")
+_RUNS = "gwmond_job_runs_total"
+_EARLY = 'category="misconfiguration_badput"'
+
+_WAIT = Row(
+    "Waiting",
+    (
+        Panel(
+            *("Idle jobs by how long they wait", "lines", "short"),
+            (
+                Query(total("", _HERE.now("gwmond_frontend_idle_jobs")), "idle"),
+                Query(
+                    total("", _HERE.now("gwmond_frontend_old_idle_jobs")), "10 minutes or longer"
+                ),
+                Query(
+                    total("", _HERE.now("gwmond_frontend_hour_old_idle_jobs")),
+                    "an hour or longer",
+                ),
+            ),
+            "Idle jobs by the frontends' own count, over all frontends: jobs that two frontends "
+            "serve count twice. gwmond has no metric of each job's wait.",
+        ),
+        Panel(
+            *("Old idle jobs by site", "bars", "short"),
+            (
+                Query(
+                    most(15, "site", _HERE.now("gwmond_entry_frontend_old_idle_jobs")),
+                    "{{site}}",
+                ),
+            ),
+            "Jobs idle for 10 minutes or longer, divided among the entries that they match, by "
+            "the frontend groups' count: the 15 sites with most.",
+            empty="while no job waits for 10 minutes",
+            drill=("site",),
+        ),
+    ),
+)
+_ENDS = Row(
+    "Runs",
+    (
+        Panel(
+            *("Runs by category", "stack", "short"),
+            (Query(hourly("category", _HERE.rate(_RUNS)), "{{category}}"),),
+            "Runs an hour whose category became known. What did not occur is left out.",
+            colours=CATEGORIES,
+        ),
+        Panel(
+            *("Runs in the chosen range, by outcome", "table", "short"),
+            (Query(total("category, outcome", _HERE.grown(_RUNS)) + " > 0", "runs"),),
+            "Runs in the chosen range by category and outcome. Outcomes that did not occur are "
+            "left out; docs/pilots.md explains them.",
+        ),
+        Panel(
+            *("Early failures by outcome", "stack", "short"),
+            (Query(hourly("outcome", _HERE.rate(_RUNS, _EARLY)), "{{outcome}}"),),
+            "Runs an hour that failed at the beginning through no fault of the user, by outcome. "
+            "docs/early-failures.md says how they are told from the user's own mistakes.",
+            empty="while no run fails through the site's fault",
+        ),
+        Panel(
+            *("Early failures by entry", "table", "none"),
+            (
+                Query(
+                    most(20, "site, entry", _HERE.grown(_RUNS, _EARLY)),
+                    "runs that failed",
+                ),
+                Query(
+                    "("
+                    + share("site, entry", _HERE.grown(_RUNS, _EARLY), _HERE.grown(_RUNS))
+                    + ") and "
+                    + most(20, "site, entry", _HERE.grown(_RUNS, _EARLY)),
+                    "share of the entry's runs",
+                    "percentunit",
+                ),
+            ),
+            "Early failures in the chosen range, and their share of the entry's runs: "
+            "the first 20. gwmond pilots and gwmond pilot ID show the evidence.",
+            empty="while no run fails through the site's fault",
+            drill=("site", "entry"),
+        ),
+        Panel(
+            *("Suspected black holes", "table", "short"),
+            (
+                Query(
+                    total("kind, site, entry", _HERE.now("gwmond_suspected_black_holes")) + " > 0",
+                    "places",
+                ),
+            ),
+            "Pilots, nodes, entries and sites where jobs exited with 0 within a minute "
+            "significantly more often than elsewhere, in the last two hours. Computed once an "
+            "hour; a suspicion changes no category.",
+            empty="while nothing is suspected",
+            drill=("site", "entry"),
+        ),
+        Panel(
+            *("Preemption by outcome", "stack", "short"),
+            (
+                Query(
+                    hourly("outcome", _HERE.rate(_RUNS, 'category="preemption_badput"')),
+                    "{{outcome}}",
+                ),
+            ),
+            "Runs an hour that the pilot's end cut off: pilot_shutdown means that lifetimes are "
+            "too short for the jobs, lost_contact that sites kill pilots or networks fail.",
+            empty="while no run is cut off",
+        ),
+        Panel(
+            *("Unclassified by outcome", "stack", "short"),
+            (
+                Query(
+                    hourly("outcome", _HERE.rate(_RUNS, 'category="unclassified"')),
+                    "{{outcome}}",
+                ),
+            ),
+            "Runs an hour that the report's categories do not cover: removed, held, preempted by "
+            "another job, tried again, unknown. Much no_record: histories are not read.",
+            empty="while each run has a category",
+        ),
+        Panel(
+            *("Jobs by status", "lines", "short"),
+            (Query(total("status", _HERE.now("gwmond_demand_jobs")), "{{status}}"),),
+            "Jobs of all schedds, whatever site is chosen. Many held ones: look at their "
+            "HoldReason.",
+            page="#sources",
+        ),
+    ),
+)
+BOARD = Board(
+    "gwmond-jobs",
+    "gwmond: Jobs",
+    "How long do jobs wait, and how do their runs end?",
+    ("site", "entry", "group"),
+    (_WAIT, _ENDS),
+)
