@@ -38,6 +38,7 @@ LONG = (
     "systemd/",
     "service/test_import",
     "commands/test_demo.py",
+    "dashboards/test_answers.py",
     "pool/",
     "recordings/",
     "sites/test_flow.py",

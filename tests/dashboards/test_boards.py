@@ -276,6 +276,15 @@ def test_ratios_are_of_sums(board: Board) -> None:
 
 
 @each_board
+def test_tables_have_whole_rows(board: Board) -> None:
+    """Of a table's columns either none is of the largest alone, or all are: no cell is empty
+    because of that, and would be read as not known."""
+    for panel in board.panels:
+        if panel.kind == "table":
+            assert len({"topk(" in query.promql for query in panel.queries}) == 1, panel.title
+
+
+@each_board
 def test_links_lead_to_what_exists(board: Board) -> None:
     """Series lead to a part of gwmond's own page that is there, and to a board that is there."""
     for panel in board.panels:

@@ -51,13 +51,13 @@ def test_what_is_asked_for_is_locked(name: str) -> None:
 
 
 def test_the_lowest_versions_are_the_lowest() -> None:
-    """Each package has a lower bound, and the first version from there on is locked."""
+    """Each package has a lower bound, or one version; the first from there on is locked."""
     versions = locked("requirements-lowest.lock")
     for requirement in direct():
         (lowest,) = (
             Version(specifier.version)
             for specifier in requirement.specifier
-            if specifier.operator == ">="
+            if specifier.operator in {">=", "=="}
         )
         (version,) = versions[canonicalize_name(requirement.name)]
         assert version.release[: len(lowest.release)] == lowest.release, requirement

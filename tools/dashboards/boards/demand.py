@@ -81,7 +81,7 @@ _FRONTENDS = Row(
             *("Idle jobs by the frontends' and by gwmond's count", "table", "short"),
             (
                 Query(
-                    most(20, "site, entry", _HERE.now("gwmond_entry_idle_jobs_matching")),
+                    total("site, entry", _HERE.now("gwmond_entry_idle_jobs_matching")),
                     "matching, by gwmond",
                 ),
                 Query(

@@ -75,23 +75,32 @@ _SOURCES = Row(
     "Sources",
     (
         Panel(
-            *("Queries that fail", "table", "s"),
+            *("Queries that fail", "table", "none"),
             (
-                Query(
-                    f"max {_BY}, source, kind) (time() - "
-                    f"{_SELF.raw('gwmond_source_last_success_timestamp_seconds')}) "
-                    f"and on (job, instance, source, kind) {_SELF.raw('gwmond_source_up')} == 0",
-                    "since the last success",
-                ),
                 Query(
                     f"count {_BY}, source, kind) ({_SELF.raw('gwmond_source_up')} == 0)",
                     "queries that fail",
                 ),
             ),
-            "Queries whose last answer was a failure, and seconds since they succeeded; empty if "
-            "they never did since gwmond started. gwmond check says why.",
+            "Queries whose last answer was a failure. gwmond check and the page of problems say "
+            "why.",
             empty="while all sources answer",
             page="#sources",
+            width=8,
+        ),
+        Panel(
+            *("Time since a source answered", "lines", "s"),
+            (
+                Query(
+                    f"topk(10, max {_BY}, source, kind) (time() - "
+                    f"{_SELF.raw('gwmond_source_last_success_timestamp_seconds')}))",
+                    f"{_SERVER} {{{{source}}}} {{{{kind}}}}",
+                ),
+            ),
+            "Seconds since the last query that succeeded, of the 10 sources that are silent for "
+            "longest. A source that has never answered since gwmond started has no line.",
+            page="#sources",
+            width=8,
         ),
         Panel(
             *("Problems in the chosen range", "table", "short"),
@@ -104,6 +113,7 @@ _SOURCES = Row(
             "Bad input and failures by name. docs/problems.md says what to do about each.",
             empty="while nothing is wrong",
             page="problems",
+            width=8,
         ),
         _last(
             *("Slowest queries", "gwmond_source_duration_seconds", "s"),
@@ -194,16 +204,19 @@ _LEDGER = Row(
             width=8,
         ),
         Panel(
-            *("Taken together", "table", "short"),
-            (
-                Query(
-                    f"max {_BY}, family) ({_SELF.now('gwmond_series_folded')}) > 0",
-                    "series",
-                ),
-                Query(f"max {_BY}, kind) ({_SELF.now('gwmond_names_together')}) > 0", "names"),
-            ),
-            "Series beyond metrics.series_budget by family, and names beyond [names] by kind, "
-            "that are shown as other.",
+            *("Series taken together", "table", "short"),
+            (Query(f"max {_BY}, family) ({_SELF.now('gwmond_series_folded')}) > 0", "series"),),
+            "Series beyond metrics.series_budget, which are summed under the label value other, "
+            "by family.",
+            empty="while all fits",
+            page="",
+            width=8,
+        ),
+        Panel(
+            *("Names taken together", "table", "short"),
+            (Query(f"max {_BY}, kind) ({_SELF.now('gwmond_names_together')}) > 0", "names"),),
+            "Names of entries, groups, accounting groups and more beyond the limits of [names], "
+            "which are accounted as other.",
             empty="while all fits",
             page="",
             width=8,
