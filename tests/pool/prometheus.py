@@ -30,9 +30,12 @@ class Prometheus:
         interval: str = "1s",
         timeout: str | None = None,
         options: Mapping[str, Any] | None = None,
+        rules: Sequence[Path] = (),
+        alertmanager: str = "",
     ) -> None:
         """`options` are further settings of the scrape configuration, `interval` and `timeout` are
-        durations as Prometheus writes them.
+        durations as Prometheus writes them. Alerts of the files `rules` go to `alertmanager`
+        ("host:port").
         """
         program = shutil.which("prometheus")
         if program is None:
@@ -47,13 +50,21 @@ class Prometheus:
             f"--storage.tsdb.path={self._dir / 'data'}",
             f"--web.listen-address={self.url.removeprefix('http://')}",
             "--web.enable-lifecycle",
+            "--rules.alert.resend-delay=1s",
             "--log.level=warn",
         ]
         jobs = [self._job(n, t, options or {}) for n, t in enumerate(targets)]
         duration = {"scrape_interval": interval, "evaluation_interval": interval}
         duration["scrape_timeout"] = timeout or interval
         # JSON is YAML too.
-        text = json.dumps({"global": duration, "scrape_configs": jobs}, indent=1)
+        managers = [{"static_configs": [{"targets": [alertmanager]}]}] if alertmanager else []
+        whole = {
+            "global": duration,
+            "scrape_configs": jobs,
+            "rule_files": [str(file) for file in rules],
+            "alerting": {"alertmanagers": managers},
+        }
+        text = json.dumps(whole, indent=1)
         (self._dir / "prometheus.json").write_text(text)
 
     @staticmethod

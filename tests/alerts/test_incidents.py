@@ -1,0 +1,145 @@
+"""Incidents in a real pool, through a real Prometheus and a real Alertmanager.
+
+A site is starved, a black hole eats jobs, a schedd hangs, and at last gwmond itself. Time goes 60
+times as fast for the rules: what is an hour there is a minute here.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.alerts.rules import ALERTS, DIRECTORY, RECORDING, scaled
+from tests.daemon.running import RunningDaemon
+from tests.daemon.scene import QUICK, Scene, at, pledged
+from tests.pool.alertmanager import Alertmanager
+from tests.pool.condor import CondorPool
+from tests.pool.prometheus import Prometheus
+
+FACTOR = 60
+#: Amounts of a small pool, and ages that suit polls of 4 seconds.
+NUMBERS = {
+    "poll_age_seconds": 20,
+    "history_lag_seconds": 25,
+    "starved_hours": 5,
+    "minimum_hours": 0.01,
+    "misconfiguration_ratio": 0.01,
+    "decision_problem_ratio": 1,
+}
+PATIENCE_S = 240
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    """A pool whose schedds keep a record of each run."""
+    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
+        yield Scene(pool)
+
+
+@pytest.fixture
+def manager() -> Iterator[Alertmanager]:
+    """With the configuration that is shipped."""
+    with Alertmanager(DIRECTORY / "alertmanager.yml") as running:
+        yield running
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> list[Path]:
+    """The rules that are shipped, but for their time and their thresholds."""
+    files = []
+    for file in (RECORDING, ALERTS):
+        files.append(tmp_path / file.name)
+        files[-1].write_text(scaled(file.read_text(), FACTOR, NUMBERS))
+    return files
+
+
+def _pool(scene: Scene) -> None:
+    """One site that its frontend does not let grow, one that is well, and one black hole."""
+    limit = {"TotalGlideinsPerEntry": (1, 1)}
+    scene.resource("Starved", requested_idle=0, limits=limit)
+    for site in ("Good", "Hole"):
+        scene.resource(site, cpus=2, memory=4096, running=1, requested_idle=0)
+    for name in ("good1", "good2"):
+        entry = {"GLIDEIN_Site": "Good", "GLIDEIN_Entry_Name": "e-Good"}
+        scene.pool.start_pilot(name, cores=2, memory=4096, attrs=entry)
+    entry = {"GLIDEIN_Site": "Hole", "GLIDEIN_Entry_Name": "e-Hole"}
+    scene.pool.start_pilot("hole", attrs=entry, config="USER_JOB_WRAPPER = /bin/false")
+
+
+def test_incidents(
+    scene: Scene,
+    prometheus: Callable[..., Prometheus],
+    manager: Alertmanager,
+    rules: list[Path],
+    tmp_path: Path,
+) -> None:
+    """The right alerts fire and say why; what another one explains is inhibited; all resolve."""
+    pool = scene.pool
+    _pool(scene)
+    tables = {**QUICK, **pledged(Starved=40, Good=4, Hole=1)}
+    with RunningDaemon(tmp_path, [pool.collector], tables) as running:
+        _play(scene, running, prometheus, manager, rules)
+
+
+def _play(
+    scene: Scene,
+    running: RunningDaemon,
+    prometheus: Callable[..., Prometheus],
+    manager: Alertmanager,
+    rules: list[Path],
+) -> None:
+    pool = scene.pool
+    running.wait_until("three pilots", lambda m: m.registered() == 3)
+    instance = f"127.0.0.1:{running.port}"
+    prometheus(instance, options={"job_name": "gwmond"}, rules=rules, alertmanager=manager.address)
+    waiting = scene.jobs(20, "Starved", schedd=1)
+    pool.submit(pool.schedds[0], 60, seconds=2, requirements=at("Good", "Hole"))
+
+    # A site starves, and so does the pool, as it consists of little else.
+    starved = manager.wait_for("GwmondSiteStarved", site="Starved", timeout=PATIENCE_S)
+    assert starved.labels == {
+        "job": "gwmond",
+        "instance": instance,
+        "resource": "cpu",
+        "site": "Starved",
+        "severity": "warning",
+    }
+    assert (
+        "The main reason is frontend_limit at entry e-Starved."
+        in starved.annotations["description"]
+    )
+    assert starved.annotations["summary"].startswith("Site Starved starves")
+    whole = manager.wait_for("GwmondPoolStarved", timeout=PATIENCE_S)
+    assert "The main reason is frontend_limit" in whole.annotations["description"]
+    manager.wait_for("GwmondSiteStarved", inhibited=True, timeout=PATIENCE_S)
+
+    # The black hole is named.
+    hole = manager.wait_for("GwmondMisconfigurationBadput", site="Hole", timeout=PATIENCE_S)
+    assert "Most often: early_exit at entry e-Hole" in hole.annotations["description"]
+    assert {alert.labels["site"] for alert in manager.alerts() if alert.name == hole.name} == {
+        "Hole"
+    }
+
+    # A schedd hangs: what comes of it is inhibited.
+    scene.remove(waiting, schedd=1)
+    manager.wait_gone("GwmondSiteStarved", "GwmondPoolStarved", timeout=PATIENCE_S)
+    pool.signal("SCHEDD2", signal.SIGSTOP)
+    silent = manager.wait_for("GwmondSourceDown", timeout=PATIENCE_S)
+    assert silent.labels["source"] == pool.schedds[1]
+    assert "demand" in silent.annotations["description"]
+    late = manager.wait_for("GwmondHistoryLag", inhibited=True, timeout=PATIENCE_S)
+    assert f"of {pool.schedds[1]}, " in late.annotations["description"]
+    pool.signal("SCHEDD2", signal.SIGCONT)
+    manager.wait_gone("GwmondSourceDown", "GwmondHistoryLag", timeout=PATIENCE_S)
+
+    # At last gwmond itself: nothing else is told, and it comes back.
+    running.signal(signal.SIGSTOP)
+    down = manager.wait_for("GwmondDown", timeout=PATIENCE_S)
+    assert f"scrape gwmond at {instance}" in down.annotations["description"]
+    told = {alert.name for alert in manager.alerts() if not alert.inhibited}
+    assert told <= {"GwmondDown", "GwmondPollStale"}
+    running.signal(signal.SIGCONT)
+    manager.wait_gone("GwmondDown", "GwmondPollStale", timeout=PATIENCE_S)
