@@ -48,6 +48,7 @@ _AT_ONCE = 5000
 
 Labels: TypeAlias = tuple[str, ...]
 Done: TypeAlias = Callable[[int, int], None]
+KeyOf: TypeAlias = Callable[[Labels], Labels | None]
 
 
 class HourlySeries(NamedTuple):
@@ -125,6 +126,26 @@ def factory_numbers(
         return (*kinds[kind], entry, client) if kind in kinds else None
 
     yield from _hours(reader, Kind.FACTORY, key, done, unit)
+
+
+def spent(
+    reader: LedgerReader, kind: Kind, key_of: KeyOf, first: Hour, last: Hour
+) -> dict[Labels, dict[Hour, int]]:
+    """Return micros of the hours first ... last, both included, by key and hour.
+
+    ``key_of`` makes keys of labels as they are stored, None where a series is not wanted; the
+    database adds up what has the same key.
+    """
+    heads: dict[Labels, int] = {}
+    pairs: list[tuple[int, int]] = []
+    found: dict[int, dict[Hour, int]] = defaultdict(dict)
+    with reader._reading() as connection:
+        for known in counters.stored_series(connection, kind):
+            if (key := key_of(known.labels)) is not None:
+                pairs.append((known.id, heads.setdefault(key, known.id)))
+        for head, hour, *parts in _merged(connection, pairs, (first, last)):
+            found[head][hour] = from_columns(*parts)
+    return {key: found[head] for key, head in heads.items() if head in found}
 
 
 def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
@@ -207,7 +228,6 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
 
 # --- how -----------------------------------------------------------------------------------------
 
-KeyOf: TypeAlias = Callable[[Labels], Labels | None]
 _ASSUMED: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
 _PLACE: dict[str, ColumnElement[Any]] = {
     "site": pilots.c.site,
@@ -255,8 +275,14 @@ def _hours(reader: LedgerReader, kind: Kind, key_of: KeyOf, done: Done, unit: in
             yield HourlySeries(key, totals[key], (), complete)
 
 
-def _merged(connection: Connection, pairs: Sequence[tuple[int, int]]) -> Iterator[Any]:
+def _merged(
+    connection: Connection,
+    pairs: Sequence[tuple[int, int]],
+    within: tuple[Hour, Hour] | None = None,
+) -> Iterator[Any]:
     """Yield number, hour, and the sum in millions and rest; of pairs of a series and its number.
+
+    ``within``: the first and the last hour that are wanted; None: all.
 
     The pairs go with the statement, as many as a statement may be long.
     """
@@ -270,9 +296,11 @@ def _merged(connection: Connection, pairs: Sequence[tuple[int, int]]) -> Iterato
             f"WITH merged (id, head) AS (VALUES {values}) "
             f"SELECT head, hour, SUM(amount / {MICRO}), SUM(amount % {MICRO}) "
             "FROM series_hours JOIN merged ON series = id "
+            f"{'WHERE hour BETWEEN :first AND :last ' if within else ''}"
             "GROUP BY head, hour ORDER BY head, hour"
         )
-        yield from connection.execute(statement.execution_options(yield_per=_AT_ONCE))
+        bound = {"first": within[0], "last": within[1]} if within else {}
+        yield from connection.execute(statement.execution_options(yield_per=_AT_ONCE), bound)
 
 
 def _counts(

@@ -201,7 +201,7 @@ class Service:
     def _show(self, snapshot: Snapshot) -> None:
         """Make all that is served of a snapshot."""
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
-        pages = Pages(snapshot)
+        pages = Pages(snapshot, self.config.ledger.url)
         self.snapshot, self.exposition, self.pages = snapshot, exposition, pages
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:

@@ -6,7 +6,7 @@ import hmac
 import socket
 from collections.abc import Collection
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -17,12 +17,15 @@ from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
+from gwmond.model.units import Resource
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.pages import Pages, style_sheet
+from gwmond.web.time import Asked
 
 HEALTH = "/-/healthy"
 _METHODS = ["GET", "HEAD"]
-_SCRIPT = Path(__file__).parent / "static" / "gwmond.js"
+_STATIC = Path(__file__).parent / "static"
+_FILES = ("gwmond.js", "charts.js", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css")
 _PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -156,7 +159,7 @@ def create(
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
-        known = ["/", "/problems", "/site", "/entry", "/metrics", HEALTH, "/-/ready"]
+        known = ["/", "/time", "/problems", "/site", "/entry", "/metrics", HEALTH, "/-/ready"]
         path = request.scope["path"]
         return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
@@ -170,6 +173,16 @@ def _add_pages(app: FastAPI, state: Served) -> None:
     async def root() -> Response:
         """Serve the state of sites and sources."""
         return _page(state.pages.now)
+
+    @app.api_route("/time", methods=_METHODS)
+    def time(
+        last: Literal["24h", "7d", "30d"] = "24h",
+        resource: Resource = "cpu",
+        site: str = "",
+        entry: str = "",
+    ) -> Response:
+        """Serve what time was spent on."""
+        return _page(state.pages.time(Asked(last, resource, site, entry)))
 
     @app.api_route("/problems", methods=_METHODS)
     def problems() -> Response:
@@ -186,16 +199,16 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         """Serve one entry of a site."""
         return _page(state.pages.entry(site, entry))
 
-    style = style_sheet()
-    script = _SCRIPT.read_bytes()
+    files = {name: (_STATIC / name).read_text() for name in _FILES}
+    files["gwmond.css"] = style_sheet()
 
-    @app.api_route("/static/gwmond.css", methods=_METHODS)
-    async def css() -> Response:
-        return Response(style, media_type="text/css", headers=_FILE_HEADERS)
-
-    @app.api_route("/static/gwmond.js", methods=_METHODS)
-    async def js() -> Response:
-        return Response(script, media_type="text/javascript", headers=_FILE_HEADERS)
+    @app.api_route("/static/{name:path}", methods=_METHODS)
+    async def static(name: str) -> Response:
+        """Serve what pages load."""
+        if name not in files:
+            return PlainTextResponse("no such file\n", status_code=404)
+        kind = "text/css" if name.endswith(".css") else "text/javascript"
+        return Response(files[name], media_type=kind, headers=_FILE_HEADERS)
 
 
 def _page(text: str | None) -> Response:

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from gwmond import __version__
 from gwmond.model.facts import EntryKey
+from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
@@ -44,6 +45,19 @@ USES = (
 )
 
 
+STATE_COLOURS = {
+    "provisioned": ("#4477aa", "#5a8fc4"),
+    State.PROVISIONING_BOTTLENECK: ("#ee6677", "#ee6677"),
+    State.INSUFFICIENT_DEMAND: ("#bbbbbb", "#8a8f94"),
+    State.FILLING: ("#ccbb44", "#ccbb44"),
+    State.SATURATED: ("#228833", "#3aa34c"),
+    State.FULL: ("#228833", "#3aa34c"),
+    State.DOWN: ("#aa3377", "#c45a97"),
+    State.UNKNOWN: ("#66ccee", "#66ccee"),
+}
+"""Colours of states on light and on dark pages, where each is drawn by itself."""
+
+
 def render(page: str, /, **known: object) -> str:
     """Return a page, by the name of its template; ages in it are still to be filled in."""
     return template(f"{page}.html.j2").render(version=__version__, current=page, **known)
@@ -66,15 +80,16 @@ def time_text(at: float) -> str:
 
 def site_link(site: str) -> Markup:
     """Return a site's name, which leads to its page."""
-    return _link("site", site, site=site)
+    return link("site", site, site=site)
 
 
 def entry_link(key: EntryKey) -> Markup:
     """Return an entry's name, which leads to its page."""
-    return _link("entry", key.entry, site=key.site, entry=key.entry)
+    return link("entry", key.entry, site=key.site, entry=key.entry)
 
 
-def _link(path: str, text: str, **query: str) -> Markup:
+def link(path: str, text: str, **query: str) -> Markup:
+    """Return a text that leads to a page."""
     return Markup('<a href="{}?{}">{}</a>').format(path, urlencode(query), text)
 
 

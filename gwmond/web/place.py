@@ -15,7 +15,7 @@ from gwmond.reports.periods import span
 from gwmond.reports.render.formats import hours, number, percent, ratio, words
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.sites import SiteRow, entry_rows, jobs_text, site_rows, verdicts_text
-from gwmond.web.parts import USES, ago, bar, entry_link, render, site_link, time_text
+from gwmond.web.parts import USES, ago, bar, entry_link, link, render, site_link, time_text
 from gwmond.web.words import capacity_meanings, reason_meaning, state_meaning
 
 _ROWS = 500  # of a table
@@ -70,6 +70,9 @@ def _page(
     return render(
         "place",
         name=name,
+        time=link(
+            "time", "The page of time", site=rows[0].site, entry=entry.entry if entry else ""
+        ),
         site=site_link(entry.site) if entry else None,
         as_of=time_text(s.pool_time),
         polled=ago(s.made_at),

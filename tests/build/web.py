@@ -18,9 +18,11 @@ class Daemon:
     snapshot: Snapshot | None = None
     exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
 
+    ledger: str = ""
+
     @property
     def pages(self) -> Pages:
-        return Pages(self.snapshot)
+        return Pages(self.snapshot, self.ledger)
 
     def ready(self) -> str:
         return "" if self.snapshot else "the first poll is under way"

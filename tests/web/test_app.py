@@ -112,7 +112,16 @@ def test_unknown_path(client: Client) -> None:
     assert answer.status_code == 404
     assert answer.json() == {
         "error": "no /metric",
-        "known": ["/", "/problems", "/site", "/entry", "/metrics", "/-/healthy", "/-/ready"],
+        "known": [
+            "/",
+            "/time",
+            "/problems",
+            "/site",
+            "/entry",
+            "/metrics",
+            "/-/healthy",
+            "/-/ready",
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from gwmond.config.settings import Http
 from gwmond.web.app import create
 from gwmond.web.server import Server, bind
+from tests.build import hours_ledger
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon
 
@@ -22,7 +23,14 @@ _OPTIONS = (
 )
 PHONE = 390
 PATHS = (
-    *("/", "/problems", "/site?site=T2_Bored", "/entry?site=T2_Starving&entry=starving-ce1"),
+    *(
+        "/",
+        "/time",
+        "/time?last=30d&site=T2_Starving",
+        "/problems",
+        "/site?site=T2_Bored",
+        "/entry?site=T2_Starving&entry=starving-ce1",
+    ),
     "/entry?site=T2_Dark&entry=dark-ce1",
 )
 
@@ -35,9 +43,14 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return hours_ledger.write(tmp_path_factory.mktemp("ledger"))
+
+
 @pytest.fixture
-def daemon() -> Daemon:
-    return Daemon(snapshot())
+def daemon(ledger: str) -> Daemon:
+    return Daemon(snapshot(), ledger=ledger)
 
 
 @pytest.fixture
@@ -151,6 +164,36 @@ def test_links_lead_to_the_entry(page: Page, url: str) -> None:
     page.get_by_role("link", name="T2_Bored").click()
     page.get_by_role("link", name="gwmond").click()
     expect(page.locator("#sites")).to_contain_text("T2_Bored")
+
+
+def test_time_is_drawn(page: Page, url: str) -> None:
+    """A chart of each, with the colours of their legends; a mouse over it shows the values."""
+    page.goto(f"{url}/time")
+    expect(page.locator(".chart canvas")).to_have_count(2)
+    chart = page.locator(".chart").first
+    colours = chart.evaluate(
+        """box => {
+          const canvas = box.querySelector("canvas");
+          const width = canvas.width, height = canvas.height;
+          const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+          const found = new Set();
+          for (let at = 0; at < pixels.length; at += 4) {
+            if (pixels[at + 3] === 255) found.add(`rgb(${pixels.slice(at, at + 3).join(", ")})`);
+          }
+          return [...found];
+        }"""
+    )
+    section = page.locator("section").first
+    legend = section.locator(".legend i").evaluate_all(
+        "fields => fields.map(field => getComputedStyle(field).backgroundColor)"
+    )
+    assert set(legend) <= set(colours)
+    box = chart.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 20)
+    expect(chart.locator(".u-legend")).to_contain_text("130.0")
+    page.get_by_role("link", name="30 days").click()
+    expect(page.locator(".choice a[aria-current]").first).to_have_text("30 days")
 
 
 def test_pages_say_the_same_without_script(browser: Browser, url: str) -> None:

@@ -1,0 +1,110 @@
+"""Time of capacity by state and of pilots by category, in equal steps, for a place.
+
+Units: a value is the average number of canonical units in a step (canonical seconds of the step,
+divided by its length); None where nothing was accounted in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+from gwmond.ledger import hourly
+from gwmond.ledger.counters import Kind
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.hourly import Labels
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.evaluation import PROVISIONED
+from gwmond.model.states import State
+from gwmond.model.stored_pilots import PilotSeries
+from gwmond.model.times import HOUR_US
+from gwmond.model.totals import Hour, SiteKey
+from gwmond.model.units import Resource
+from gwmond.reports.categories import INFOS
+
+Values: TypeAlias = Mapping[str, Sequence[float | None]]
+STATES = (PROVISIONED, *(state.value for state in State))
+"""The uses of capacity, in the order in which they are stacked."""
+
+
+class Range(NamedTuple):
+    """A choice of a period: its name, and in how many steps of how many hours it is divided."""
+
+    name: str
+    steps: int
+    hours: int
+
+    def first(self, now_s: float) -> Hour:
+        """Return the first hour; the last step holds the last whole hour."""
+        return int(now_s // 3600) - self.steps * self.hours
+
+
+RANGES = {
+    "24h": Range("24 hours", 24, 1),
+    "7d": Range("7 days", 28, 6),
+    "30d": Range("30 days", 30, 24),
+}
+
+
+class Times(NamedTuple):
+    """Averages by step: of capacity by state, of pilots by category; those that have any.
+
+    ``starts`` are epoch seconds; ``error`` says why nothing could be read.
+    """
+
+    starts: tuple[int, ...]
+    capacity: Values
+    pilots: Values
+    error: str = ""
+
+
+def read(url: str, chosen: Range, now_s: float, resource: Resource, site: str, entry: str) -> Times:
+    """Read the time of a place; empty names stand for all."""
+    first = chosen.first(now_s)
+    within = first, first + chosen.steps * chosen.hours - 1
+    place = {"resource": resource, "site": site, "entry": entry}
+    states = _key(SiteKey._fields, "state", **place)
+    categories = _key(PilotSeries._fields, "category", measure="canonical", **place)
+    try:
+        with LedgerReader.open(url) as ledger:
+            capacity = hourly.spent(ledger, Kind.SITE, states, *within)
+            pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
+    except LedgerError as error:
+        return Times((), {}, {}, str(error))
+    return Times(
+        tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),
+        _averages(capacity, STATES, chosen, first),
+        _averages(pilots, (info.category.value for info in INFOS if info.category), chosen, first),
+    )
+
+
+def _key(fields: Sequence[str], name: str, **wanted: str) -> Callable[[Labels], Labels | None]:
+    """Return what makes the key of a series: one label, if all that are wanted are as wanted."""
+    at = fields.index(name)
+    tests = [(fields.index(field), value) for field, value in wanted.items() if value]
+
+    def key(labels: Labels) -> Labels | None:
+        return (labels[at],) if all(labels[place] == value for place, value in tests) else None
+
+    return key
+
+
+def _averages(
+    found: Mapping[Labels, Mapping[Hour, int]], names: Iterable[str], chosen: Range, first: Hour
+) -> Values:
+    sums = {name: [0] * chosen.steps for (name,) in found}
+    accounted = [False] * chosen.steps
+    for (name,), hours in found.items():
+        for hour, micros in hours.items():
+            step = (hour - first) // chosen.hours
+            sums[name][step] += micros
+            accounted[step] = True
+    length_us = chosen.hours * HOUR_US
+    return {
+        name: [
+            micros / length_us if known else None
+            for micros, known in zip(sums[name], accounted, strict=True)
+        ]
+        for name in names
+        if any(sums.get(name, ()))
+    }

@@ -1,0 +1,119 @@
+"""The page of time: averages of a period, of all and of one place, and what it is drawn of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import gwmond.web
+from gwmond.reports.time_by_hour import RANGES, Times, read
+from gwmond.web.pages import Pages
+from gwmond.web.time import Asked
+from tests.build import hours_ledger
+from tests.build.facts import NOW
+from tests.build.snapshots import BORED, ODD, STARVING, snapshot
+
+UPLOT = Path(gwmond.web.__file__).parent / "static" / "uplot"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return hours_ledger.write(tmp_path_factory.mktemp("hours"))
+
+
+def test_hours_of_all_places(url: str) -> None:
+    """Reasons, entries and outcomes are added up; an hour without anything is not 0."""
+    times = read(url, RANGES["24h"], NOW, "cpu", "", "")
+    assert times.starts[-1] == 3600 * hours_ledger.LAST
+    assert {name: values[-3:] for name, values in times.capacity.items()} == {
+        "provisioned": [None, 130.0, 130.0],
+        "provisioning_bottleneck": [None, 10.0, 10.0],
+    }
+    assert {name: values[-3:] for name, values in times.pilots.items()} == {
+        "goodput": [None, 60.0, 60.0],
+        "pilot_overhead": [None, 20.0, 20.0],
+    }
+
+
+def test_hours_of_one_place_and_resource(url: str) -> None:
+    """A site's entries together, one entry alone, GPUs by themselves."""
+    assert read(url, RANGES["24h"], NOW, "cpu", BORED.site, "").capacity["provisioned"][-1] == 40
+    entry = read(url, RANGES["24h"], NOW, "cpu", *BORED)
+    assert (entry.capacity["provisioned"][-1], entry.pilots) == (20, {})
+    gpus = read(url, RANGES["24h"], NOW, "gpu", *STARVING)
+    assert gpus.capacity == {}
+    assert gpus.pilots["goodput"][-2:] == [None, 4.0]
+
+
+def test_longer_steps_are_averages(url: str) -> None:
+    """Over steps of six hours; before the ledger's first hour nothing is known."""
+    times = read(url, RANGES["7d"], NOW, "cpu", *STARVING)
+    values = times.capacity["provisioned"]
+    assert len(values) == 28
+    assert values[-2:] == [90.0, 75.0]
+    assert values[0] is None
+
+
+def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
+    """The page says why, and has no chart."""
+    times = read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
+    assert times.error
+    page = Pages(snapshot(), str(tmp_path / "none.sqlite")).time(Asked())
+    assert page is not None
+    assert 'role="alert"' in page
+    assert "data-chart" not in page
+    assert times == Times((), {}, {}, times.error)
+
+
+def test_page_says_what_is_drawn(url: str) -> None:
+    """The table, and the JSON for the charts, have the same numbers."""
+    page = Pages(snapshot(), url).time(Asked(site=STARVING.site, entry=STARVING.entry))
+    assert page is not None
+    found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
+    assert found
+    capacity, pilots = json.loads(found[1])["charts"]
+    assert [part["name"] for part in capacity] == ["provisioned", "provisioning bottleneck"]
+    assert [part["values"][-1] for part in (*capacity, *pilots)] == [90, 10, 60, 20]
+    rows = re.findall(r"<tr>(<td.*?)</tr>", page, re.S)
+    cells = [re.findall(r">([^<]*)</td>", row) for row in rows]
+    assert cells[23] == ["2023-11-14 21:00", "90.0", "10.0"]
+    assert cells[21] == ["2023-11-14 19:00", "?", "?"]
+    assert cells[47] == ["2023-11-14 21:00", "60.0", "20.0"]
+
+
+def test_page_of_a_place(url: str) -> None:
+    """Its name leads to the place, choices keep it; what is not known has no page."""
+    pages = Pages(snapshot(), url)
+    page = pages.time(Asked("7d", "cpu", *ODD))
+    assert page is not None
+    assert "<b>" not in page
+    assert "Nothing is accounted in this period." in page
+    assert "time?last=30d&amp;resource=cpu&amp;site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd" in page
+    assert 'aria-current="true">7 days' in page
+    assert pages.time(Asked(site="nowhere")) is None
+    assert pages.time(Asked(site=BORED.site, entry=STARVING.entry)) is None
+
+
+def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
+    """Asked for again, it is the same, also where the ledger has gone."""
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(Path(url).read_bytes())
+    pages = Pages(snapshot(), str(copy))
+    before = pages.time(Asked())
+    copy.unlink()
+    assert pages.time(Asked()) == before
+    assert 'role="alert"' in (pages.time(Asked("7d")) or "")
+
+
+def test_uplot_is_as_it_was_published() -> None:
+    """The files have the checksums that are named beside them, of the version that is named."""
+    sums = dict(line.split()[::-1] for line in (UPLOT / "SHA256SUMS").read_text().splitlines())
+    assert sums == {
+        name: hashlib.sha256((UPLOT / name).read_bytes()).hexdigest()
+        for name in ("LICENSE", "uPlot.iife.min.js", "uPlot.min.css")
+    }
+    assert "v1.6.32" in (UPLOT / "uPlot.iife.min.js").read_text()[:200]
