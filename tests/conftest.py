@@ -28,6 +28,7 @@ LONG = (
     "daemon/test_restart.py",
     "daemon/test_first_hour.py",
     "recordings/test_live_runs.py",
+    "alerts/test_incidents.py",
     "proof/",
     "daemon/test_pilots",
     "daemon/test_reconciled.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.alerts.syntax import Parts, Selector, parts
 from tests.metrics import golden
 from tests.promql import ROOT
 
+BOARDS = ROOT / "etc" / "grafana" / "dashboards"
 PAGE = ROOT / "docs" / "alerts.md"
 FRESH = "instance:gwmond_poll_age_seconds:fresh"
 #: Alerts about polls themselves: there is no fresh one.
@@ -106,6 +108,20 @@ def test_texts(name: str) -> None:
         assert re.match(r" \| (humanize|printf)| 1\.0 ", values), values
     named = set(re.findall(r"\$labels\.(\w+)", " ".join(notes.values())))
     assert named <= set(cases()[name]["labels"])
+
+
+@every_alert
+def test_the_dashboard_exists(name: str) -> None:
+    """With the variables that the link sets."""
+    link = re.fullmatch(r"/d/([a-z-]+)\?(.*)", alerts()[name].annotations["dashboard"])
+    assert link
+    board = json.loads((BOARDS / f"{link[1]}.json").read_text())
+    assert board["uid"] == link[1]
+    variables = {f"var-{variable['name']}" for variable in board["templating"]["list"]}
+    set_ones = dict(part.split("=", 1) for part in link[2].split("&"))
+    assert set(set_ones) <= variables
+    for variable, value in set_ones.items():
+        assert value == f"{{{{ $labels.{variable.removeprefix('var-')} }}}}"
 
 
 @every_alert
