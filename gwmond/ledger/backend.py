@@ -42,9 +42,9 @@ class Backend(Protocol):
         """Close the connection, then give up the lock; never raises, harmless when repeated."""
 
 
-def upsert(connection: Connection, table: Table) -> Upsert:
+def upsert(dialect: str, table: Table) -> Upsert:
     """Return an INSERT that can say ON CONFLICT, which both databases spell alike."""
-    if connection.dialect.name == "postgresql":
+    if dialect == "postgresql":
         from sqlalchemy.dialects import postgresql  # noqa: PLC0415 (few ledgers are there)
 
         return postgresql.insert(table)

@@ -14,7 +14,7 @@ from gwmond.ledger.columns import HOURS
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
 from gwmond.ledger.pilot_codec import pilot_row, run_row
-from gwmond.ledger.pilot_reader import PILOT, RUN
+from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row, stored_state
@@ -169,7 +169,7 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
     within = [pilots.c.start_us >= months.start_us]
     if months.stop_us is not None:
         within.append(pilots.c.start_us < months.stop_us)
-    query = select(*PILOT).where(*within).order_by(pilots.c.id)
+    query = PILOT_ROWS.where(*within).order_by(pilots.c.id)
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for row in map(pilot_row, _stream(connection, query)):

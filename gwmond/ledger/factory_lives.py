@@ -14,10 +14,10 @@ from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, sele
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import pilot_row
-from gwmond.ledger.pilot_reader import PILOT, chunks
+from gwmond.ledger.pilot_reader import PILOT_ROWS, chunks
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs
-from gwmond.ledger.tables import PLACE, place_row, stored_state
+from gwmond.ledger.tables import PLACE_ROWS, place_row, stored_state
 from gwmond.model.factory_jobs import FactoryJob
 from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.outcomes import SUMMARISED
@@ -69,7 +69,7 @@ def read(
 
 
 def _places(connection: Connection, since_us: int) -> dict[tuple[str, str], list[FactoryJob]]:
-    query = select(*PLACE).where(factory_jobs.c.last_us >= since_us)
+    query = PLACE_ROWS.where(factory_jobs.c.last_us >= since_us)
     found = connection.execute(query.execution_options(yield_per=_AT_ONCE))
     return {(place.entry, place.number): jobs(place) for place in map(place_row, found)}
 
@@ -82,7 +82,7 @@ def _pilots(
     With each: how long the runs of jobs on it lasted, by their records.
     """
     c, left = pilots.c, set(recorded)
-    query = select(*PILOT).execution_options(yield_per=_AT_ONCE)
+    query = PILOT_ROWS.execution_options(yield_per=_AT_ONCE)
     within = query.where(c.start_us < until_us, or_(c.end_us.is_(None), c.end_us >= since_us))
     wall = _walls(connection, since_us, until_us)
     for row in map(pilot_row, connection.execute(within)):

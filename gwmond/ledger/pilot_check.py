@@ -27,7 +27,7 @@ from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import KINDS, pilot_row, run_row
 from gwmond.ledger.pilot_life import life_of, posted
-from gwmond.ledger.pilot_reader import PILOT, RUN
+from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN_ROWS
 from gwmond.ledger.schema import pilots, runs
 from gwmond.model.pilot_facts import Category, Measure
 from gwmond.model.stored_pilots import (
@@ -123,11 +123,11 @@ def _lives(connection: Connection, progress: Progress) -> Iterator[tuple[PilotRo
     """Yield every pilot with all runs of it that are stored."""
     number, done, last = connection.scalar(select(func.count()).select_from(pilots)) or 0, 0, -1
     progress("pilots", 0, number)
-    query = select(*PILOT).order_by(pilots.c.id).limit(PILOTS_AT_ONCE)
+    query = PILOT_ROWS.order_by(pilots.c.id).limit(PILOTS_AT_ONCE)
     while rows := [pilot_row(row) for row in connection.execute(query.where(pilots.c.id > last))]:
         rows_by_pilot: dict[int, list[RunRow]] = {row.id: [] for row in rows}
         between = runs.c.pilot.between(rows[0].id, rows[-1].id)
-        for found in connection.execute(select(*RUN).where(between)):
+        for found in connection.execute(RUN_ROWS.where(between)):
             run = run_row(found)
             if run.pilot in rows_by_pilot:  # an orphan is found by ``_check_orphans``
                 rows_by_pilot[run.pilot].append(run)
@@ -193,7 +193,7 @@ def _places(connection: Connection) -> _Residual:
 def _check_orphans(connection: Connection, residual: _Residual) -> None:
     """Count each run without its pilot as one micro at least."""
     its_pilot = exists().where(pilots.c.id == runs.c.pilot)
-    for row in connection.execute(select(*RUN).where(~its_pilot).limit(1000)):
+    for row in connection.execute(RUN_ROWS.where(~its_pilot).limit(1000)):
         run = run_row(row)
         residual.checked += 1
         amount = max(1, sum(run.settled.values()))

@@ -37,8 +37,9 @@ AT_ONCE = 500
 _NAMES_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
 
-PILOT = tuple(pilots.c[name] for name in PILOT_READ)
+PILOT_ROWS = select(*(pilots.c[name] for name in PILOT_READ))
 RUN = tuple(runs.c[name] for name in RUN_COLUMNS)
+RUN_ROWS = select(*RUN)
 
 _T = TypeVar("_T")
 
@@ -103,7 +104,7 @@ class PilotLookup(Session):
         order = runs.c.pilot, runs.c.job, runs.c.number
         with self._reading() as connection:
             for chunk in chunks(sorted(set(ids))):
-                query = select(*RUN).where(runs.c.pilot.in_(chunk)).order_by(*order)
+                query = RUN_ROWS.where(runs.c.pilot.in_(chunk)).order_by(*order)
                 for row in map(run_row, connection.execute(query)):
                     found[row.pilot].append(row)
         return dict(found)
@@ -133,7 +134,7 @@ class PilotLookup(Session):
         found: defaultdict[str, list[PilotRow]] = defaultdict(list)
         with self._reading() as connection:
             for some in chunks(sorted(wanted)):
-                query = select(*PILOT).where(column.in_(some))
+                query = PILOT_ROWS.where(column.in_(some))
                 query = query.order_by(pilots.c.start_us, pilots.c.id)
                 for pilot in map(pilot_row, connection.execute(query)):
                     found[wanted[stored(pilot.identity)]].append(pilot)
@@ -166,7 +167,7 @@ class PilotLookup(Session):
         found: dict[str, list[PilotRow]] = {}
         with self._reading() as connection:
             for entry in sorted(set(entries)):
-                latest = select(*PILOT).where(pilots.c.entry == clean(entry))
+                latest = PILOT_ROWS.where(pilots.c.entry == clean(entry))
                 latest = latest.order_by(pilots.c.start_us.desc(), pilots.c.id).limit(AT_ONCE)
                 if rows := list(map(pilot_row, connection.execute(latest))):
                     found[entry] = rows
@@ -204,7 +205,7 @@ class PilotLookup(Session):
         found: defaultdict[str, list[RunRow]] = defaultdict(list)
         with self._reading() as connection:
             for chunk in chunks(sorted(wanted)):
-                query = select(*RUN).where(runs.c.job.in_(chunk))
+                query = RUN_ROWS.where(runs.c.job.in_(chunk))
                 for row in connection.execute(query.order_by(runs.c.number, runs.c.pilot)):
                     run = run_row(row)
                     found[wanted[run.key.job]].append(run)
@@ -217,7 +218,7 @@ class PilotLookup(Session):
                 row.id: row
                 for chunk in chunks(sorted(set(ids)))
                 for row in map(
-                    pilot_row, connection.execute(select(*PILOT).where(pilots.c.id.in_(chunk)))
+                    pilot_row, connection.execute(PILOT_ROWS.where(pilots.c.id.in_(chunk)))
                 )
             }
 
@@ -230,7 +231,7 @@ class PilotLookup(Session):
 def open_pilots(connection: Connection) -> Iterator[PilotRow]:
     """Yield the pilots that are not closed, in the order of their numbers."""
     running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
-    found = connection.execute(select(*PILOT).where(running).order_by(pilots.c.id))
+    found = connection.execute(PILOT_ROWS.where(running).order_by(pilots.c.id))
     yield from map(pilot_row, found)
 
 
@@ -246,7 +247,7 @@ def late_runs(connection: Connection, ids: list[PilotId]) -> Iterator[RunRow]:
     """
     c = runs.c
     late = or_(c.open == 1, c.end_us.is_(None), c.end_us > pilots.c.settled_until_us)
-    query = select(*RUN).join_from(runs, pilots, c.pilot == pilots.c.id).where(late)
+    query = RUN_ROWS.join_from(runs, pilots, c.pilot == pilots.c.id).where(late)
     for some in chunks(ids):
         theirs = query.where(c.pilot.in_(some)).order_by(c.pilot, c.job, c.number)
         yield from map(run_row, connection.execute(theirs))

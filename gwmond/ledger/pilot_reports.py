@@ -15,7 +15,7 @@ from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
 from gwmond.ledger.pilot_codec import pilot_row, run_row
-from gwmond.ledger.pilot_reader import PILOT, RUN, PilotLookup, chunks
+from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN_ROWS, PilotLookup, chunks
 from gwmond.ledger.schema import corrections, gaps, pilots, runs
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.model.endings import EARLY_US
@@ -94,7 +94,7 @@ class PilotReports(PilotLookup):
         keys: list[ColumnElement[Any]] = [column, pilots.c.id]
         if order == "end":
             keys.insert(0, column.is_(None))
-        query = select(*PILOT).where(*_of_pilots(wanted)).limit(limit)
+        query = PILOT_ROWS.where(*_of_pilots(wanted)).limit(limit)
         query = query.order_by(*(key.desc() if descending else key for key in keys))
         with self._reading() as connection:
             return [pilot_row(row) for row in connection.execute(query)]
@@ -113,7 +113,7 @@ class PilotReports(PilotLookup):
                 query = _next_pilots(wanted, last)
                 rows = [pilot_row(row) for row in connection.execute(query)]
                 identities = {row.id: row.identity for row in rows}
-                of_chunk = select(*RUN).where(runs.c.pilot.in_(identities), *_of_runs(wanted))
+                of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *_of_runs(wanted))
                 of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
                 found = map(run_row, connection.execute(of_chunk.limit(left)))
                 chunk = [(row, identities[row.pilot]) for row in found]
@@ -142,7 +142,7 @@ class PilotReports(PilotLookup):
         )
         site, entry, group = places
         of_pilots = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
-        query = select(*RUN).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+        query = RUN_ROWS.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
         within = last >= since_us, runs.c.start_us < until_us
         query = query.where(runs.c.open == 1, over, *within, *of_pilots)
@@ -277,5 +277,5 @@ def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
         entry=wanted.entry,
         group=wanted.group,
     )
-    query = select(*PILOT).where(pilots.c.id > last, *_of_pilots(of_pilots))
+    query = PILOT_ROWS.where(pilots.c.id > last, *_of_pilots(of_pilots))
     return query.order_by(pilots.c.id).limit(_PILOTS_AT_ONCE)

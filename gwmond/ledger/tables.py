@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from sqlalchemy import Connection, Table, bindparam, delete, func, literal_column, select
 
-from gwmond.ledger.backend import upsert
+from gwmond.ledger.backend import Upsert, upsert
 from gwmond.ledger.columns import (
     DETAIL_CHARACTERS,
     Undecodable,
@@ -55,12 +56,16 @@ def put(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Put whole rows in the place of those with their keys."""
     if not rows:
         return
-    statement = upsert(connection, table)
+    connection.execute(_replacement(connection.dialect.name, table, tuple(rows[0])), list(rows))
+
+
+@cache
+def _replacement(dialect: str, table: Table, columns: tuple[str, ...]) -> Upsert:
+    """Return the statement of ``put``, which takes longer to make than to run."""
+    statement = upsert(dialect, table)
     key = [column.name for column in table.primary_key]
-    changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=key, set_=changed), list(rows)
-    )
+    changed = {name: statement.excluded[name] for name in columns if name not in key}
+    return statement.on_conflict_do_update(index_elements=key, set_=changed)
 
 
 def append(connection: Connection, table: Table, rows: Sequence[Row], kept: int) -> None:
@@ -95,10 +100,13 @@ class Stored(NamedTuple):
         return Tick(self.wall, self.mono, self.boot, self.boot_id)
 
 
+_STATE = select(*(ledger_state.c[name] for name in Stored._fields))
+_LOCKED_STATE = _STATE.with_for_update()
+
+
 def stored_state(connection: Connection, *, lock: bool = False) -> Stored:
     """Return the row, or what stands for it in a new ledger."""
-    query = select(*(ledger_state.c[name] for name in Stored._fields))
-    row = connection.execute(query.with_for_update() if lock else query).one_or_none()
+    row = connection.execute(_LOCKED_STATE if lock else _STATE).one_or_none()
     return Stored() if row is None else Stored(*row)
 
 
@@ -215,6 +223,7 @@ def gap_values(gap: Gap) -> Row:
 # --- What a factory's queue and summary report of its jobs ---------------------------------------
 
 PLACE = tuple(factory_jobs.c[name] for name in ("entry", "number", "open", "facts"))
+PLACE_ROWS = select(*PLACE)
 
 
 class _StoredRecords(msgspec.Struct, array_like=True):
@@ -282,14 +291,14 @@ def _name(who: Sequence[Any]) -> PilotName:
 def open_places(connection: Connection) -> tuple[QueueRecord, ...]:
     """Return the places of which more may follow."""
     waiting = factory_jobs.c.open == literal_column("1")  # no parameter: the index is of it
-    query = select(*PLACE).where(waiting).order_by(factory_jobs.c.name)
+    query = PLACE_ROWS.where(waiting).order_by(factory_jobs.c.name)
     return tuple(map(place_row, connection.execute(query)))
 
 
 def find_places(connection: Connection, names: Collection[str]) -> Iterable[QueueRecord]:
     """Return the places of these names that are stored."""
     wanted = sorted(map(identity, names))
-    found = connection.execute(select(*PLACE).where(factory_jobs.c.name.in_(wanted)))
+    found = connection.execute(PLACE_ROWS.where(factory_jobs.c.name.in_(wanted)))
     return map(place_row, found)
 
 
