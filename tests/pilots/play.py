@@ -150,7 +150,7 @@ class Play(Steps):
 
     def rest(self, first: int, hours: int = 12) -> None:
         """Poll with nothing to see, until all is judged and settled."""
-        for at in range(first, first + hours * 3600, 600):
+        for at in range(first, first + hours * 3600, 1800):
             self.judge_at(at)
             self.poll(at)
 
