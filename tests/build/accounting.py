@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from gwmond.config.settings import Config
+from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
+from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pilot_steps import PilotSteps
 
 
@@ -15,3 +18,10 @@ class Steps(PilotSteps):
         self.ledger.commit(batch)
         self.accounting.stored()
         return batch
+
+
+def attached(ledger: Ledger) -> LedgerKeeper:
+    """A keeper as it is after a restart."""
+    keeper = LedgerKeeper(Config())
+    keeper.use(ledger)
+    return keeper

@@ -78,6 +78,11 @@ class Kept(Ledger):
         """How many corrections there are."""
         return len(self.corrections(limit=100_000))
 
+    def prove(self) -> None:
+        """Prove all that the ledger's check proves."""
+        assert not [found for found in self.check() if found.micros]
+        assert all(n >= 0 for n in self.counts.values())
+
     def forget_places(self, before_us: int) -> None:
         """Prune what the factory's queue and summary said before, and nothing else."""
         with self._transaction() as connection:

@@ -23,8 +23,9 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow
 from gwmond.service.ledger_keeper import LedgerKeeper
+from tests.build.accounting import attached
+from tests.build.pilot_files import us
 from tests.pilots.play import T0, record, shown
-from tests.service.test_ledger_keeper import attached, now_us
 
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
@@ -36,10 +37,10 @@ def poll(
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
-    keeper.add_ads(now_us(at), STEP_S * 10**6, alive, complete=True)
-    keeper.add_claims(now_us(at), [], complete=True)
+    keeper.add_ads(us(at), STEP_S * 10**6, alive, complete=True)
+    keeper.add_claims(us(at), [], complete=True)
     keeper.add_records(records, None, None)
-    keeper.settle(now_us(at), now_us(at - 120), ())
+    keeper.settle(us(at), us(at - 120), ())
 
 
 def runs(startd: str, job: str) -> list[JobRecord]:
@@ -73,7 +74,7 @@ def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[Non
     """Let no row of the bad pilot be prepared any more, of those heard of later."""
 
     def values(row: PilotRow) -> Values:
-        if row.identity.name == BAD and row.posted_last_heard_us >= now_us(since):
+        if row.identity.name == BAD and row.posted_last_heard_us >= us(since):
             raise ValueError("a bug")
         return real(row)
 
@@ -127,7 +128,7 @@ def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.Mo
         assert told_of(logs) == [(BAD, "bad")]
         rows = proven(ledger)
         assert rows[BAD]._replace(last_heard_us=0) == before._replace(last_heard_us=0)
-        assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, now_us(END_S - STEP_S))
+        assert (spent(ledger)["bad"], rows[GOOD].end_us) == (had, us(END_S - STEP_S))
         play(attached(ledger), both(), 10_800)
         rows = proven(ledger)
         assert rows[BAD].closed
@@ -186,11 +187,9 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
         play(attached(ledger), [shown(GOOD)])
         pilot_series = ledger.pilot_hours(0, 10**7)[0]
         amount = pilot_series.micros * 2 // 3
-        empty = Batch(ledger.load().batches, now_us(0))
+        empty = Batch(ledger.load().batches, us(0))
         takes = [
-            PilotCorrection(
-                now_us(0), n, pilot_series.hour, pilot_series.series, -amount, "revised"
-            )
+            PilotCorrection(us(0), n, pilot_series.hour, pilot_series.series, -amount, "revised")
             for n in range(3)
         ]
         parts: Parts = {n: empty._replace(corrections=(takes[n],)) for n in range(3)}
@@ -213,10 +212,8 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         names = [PilotName(entry=literal, cluster=1, proc=0) for literal in ("bad", "good")]
-        keeper.add_facts(
-            [QueueEvent("", name, QueueState.STARTED, now_us(0)) for name in names], None
-        )
-        keeper.settle(now_us(60), now_us(0), ())
+        keeper.add_facts([QueueEvent("", name, QueueState.STARTED, us(0)) for name in names], None)
+        keeper.settle(us(60), us(0), ())
         assert [place.entry for place in ledger.load().places] == ["good"]
         assert keeper.accounting is not None
         assert keeper.accounting.left_out[ProblemName.NOT_STORABLE] == 1
@@ -229,7 +226,7 @@ def test_what_lies_in_no_pilot_is_not_left_out(url: str) -> None:
         keeper = attached(ledger)
         keeper.add_records(runs(GOOD, "1.0"), None, Gap("schedd", "history", None, -1, ""))
         with pytest.raises(LedgerRefused):
-            keeper.settle(now_us(3000), now_us(2900), ())
+            keeper.settle(us(3000), us(2900), ())
         assert not keeper.ready
         assert ledger.pilot_rows() == []
 
@@ -248,9 +245,9 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        keeper.add_ads(now_us(600), STEP_S * 10**6, some, complete=True)
+        keeper.add_ads(us(600), STEP_S * 10**6, some, complete=True)
         with pytest.raises(LedgerRefused):
-            keeper.settle(now_us(600), now_us(480), ())
+            keeper.settle(us(600), us(480), ())
         with pytest.raises(LedgerRefused):
             keeper.retry()
         keeper.retry()

@@ -13,7 +13,6 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
 from gwmond.model.pilot_evidence import (
     CentralEvent,
-    CentralKind,
     PilotName,
     PilotOutput,
     StarterRun,
@@ -24,30 +23,21 @@ from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import central_log
 from gwmond.pilots.rules import Rules
-from tests.examples import examples
-from tests.pilots.play import DONE, T0, Play, claim, record, shown
-
-NAME = "glidein_12_345"
-STARTD = f"{NAME}@node.example.org"
-END, UNSENT, CONTAINER = (
-    CentralKind.PILOT_END,
-    CentralKind.EXIT_UNSENT,
-    CentralKind.CONTAINER_FAILURE,
+from tests.build.central_lines import (
+    BY_PLACE,
+    BY_STARTD,
+    CONTAINER,
+    END,
+    NAME,
+    STARTD,
+    UNSENT,
+    line,
 )
-BY_STARTD = PilotName(site="Site", startd=NAME, node="node")
-BY_PLACE = PilotName(site="Site", node="node")
+from tests.build.pilot_files import us
+from tests.examples import examples
+from tests.pilots.play import DONE, Play, claim, record, shown
+
 FAR = 100_000
-
-
-def us(seconds: float) -> int:
-    """Microseconds since the epoch of a time since T0."""
-    return round((T0 + seconds) * SECOND_US)
-
-
-def line(kind: CentralKind, at: float, name: PilotName = BY_STARTD, **more: Any) -> CentralEvent:
-    """A line of a central log; ``at`` in seconds since T0."""
-    made = CentralEvent("central.log", name, kind, us(at), "condor_starter", "slot1_1", "message")
-    return made._replace(**more)
 
 
 def pilot(**more: Any) -> Pilot:

@@ -22,8 +22,9 @@ from gwmond.model.run_facts import Source
 from gwmond.pilots import merged_runs
 from gwmond.pilots.merged_runs import Field
 from gwmond.service.ledger_keeper import LedgerKeeper
+from tests.build.truths import Truth, play, truths
+from tests.examples import examples
 from tests.pilots.play import POLL_S, T0, record, shown
-from tests.pilots.test_properties import Truth, _check, play, truths
 
 US = 10**6
 DAY_S = 86_400
@@ -195,11 +196,12 @@ def test_an_outcome_of_the_old_rules(daemon: Daemon, release: Callable[..., None
     assert daemon.corrected()["goodput"] == -600
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=examples(60))
 @given(truths(), st.data())
 def test_rules_may_change_at_any_restart(truth: Truth, data: st.DataObject) -> None:
     """Whatever is told: what is posted is exact, and proves itself, whichever rules posted it."""
     merge_rules = st.sampled_from([merged_runs.FIELDS, schedds_first()])
     outcome_rules = st.sampled_from([outcomes.RULES, exits_are_lost()])
     with releases() as release:
-        _check(play(truth, lambda: release(data.draw(merge_rules), data.draw(outcome_rules))))
+        stored = play(truth, lambda: release(data.draw(merge_rules), data.draw(outcome_rules)))
+    stored.prove()

@@ -8,9 +8,8 @@ from itertools import permutations
 import pytest
 
 from gwmond.model.pilot_evidence import FileFact, QueueState
+from tests.build.pilot_files import SIZE, event, output, us
 from tests.pilots.play import T0, Play
-from tests.pilots.test_factory_jobs import SIZE, event
-from tests.pilots.test_outputs import output, us
 
 S = QueueState
 QUEUE = {

@@ -22,10 +22,8 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.stored_pilots import End, PilotRow
 from gwmond.pilots.life import END_ORDER, Known, ends_of
+from tests.build.pilot_files import JOB, SIZE, event, line, output, queue, us
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_factory_jobs import JOB, SIZE, event, line, queue
-from tests.pilots.test_outputs import output, us
-from tests.pilots.test_properties import _check
 
 T = TypeVar("T")
 STARTD, HEARD = 60, 900
@@ -134,7 +132,7 @@ def played(collector: str, order: Sequence[str], early: int) -> PilotRow:
         read(play, source)
         at += 4 * 3600
     play.rest(at, hours=12)
-    _check(play.stored)
+    play.stored.prove()
     (row,) = play.stored.pilots.values()
     assert row.closed
     return row
@@ -211,4 +209,4 @@ def test_what_a_worse_source_said_stands_again(first: str) -> None:
         for pilot in play.stored.pilots.values()
     }
     assert ends[JOB] == ("central_log", us(1221))
-    _check(play.stored)
+    play.stored.prove()

@@ -21,10 +21,10 @@ from gwmond.pilots.rules import Rules
 from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
 from tests.build.accounting import Steps
+from tests.build.pilot_files import output, us
 from tests.build.pilots import S
+from tests.build.played import add_outputs
 from tests.pilots.play import Play, record
-from tests.pilots.test_outputs import add_files, output, us
-from tests.pilots.test_properties import _check
 
 MEASURED, ESTIMATED = "measured", "estimated"
 
@@ -58,8 +58,8 @@ def test_an_assumed_number_of_gpus() -> None:
     """CPU time does not rest on it; GPU time does, in seconds of GPUs."""
     play = Play()
     others = [output(gpus=2, name=output().name._replace(proc=n)) for n in (1, 2)]
-    add_files(play, *others, at=2000)
-    add_files(play, busy(), at=60_000)
+    add_outputs(play, *others, at=2000)
+    add_outputs(play, busy(), at=60_000)
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.assumed)
     assert set(row.assumed) == {Assumption.GPUS}
     found = spent(play)
@@ -67,13 +67,13 @@ def test_an_assumed_number_of_gpus() -> None:
     assert found["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
     assert found["gpu", "canonical", "decision_problem"] == {MEASURED}
     assert counted(play) == {("gpu", "gpus"): 2 * 1200.0}
-    _check(play.stored)
+    play.stored.prove()
 
 
 def test_an_assumed_size() -> None:
     """How many units a run gets rests on it, as what is left beside it does; GPUs do not."""
     play = Play()
-    add_files(
+    add_outputs(
         play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Resources(8, 16000)}
     )
     assert spent(play) == {
@@ -85,11 +85,11 @@ def test_an_assumed_size() -> None:
         ("gpu", "canonical", "pilot_overhead"): {MEASURED},
     }
     assert counted(play) == {("cpu", "size"): 8 * 1200.0}
-    _check(play.stored)
-    add_files(play, busy(gpus=1), at=60_000)  # it tells its size after all
+    play.stored.prove()
+    add_outputs(play, busy(gpus=1), at=60_000)  # it tells its size after all
     assert {name for some in spent(play).values() for name in some} == {MEASURED}
     assert counted(play) == {}
-    _check(play.stored)
+    play.stored.prove()
 
 
 def test_gpus_that_only_its_runs_tell_of() -> None:
@@ -97,15 +97,15 @@ def test_gpus_that_only_its_runs_tell_of() -> None:
     play = Play()
     run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     run = run._replace(fact=run.fact._replace(size=Resources(1, 2000, 1)))
-    add_files(play, output(records=(run,), cores=None, memory_mib=None))
+    add_outputs(play, output(records=(run,), cores=None, memory_mib=None))
     assert spent(play)["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
-    _check(play.stored)
+    play.stored.prove()
 
 
 def test_the_end_bears_on_both() -> None:
     """When a pilot ended decides how long it had its cores and its GPUs."""
     play = Play()
-    add_files(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
+    add_outputs(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
     assert {name for some in spent(play).values() for name in some} == {ESTIMATED}
     assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
 
@@ -115,11 +115,11 @@ def test_time_under_two_rules_counts_once() -> None:
     play = Play()
     cut = output(end=None, condor_start_us=us(0), condor_end_us=us(900))
     unknown = cut._replace(cores=None, memory_mib=None)
-    add_files(play, unknown, expected={"entry": Resources(4, 8000)})
+    add_outputs(play, unknown, expected={"entry": Resources(4, 8000)})
     (row,) = play.stored.pilots.values()
     assert {Assumption.END, Assumption.SIZE} <= set(row.assumed)
     assert counted(play) == {("cpu", "end"): 4 * 900.0}
-    _check(play.stored)
+    play.stored.prove()
 
 
 @given(

@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import FileFact, PilotOutput, QueueState
-from gwmond.model.pilot_facts import Assumption, Interval, Validation
+from gwmond.model.pilot_facts import Validation
 from gwmond.model.run_facts import Source
+from tests.build.pilot_files import SIZE, event, line, output, queue, us
+from tests.build.played import add_files, lives
 from tests.examples import examples
 from tests.pilots.play import Play, record
-from tests.pilots.test_factory_jobs import SIZE, add_files, event, line, queue
-from tests.pilots.test_outputs import output, us
-from tests.pilots.test_properties import _check
 
 KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
 WHOLE = frozenset({"whole", "silent", "summed_up", "counted", "ran"})
@@ -140,21 +139,6 @@ def play(pilot_name: Told) -> Play:
     return made
 
 
-def lives(of: Play) -> list[tuple[int, int | None, object, dict[Assumption, Interval], object]]:
-    """All that is known of pilots, without their numbers."""
-    found = [
-        (
-            row.start_us,
-            row.end_us,
-            (row.identity.name, row.identity.group),
-            dict(sorted(row.assumed.items())),
-            sorted(row.settled.items()),
-        )
-        for row in of.stored.pilots.values()
-    ]
-    return sorted(found, key=repr)
-
-
 @settings(max_examples=examples(60))
 @given(st.data())
 def test_the_order_does_not_matter(data: st.DataObject) -> None:
@@ -163,7 +147,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     one, other = (play(data.draw(tellings(facts))) for _ in range(2))
     assert lives(one) == lives(other)
     for made in (one, other):
-        _check(made.stored)
+        made.stored.prove()
         assert all(row.closed for row in made.stored.pilots.values())
         assert not any(made.accounting.residual.values())
     hours = [Counter({k: n for k, n in of.stored.posted.items() if n}) for of in (one, other)]

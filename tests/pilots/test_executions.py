@@ -13,9 +13,9 @@ from gwmond.model.pilot_evidence import FileFact, QueueEvent
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
+from tests.build.pilot_files import JOB, S, event, line, output, queue, us
+from tests.build.played import add_files, times
 from tests.pilots.play import Play, shown
-from tests.pilots.test_factory_jobs import S, add_files, event, line, queue
-from tests.pilots.test_outputs import JOB, output, us
 
 DAY = 86400
 EVICTED = [event(S.EVICTED, 1000)]
@@ -27,12 +27,6 @@ def again(first: int, last: int, gone: list[QueueEvent]) -> list[QueueEvent]:
     """A job that ran from 100 to 1000, and later from first to last."""
     begun = [event(S.SUBMITTED, 0), event(S.STARTED, 100), *gone]
     return [*begun, event(S.STARTED, first), event(S.ENDED, last)]
-
-
-def times(play: Play) -> list[tuple[float, float | None]]:
-    """When each pilot began and ended, in seconds from T0."""
-    rows = play.stored.pilots.values()
-    return sorted(((row.start_us - us(0)) / 1e6, ((row.end_us or 0) - us(0)) / 1e6) for row in rows)
 
 
 def rows(play: Play) -> list[PilotRow]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,88 +10,18 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     FileFact,
-    PilotName,
     PilotOutput,
-    QueueEvent,
-    QueueState,
 )
-from gwmond.model.pilot_facts import Assumption, Resources, Validation
+from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.build.accounting import Steps
+from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
+from tests.build.played import add_files, only, runs_counted, vanish
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_outputs import output, us
-
-JOB = "factory#7.0"
-SIZE = {"entry": Resources(4, 8000)}
-S = QueueState
-
-
-def event(state: QueueState, at: float, **of: Any) -> QueueEvent:
-    """An event of the pilot 7.0, in seconds from T0."""
-    name = PilotName(instance="instance", entry="entry", user="fe", cluster=7, proc=0)
-    path = "/x/condor_activity_20231114_fe.main.log"
-    return QueueEvent(path, name._replace(**of), state, us(at))
-
-
-def queue(start: float, end: float, how: QueueState = S.ENDED, **of: Any) -> list[QueueEvent]:
-    """A pilot's whole life in the queue."""
-    return [
-        event(S.SUBMITTED, start - 300, **of),
-        event(S.STARTED, start, **of),
-        event(how, end, **of),
-    ]
-
-
-def line(written: float, duration: int | None, **more: Any) -> CompletedPilot:
-    """A summary of the pilot 7.0: HTCondor ran all but its first 60 seconds, and no job did."""
-    name = PilotName(entry="entry", user="fe", frontend="fe_main", cluster=7, proc=0)
-    made = CompletedPilot(
-        path="/y/completed_jobs_20231114.log",
-        name=name,
-        written_us=us(written),
-        duration_s=duration,
-        condor_started=True,
-        condor_s=max(0, (duration or 0) - 60),
-        jobs=0,
-        jobs_s=0,
-        goodput_s=0,
-        terminated_s=0,
-        validation=60_000 // duration if duration else 1000,
-        idle=1000,
-        nosuccess=0,
-        badput=1000,
-    )
-    return made._replace(**more)
-
-
-def add_files(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> None:
-    """Files are read at some time; then nothing more comes."""
-    play.add_facts(facts, SIZE)
-    play.poll(at)
-    play.rest(at + 60, hours)
-
-
-def only(play: Play) -> Any:
-    """The one pilot that there is."""
-    (row,) = play.stored.pilots.values()
-    return row
-
-
-def runs_counted(play: Play) -> int:
-    """How many runs of jobs are counted."""
-    return sum(n for key, n in play.stored.counts.items() if key.what == "runs")
-
-
-def vanish(play: Play) -> None:
-    """A pilot is heard of last at 600, and its ad expires at 1500."""
-    play.live(0, 600, [shown(factory_job=JOB)])
-    for at in range(660, 1500, 60):
-        play.poll(at, [shown(factory_job=JOB, heard=600)])
-    play.poll(1560)
 
 
 def test_killed_hard_and_the_queue_knows_when() -> None:

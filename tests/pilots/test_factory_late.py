@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.problem_names import ProblemName
+from tests.build.pilot_files import SIZE, S, line, output, queue, us
+from tests.build.played import add_files, only, vanish
 from tests.pilots.play import Play, shown
-from tests.pilots.test_factory_jobs import SIZE, S, add_files, line, only, queue, vanish
-from tests.pilots.test_outputs import output, us
 
 DAY = 86400
 

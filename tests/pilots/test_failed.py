@@ -12,9 +12,10 @@ from gwmond.model.pilot_facts import Assumption, Resources, Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
-from tests.pilots import test_factory_jobs as factory
+from tests.build.pilot_files import FAILED, JOB, output, queue
+from tests.build.played import add_files as add_factory_files
+from tests.build.played import add_outputs
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_outputs import FAILED, JOB, add_files, output
 
 DIES = 1199
 
@@ -121,7 +122,7 @@ def test_its_output_meets_its_ads(first: str) -> None:
     if first == "ads":
         wait(play)
         assert play.seconds() != {}
-    add_files(play, its, at=3000) if first == "ads" else play.add_facts([its])
+    add_outputs(play, its, at=3000) if first == "ads" else play.add_facts([its])
     if first == "output":
         wait(play)
         play.rest(DIES + 900)
@@ -159,7 +160,7 @@ def test_an_output_that_has_no_end_and_no_size() -> None:
     play = Play()
     wait(play)
     its = output(-60, None, validation=Validation.FAILED, failure=FAILED, cores=None)
-    add_files(play, its, at=3000)
+    add_outputs(play, its, at=3000)
     row = only(play)
     assert (row.start_us, row.end_us) == ((T0 - 60) * SECOND_US, (T0 + DIES) * SECOND_US)
     assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
@@ -168,7 +169,7 @@ def test_an_output_that_has_no_end_and_no_size() -> None:
 def test_its_factorys_queue_had_told_of_it() -> None:
     """The ad tells why; when it began and ended the queue knows better."""
     play = Play()
-    factory.add_files(play, *factory.queue(-100, DIES + 5))
+    add_factory_files(play, *queue(-100, DIES + 5))
     before = only(play)
     assert before.validation is not Validation.FAILED
     play.poll(50_000, [ad(900, 600)])
@@ -177,7 +178,7 @@ def test_its_factorys_queue_had_told_of_it() -> None:
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert (row.start_us, row.end_us) == (before.start_us, before.end_us)
     assert play.seconds() == {"validation_fails": 4.0 * (DIES + 105)}
-    factory.add_files(play, *factory.queue(-100, DIES + 6), at=100_000)
+    add_factory_files(play, *queue(-100, DIES + 6), at=100_000)
     assert only(play).validation is Validation.FAILED
 
 
@@ -185,7 +186,7 @@ def test_its_factorys_queue_tells_of_it_later() -> None:
     """It is the same pilot."""
     play = Play()
     wait(play)
-    factory.add_files(play, *factory.queue(-100, DIES + 5), at=3000)
+    add_factory_files(play, *queue(-100, DIES + 5), at=3000)
     row = only(play)
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert set(play.seconds()) == {"validation_fails"}

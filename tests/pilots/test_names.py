@@ -7,9 +7,9 @@ import pytest
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.pilots.accounting import PilotAccounting
+from tests.build.pilot_files import JOB, line, output, queue
+from tests.build.played import add_files
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_factory_jobs import add_files, line, queue
-from tests.pilots.test_outputs import JOB, output
 
 BOUND = Limits(2, 10, 10, DAY_S)
 

@@ -12,11 +12,9 @@ from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.sources.gwms import pilot_output
 from tests.build.gwms import generate
+from tests.build.gwms.simulated import one
+from tests.build.pilot_files import JOB, SIZE, line, output, queue
 from tests.pilots.play import Play, shown
-from tests.pilots.test_factory_jobs import JOB, SIZE, line, queue
-from tests.pilots.test_outputs import output
-from tests.pilots.test_properties import _check
-from tests.sources.gwms.test_outputs import one
 
 DENIED = (
     '11/18/26 10:00:00 ERROR: SECMAN:2010:Received "DENIED" from server for user '
@@ -75,7 +73,7 @@ def played(facts: Sequence[FileFact]) -> PilotRow:
         play.rest(2000 + 20_000 * number, hours=5)
         play.restart()
     play.rest(100_000)
-    _check(play.stored)
+    play.stored.prove()
     assert not play.accounting.contradictions
     (row,) = play.stored.pilots.values()
     assert set(play.seconds()) == {"validation_fails"}
@@ -104,4 +102,4 @@ def test_one_that_a_collector_showed_had_registered(first: bool) -> None:
     play.add_facts([never()], SIZE)
     play.rest(10_000)
     assert set(play.seconds()) == {"decision_problem"}
-    _check(play.stored)
+    play.stored.prove()

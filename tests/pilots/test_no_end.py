@@ -6,10 +6,9 @@ import pytest
 
 from gwmond.model.pilot_evidence import QueueEvent
 from gwmond.model.problem_names import ProblemName
+from tests.build.pilot_files import S, event, line, output
+from tests.build.played import add_files, times
 from tests.pilots.play import Play
-from tests.pilots.test_executions import times
-from tests.pilots.test_factory_jobs import S, add_files, event, line
-from tests.pilots.test_outputs import output
 
 DAY = 86400
 BEGUN = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]

@@ -8,56 +8,21 @@ import pytest
 
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import (
-    Failure,
-    FailureClass,
-    PilotName,
     PilotOutput,
     StarterRun,
 )
 from gwmond.model.pilot_facts import Resources, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
-from gwmond.model.times import SECOND_US
-from tests.pilots.play import DONE, T0, Play, claim, record, shown
-
-JOB = "factory#7.0"
-FAILED = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh")
-
-
-def us(seconds: float) -> int:
-    """Microseconds since the epoch of a time since T0."""
-    return round((T0 + seconds) * SECOND_US)
-
-
-def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> PilotOutput:
-    """The output of a pilot of the entry, with its usual four cores; no run is in its logs."""
-    name = PilotName(
-        *("factory", "instance", "entry", 7, 0, "factory", "frontend", "main"), node="node"
-    )
-    made = PilotOutput(
-        "job.7.0.out",
-        name,
-        None if start is None else us(start),
-        None if end is None else us(end),
-        validation=Validation.PASSED,
-        cores=4,
-        memory_mib=8000,
-        logs=("MasterLog", "StartdLog"),
-    )
-    return made._replace(**more)
-
-
-def add_files(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:
-    """A poll in which outputs are read."""
-    play.add_facts(outputs, **more)
-    play.poll(at)
-    play.rest(at + 60)
+from tests.build.pilot_files import FAILED, JOB, output, us
+from tests.build.played import add_outputs
+from tests.pilots.play import DONE, Play, claim, record, shown
 
 
 def test_a_pilot_whose_validation_failed() -> None:
     """No collector has ever seen it; all of its time is lost, its deliberate sleep too."""
     play = Play()
-    add_files(play, output(validation=Validation.FAILED, failure=FAILED))
+    add_outputs(play, output(validation=Validation.FAILED, failure=FAILED))
     assert play.seconds() == {"validation_fails": 4 * 1200.0}
     (row,) = play.stored.pilots.values()
     assert row.failure == "WN_Resource main/validate_node.sh"
@@ -72,7 +37,7 @@ def test_it_began_before_its_startd_and_ended_after() -> None:
     play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
     play.rest(1260, hours=1)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
-    add_files(play, output(0, 1230), at=6000)
+    add_outputs(play, output(0, 1230), at=6000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
     assert len(play.stored.pilots) == 1
     assert play.pilot().end_source == "pilot_output"
@@ -84,7 +49,7 @@ def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     same = StarterRun("1.0", "<submitter>", "slot1_1", us(101), us(700), DONE)
     other = StarterRun("2.0", "<submitter>", "slot1_1", us(720), us(800), DONE)
-    add_files(play, output(records=(known,), runs=(same, other)))
+    add_outputs(play, output(records=(known,), runs=(same, other)))
     seconds = play.seconds()
     assert len(play.stored.runs) == 2
     # Nothing tells how large the other's slot was: it is taken for one unit.
@@ -96,7 +61,7 @@ def test_an_end_that_nothing_tells_is_inferred() -> None:
     """Of a run without an end in its starter's log, and of a claim that is gone."""
     play = Play()
     run = StarterRun("1.0", "<submitter>", "slot1_1", us(100), None, Ending(began=True))
-    add_files(play, output(runs=(run,)))
+    add_outputs(play, output(runs=(run,)))
     (row,) = play.stored.runs.values()
     assert {fact.source for fact in row.facts} == {Source.STARTER_LOG, Source.INFERRED}
     assert row.outcome is not None
@@ -116,7 +81,7 @@ def test_a_pilot_that_never_returned_its_end() -> None:
     """It ended with the last time in its output; that is an estimate."""
     play = Play()
     job = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    add_files(play, output(end=None, records=(job,), condor_start_us=us(60)))
+    add_outputs(play, output(end=None, records=(job,), condor_start_us=us(60)))
     (row,) = play.stored.pilots.values()
     assert (row.end_us, row.end_source) == (us(700), "assumed")
     own = [
@@ -143,7 +108,7 @@ def test_a_pilot_whose_size_is_not_known(
         for n in range(others)
     ]
     unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
-    add_files(play, *of_others, unknown, expected=expected)
+    add_outputs(play, *of_others, unknown, expected=expected)
     assert play.seconds() == {"validation_fails": cores * 1200.0}
     assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
         "estimated"
@@ -154,17 +119,17 @@ def test_an_output_is_read_again_when_it_has_grown() -> None:
     """Nothing counts twice, and what is new is added."""
     play = Play()
     first = output(end=None, condor_start_us=us(100))
-    add_files(play, first, at=2000)
+    add_outputs(play, first, at=2000)
     whole = output(records=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
-    add_files(play, whole, at=60_000)
-    add_files(play, whole, at=120_000)
+    add_outputs(play, whole, at=60_000)
+    add_outputs(play, whole, at=120_000)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
 
 
 def test_an_empty_output_is_no_pilot() -> None:
     """It tells nothing of its pilot; that it does is said where it is read, with its name."""
     play = Play()
-    add_files(play, PilotOutput("job.7.0.out", output().name))
+    add_outputs(play, PilotOutput("job.7.0.out", output().name))
     assert not any(play.accounting.left_out.values())
     assert play.stored.pilots == {}
 
@@ -172,7 +137,7 @@ def test_an_empty_output_is_no_pilot() -> None:
 def test_what_nothing_tells_is_unclassified() -> None:
     """Neither that it passed its validation, nor that it failed."""
     play = Play()
-    add_files(play, output(validation=Validation.UNKNOWN))
+    add_outputs(play, output(validation=Validation.UNKNOWN))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
 
 
@@ -181,7 +146,7 @@ def test_a_job_that_was_cut_off_with_its_pilot() -> None:
     play = Play()
     cut = Ending(over=True, vacate_code=1005, began=True)
     job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
-    add_files(play, output(records=(job,)))
+    add_outputs(play, output(records=(job,)))
     assert play.seconds()["preemption_badput"] == 1090
 
 
@@ -192,7 +157,7 @@ def test_jobs_told_of_it_first() -> None:
     play.rest(2000, hours=3)
     assert play.pilot().identity.origin == "jobs"
     name = output().name._replace(startd="glidein", node="node")
-    add_files(play, output(0, 1230, name=name), at=20_000)
+    add_outputs(play, output(0, 1230, name=name), at=20_000)
     row = play.pilot()
     assert (row.start_us, row.end_us, row.end_source) == (us(0), us(1230), "pilot_output")
     assert (row.identity.origin, row.identity.factory_job, row.assumed) == ("files", JOB, {})
@@ -203,8 +168,8 @@ def test_a_number_of_its_factory_that_is_used_again() -> None:
     """Years later another pilot has the number of this one."""
     play = Play()
     later = 400 * 86400
-    add_files(play, output(0, 1200))
-    add_files(play, output(later, later + 600), at=later + 2000)
+    add_outputs(play, output(0, 1200))
+    add_outputs(play, output(later, later + 600), at=later + 2000)
     assert sorted(row.end_us or 0 for row in play.stored.pilots.values()) == [
         us(1200),
         us(later + 600),
@@ -215,7 +180,7 @@ def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
     """It is not believed; clocks and zones may differ by a day."""
     for end, until in ((1200 + 86_300, 1200 + 86_300), (1200 + 86_500, 1000), (10**9, 1000)):
         play = Play()
-        add_files(play, output(0, end, condor_end_us=us(1000), written_us=us(1200)), at=100_000)
+        add_outputs(play, output(0, end, condor_end_us=us(1000), written_us=us(1200)), at=100_000)
         (row,) = play.stored.pilots.values()
         assert (row.end_us, row.closed) == (us(until), True)
         assert sum(play.seconds().values()) == 4.0 * until
@@ -225,12 +190,12 @@ def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
 def test_other_times_that_were_to_come(late: dict[str, int]) -> None:
     """Nothing that the output tells is believed; where its files tell no time, it is."""
     play = Play()
-    add_files(play, output(0, 1200, written_us=us(1200))._replace(**cast(Any, late)))
+    add_outputs(play, output(0, 1200, written_us=us(1200))._replace(**cast(Any, late)))
     assert not play.stored.pilots
     assert play.accounting.left_out[ProblemName.BAD_TIME] == 1
     for written_us in (None, 0):
         play = Play()
-        add_files(play, output(0, 1200, written_us=written_us))
+        add_outputs(play, output(0, 1200, written_us=written_us))
         assert play.seconds() == {"decision_problem": 4 * 1200.0}
 
 
@@ -244,8 +209,8 @@ def test_a_number_that_another_pilot_had(schedd: str, start: int) -> None:
     later = output(start, start + 1200, validation=Validation.FAILED, name=name)
     for one, other in ((failed, later), (later, failed)):
         play = Play()
-        add_files(play, one, at=start + 2000)
-        add_files(play, other, at=start + 90_000)
+        add_outputs(play, one, at=start + 2000)
+        add_outputs(play, other, at=start + 90_000)
         rows = play.stored.pilots.values()
         assert sorted((row.identity.factory_job, row.start_us) for row in rows) == sorted(
             [(JOB, us(0)), (f"{schedd}#7.0", us(start))]

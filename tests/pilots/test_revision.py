@@ -4,31 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_evidence import FileFact, PilotOutput, StarterRun
+from gwmond.model.pilot_evidence import FileFact, StarterRun
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
 from gwmond.model.stored_pilots import PilotRow
+from tests.build.pilot_files import line, queue, us
+from tests.build.played import lives, one, revise
 from tests.examples import examples
 from tests.pilots.play import DONE, Play, record
-from tests.pilots.test_evidence_order import lives
-from tests.pilots.test_factory_jobs import line, queue
-from tests.pilots.test_outputs import output, us
-from tests.pilots.test_properties import _check
 
 LATEST = 100_000
 CORES, MEMORY, GPUS = (None, 1, 4, 8), (None, 2000, 16_000), (None, 0, 1)
 SITES, ENTRIES = ("", "Here", "There"), ("entry", "other")
-
-
-def revise(play: Play, at: int) -> None:
-    """Go over all entries, as at the end of an import."""
-    list(play.revise())
-    play.poll(at)
-    play.rest(at + 60, hours=2)
 
 
 def told(*facts: FileFact, polls: frozenset[int] = frozenset()) -> Play:
@@ -42,16 +32,6 @@ def told(*facts: FileFact, polls: frozenset[int] = frozenset()) -> Play:
     play.rest(at, hours=3)
     revise(play, at + 4 * 3600)
     return play
-
-
-def one(number: int, **of: Any) -> PilotOutput:
-    """A pilot's output, of a size and site that are not told unless here."""
-    what = {"cores": None, "memory_mib": None, "gpus": None, **of}
-    where: dict[str, Any] = {
-        name: what.pop(name) for name in ("site", "entry", "factory") if name in what
-    }
-    made = output(100 * number, 100 * number + 1200, **what)
-    return made._replace(name=made.name._replace(proc=number, **where))
 
 
 def rows(play: Play) -> dict[str, PilotRow]:
@@ -117,7 +97,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     ]
     assert lives(plays[0]) == lives(plays[1])
     for play in plays:
-        _check(play.stored)
+        play.stored.prove()
         assert all(row.closed for row in play.stored.pilots.values())
     hours = [Counter({k: n for k, n in play.stored.posted.items() if n}) for play in plays]
     assert hours[0] == hours[1]
@@ -178,7 +158,7 @@ def test_it_is_as_large_as_its_runs_were_at_once() -> None:
     assert _sizes(play)["7.0"] == (Resources(4, 8000), "entry")
     revise(play, LATEST + 13 * 3600)
     assert _sizes(play)["7.0"] == (Resources(4, 8000), "entry")
-    _check(play.stored)
+    play.stored.prove()
 
 
 def rows_name(play: Play) -> str:

@@ -17,8 +17,9 @@ from gwmond.pilots.rules import Rules
 from gwmond.pilots.sizes import Sizes, expected_sizes
 from tests.build.accounting import Steps
 from tests.build.facts import request
+from tests.build.pilot_files import output, us
+from tests.build.played import add_outputs
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_outputs import add_files, output, us
 
 SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
 ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
@@ -157,7 +158,7 @@ def test_the_gpus_of_an_output() -> None:
     """They are those of the entry's other pilots, and said to be estimated."""
     play = Play()
     play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
-    add_files(play, output(validation=Validation.FAILED))
+    add_outputs(play, output(validation=Validation.FAILED))
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
     assert row.steps[0].size == Resources(4, 8000, 1)
     assert row.assumed == {GPUS: (row.start_us, row.end_us)}

@@ -12,9 +12,9 @@ from gwmond.pilots import central_log
 from gwmond.pilots.central_log import Waits
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
+from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
+from tests.build.pilot_files import output, us
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_central_log import BY_STARTD, CONTAINER, STARTD, add_lines, line
-from tests.pilots.test_outputs import output, us
 
 LINGER_S = 1800
 RULES = Rules(refresh_us=0, linger_us=LINGER_S * SECOND_US)
@@ -48,7 +48,7 @@ def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> Non
     records = [record(str(number), 100 + number, 400, startd=STARTD) for number in range(runs)]
     play.live(0, 1200, [shown(STARTD)], records=records)
     before = play.seconds()
-    add_lines(play, line(CONTAINER, 110))
+    play.add_facts([line(CONTAINER, 110)])
     play.rest(1260)
     assert dict(play.accounting.central_log.unused) == {}
     assert (

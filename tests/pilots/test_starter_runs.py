@@ -11,8 +11,9 @@ import pytest
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
 from gwmond.model.run_facts import Source
+from tests.build.pilot_files import JOB, output, us
+from tests.build.played import add_outputs
 from tests.pilots.play import DONE, Play, claim, record, shown
-from tests.pilots.test_outputs import JOB, add_files, output, us
 
 LATER = 100_000
 HISTORY = Source.STARTD_HISTORY
@@ -55,13 +56,13 @@ def test_an_output_that_is_read_again() -> None:
     runs = (run("1.0", 100, 700), run("2.0", 100, 300), run("2.0", 400, 600), run("", 800, 900))
     other = output(0, 1300, runs=(run("2.0", 700, 900), run("", 900, 1000)))
     other = other._replace(name=other.name._replace(proc=1))
-    add_files(play, output(runs=runs), other)
+    add_outputs(play, output(runs=runs), other)
     before, corrections = result(play), play.stored.corrected
     seconds = play.seconds()
     assert (seconds["goodput"], seconds["unclassified"]) == (600 + 200 + 100 + 100, 200 + 200)
     for at in (LATER, 2 * LATER):
-        add_files(play, output(runs=runs), at=at)
-        add_files(play, other, at=at + 50_000)
+        add_outputs(play, output(runs=runs), at=at)
+        add_outputs(play, other, at=at + 50_000)
         assert result(play) == before
         prove(play)
     assert play.stored.corrected == corrections
@@ -75,8 +76,8 @@ def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
     there = there._replace(name=there.name._replace(proc=1))
     for first, second in ((here, there), (there, here)):
         play = Play()
-        add_files(play, first)
-        add_files(play, second, at=LATER)
+        add_outputs(play, first)
+        add_outputs(play, second, at=LATER)
         prove(play)
         runs.append(sorted((row.key, row.start_us) for row in play.stored.runs.values()))
     assert runs[0] == runs[1]
@@ -106,7 +107,7 @@ Step = Callable[[Play, int], None]
 def of_logs(play: Play, at: int) -> None:
     """The pilot's output, with no history in it."""
     runs = (run("1.0", 110, 700), run("1.0", 800, 900), run("2.0", 400, 1100))
-    add_files(play, output(runs=runs), at=at)
+    add_outputs(play, output(runs=runs), at=at)
 
 
 def of_history(play: Play, at: int) -> None:
@@ -115,7 +116,7 @@ def of_history(play: Play, at: int) -> None:
         record("1.0", 100, 700, source=HISTORY, startd="", cores=2),
         record("2.0", 100, 1100, source=HISTORY, startd="", ending=Ending(over=True)),
     )
-    add_files(play, output(records=records), at=at)
+    add_outputs(play, output(records=records), at=at)
 
 
 def of_schedd(play: Play, at: int) -> None:
@@ -127,7 +128,7 @@ def of_schedd(play: Play, at: int) -> None:
 
 def of_stdout(play: Play, at: int) -> None:
     """What its stdout reports of its runs, which is less than its logs do."""
-    add_files(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
+    add_outputs(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
 
 
 def restart(play: Play, at: int) -> None:
@@ -169,7 +170,9 @@ def test_a_slot_that_showed_the_run_first() -> None:
     live = shown(started=300, factory_job=JOB)
     play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
     play.rest(1260, hours=1)
-    add_files(play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000)
+    add_outputs(
+        play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000
+    )
     assert sorted(run.key.job for run in play.stored.runs.values()) == [
         "schedd#1.0#1",
         "submitter#2.0#",
@@ -187,7 +190,7 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
     )
     play = Play()
     cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
-    add_files(play, output(runs=(cut,)))
+    add_outputs(play, output(runs=(cut,)))
     play.add_facts([event])
     play.rest(LATER)
     unended = record("1.0", 100, None, startd="7.0@instance.entry", ending=Ending())

@@ -12,10 +12,9 @@ from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
+from tests.build.pilot_files import JOB, SIZE, line, lost, output, queue, us
+from tests.build.played import add_outputs, only, runs_counted
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_factory_jobs import JOB, SIZE, line, only, queue, runs_counted
-from tests.pilots.test_outputs import add_files, output, us
-from tests.pilots.test_properties import _check
 
 STATISTICS = JobStatistics(
     Jobs(31, 700), good_zero=Jobs(20, 400), good_nonzero=Jobs(5, 100), bad_signal=Jobs(6, 200)
@@ -27,12 +26,6 @@ SUMMED_UP = {
     "pilot_overhead": 4 * (1200.0 - 700),
 }
 RAN = {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
-
-
-def lost(**more: Any) -> PilotOutput:
-    """The stdout of a pilot whose stderr is lost; HTCondor ran from 60 to 1190."""
-    made = output(logs=(), condor_start_us=us(60), condor_end_us=us(1190))
-    return made._replace(**more)
 
 
 def run(**more: Any) -> JobRecord:
@@ -53,7 +46,7 @@ def evidence(play: Play) -> dict[str, set[str]]:
 def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
     """Its stderr is lost: what ended by itself is goodput; none of it is a run, or measured."""
     play = Play()
-    add_files(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
+    add_outputs(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
     assert play.seconds() == SUMMED_UP
     assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
     assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
@@ -63,14 +56,14 @@ def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
     }
     assert runs_counted(play) == 0
     assert play.accounting.contradictions == {}
-    _check(play.stored)
+    play.stored.prove()
 
 
 @pytest.mark.parametrize("jobs", [None, IDLE])
 def test_only_the_number_of_claims_is_told(jobs: JobStatistics | None) -> None:
     """Jobs ran for a time that nothing tells."""
     play = Play()
-    add_files(play, lost(activations=31, jobs=jobs))
+    add_outputs(play, lost(activations=31, jobs=jobs))
     assert play.seconds() == {"unclassified": 4 * 1130.0, "pilot_overhead": 4 * 70.0}
     assert evidence(play)["unclassified"] == {"estimated"}
     assert set(only(play).assumed) == {Assumption.JOBS}
@@ -81,7 +74,7 @@ def test_jobs_of_no_whole_second() -> None:
     of_line: list[FileFact] = [*queue(0, 1200), line(1300, 1200, jobs=1)]
     for facts in ([lost(jobs=JobStatistics(Jobs(1, 0)))], of_line):
         play = Play()
-        add_files(play, *facts, expected=SIZE)
+        add_outputs(play, *facts, expected=SIZE)
         assert play.seconds() == {"unclassified": 4.0, "pilot_overhead": 4 * 1199.0}
 
 
@@ -89,7 +82,7 @@ def test_jobs_of_no_whole_second() -> None:
 def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
     """Without statistics, and without a log, it cannot be said that none did."""
     play = Play()
-    add_files(play, lost(logs=logs))
+    add_outputs(play, lost(logs=logs))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
     assert evidence(play) == {"unclassified": {"estimated"}}
     assert set(only(play).assumed) == {Assumption.VALIDATION}
@@ -99,11 +92,11 @@ def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
 def test_a_whole_output_tells_that_none_ran(more: dict[str, Any]) -> None:
     """By its statistics, or as no log of a starter is among HTCondor's logs."""
     play = Play()
-    add_files(play, lost(**more))
+    add_outputs(play, lost(**more))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert evidence(play) == {"decision_problem": {"measured"}}
     cut = Play()
-    add_files(cut, lost(**more)._replace(end_us=None))
+    add_outputs(cut, lost(**more)._replace(end_us=None))
     assert set(cut.seconds()) == {"unclassified"}
 
 
@@ -113,14 +106,14 @@ def test_only_the_summary_tells_of_jobs() -> None:
     for facts in permutations([lost(), summary]):
         play = Play()
         for number, fact in enumerate(facts):
-            add_files(play, fact, at=2000 + number * 60_000)  # type: ignore[arg-type]
+            add_outputs(play, fact, at=2000 + number * 60_000)  # type: ignore[arg-type]
         assert play.seconds() == {
             "goodput": 4 * 400.0,
             "unclassified": 4 * 170.0,
             "pilot_overhead": 4 * (1200.0 - 570),
         }
         assert only(play).assumed == {Assumption.JOBS: (us(60), us(1200))}
-        _check(play.stored)
+        play.stored.prove()
 
 
 @pytest.mark.parametrize("summary", [(), (line(1300, 1200, jobs=3, jobs_s=500),)])
@@ -153,7 +146,7 @@ def test_a_run_that_becomes_known_takes_their_place(
             }
             assert "summarised" not in outcomes
             assert Assumption.JOBS not in only(play).assumed
-            _check(play.stored)
+            play.stored.prove()
 
 
 def test_a_pilot_that_a_collector_has_shown() -> None:
@@ -161,12 +154,12 @@ def test_a_pilot_that_a_collector_has_shown() -> None:
     play = Play()
     play.live(300, 1200, [shown(started=300, factory_job=JOB)])
     play.rest(1260, hours=1)
-    add_files(play, lost(jobs=STATISTICS), at=6000)
+    add_outputs(play, lost(jobs=STATISTICS), at=6000)
     assert play.seconds() == SUMMED_UP
     play.poll(90_000, records=[run(started=300)])
     play.rest(90_060)
     assert play.seconds() == RAN
-    _check(play.stored)
+    play.stored.prove()
 
 
 @pytest.mark.parametrize(
@@ -188,6 +181,6 @@ def test_a_summary_that_differs_on_whether_jobs_ran(
     for facts in permutations([one, line(1300, 1200, jobs=jobs, jobs_s=60 * jobs), one]):
         play = Play()
         for at, fact in enumerate(facts):
-            add_files(play, fact, at=2000 + at * 60_000)  # type: ignore[arg-type]
+            add_outputs(play, fact, at=2000 + at * 60_000)  # type: ignore[arg-type]
         assert play.accounting.contradictions.get("summary_jobs", 0) == number
         assert ("decision_problem" in play.seconds()) == (one.jobs == IDLE)

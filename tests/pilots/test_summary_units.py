@@ -9,11 +9,9 @@ import pytest
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact
 from gwmond.model.pilot_facts import Assumption, Resources
+from tests.build.pilot_files import line, lost, queue
+from tests.build.played import one, only, revise
 from tests.pilots.play import Play
-from tests.pilots.test_factory_jobs import line, only, queue
-from tests.pilots.test_properties import _check
-from tests.pilots.test_revision import one, revise
-from tests.pilots.test_statistics import lost
 
 SIZE = {"entry": Resources(8, 16_000)}
 LIFE, CONDOR = 8300, 8000
@@ -53,7 +51,7 @@ def test_only_its_summary_tells(completed_pilot: CompletedPilot, good: float, re
     }
     assert play.seconds() == {category: number for category, number in expected.items() if number}
     assert Assumption.JOBS in only(play).assumed
-    _check(play.stored)
+    play.stored.prove()
 
 
 def test_an_output_without_statistics() -> None:
@@ -93,7 +91,7 @@ def test_cores_that_are_learnt_later() -> None:
             assert play.seconds()["unclassified"] == 4000.0  # of one core, as nothing tells them
         revise(play, 160_000)
         found.append(play.seconds())
-        _check(play.stored)
+        play.stored.prove()
     assert found[0] == found[1]
     assert (found[0]["goodput"], found[0]["unclassified"]) == (8 * 4000.0, 8 * 500.0)
 

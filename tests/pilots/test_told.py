@@ -12,9 +12,9 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import Kind
 from gwmond.reports.pilot_story import Story, story_of
 from tests.build.kept import Kept
+from tests.build.truths import RULES, Truth, play, truths
 from tests.examples import examples
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_properties import RULES, Truth, play, truths
 
 
 def stories(stored: Kept, now_us: int) -> list[Story]:

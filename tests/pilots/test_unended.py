@@ -13,10 +13,9 @@ from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
+from tests.build.played import lives, only, vanish
 from tests.pilots.play import T0, Play, record, shown
-from tests.pilots.test_evidence_order import lives
-from tests.pilots.test_factory_jobs import SIZE, S, event, line, only, queue, vanish
-from tests.pilots.test_outputs import JOB, output, us
 
 HOUR = 3600
 

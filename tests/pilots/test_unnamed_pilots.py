@@ -8,10 +8,9 @@ import pytest
 
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.stored_pilots import PilotRow
+from tests.build.pilot_files import JOB, event, line, output, queue, us
+from tests.build.played import add_files
 from tests.pilots.play import Play, record, shown
-from tests.pilots.test_factory_jobs import JOB, add_files, event, line, queue
-from tests.pilots.test_outputs import output, us
-from tests.pilots.test_properties import _check
 
 S_NAMES = {"factory": "", "frontend": "", "group": ""}
 
@@ -51,7 +50,7 @@ def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
         add_files(play, *facts, at=20_000 + 50_000 * number)  # again
     assert (one(play).identity.group, one(play).start_us) == ("fe.main", us(0))
     assert groups(play) == {"fe.main": 4 * 1200.0}
-    _check(play.stored)
+    play.stored.prove()
 
 
 def test_without_the_queue_its_summary_tells() -> None:

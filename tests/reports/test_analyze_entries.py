@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from itertools import pairwise
+from pathlib import Path
 
 from gwmond.model.times import Period
 from gwmond.reports.analyze_entries import (
@@ -24,6 +26,7 @@ from gwmond.reports.stored_pilot import KnownJobs
 from gwmond.reports.wall_clock import WallClock
 from tests.build.gwms.figures import FIGURE_10
 
+PAGE = Path(__file__).parents[2] / "docs" / "analyze.md"
 US = 10**6
 DAY = Period(0, 86_400 * US)
 
@@ -217,6 +220,7 @@ def test_golden() -> None:
     """The text: 3.1 % of validation are printed as 2 %, 36.9 % and 96.9 % idle as 62 % together."""
     text = "\n".join(entries_text(analysis(pilot("T2_X"), pilot("T2_X", "other.gpu", jobs=0))))
     assert GOLDEN in text
+    assert textwrap.indent(GOLDEN, "    ") in PAGE.read_text()
     assert "\n".join(frontends_text(analysis(pilot(), failed()))).endswith(GOLDEN_FRONTENDS)
     names = re.findall(r"^frontend_.*:$", text, re.MULTILINE)
     assert names == ["frontend_fe.main:", "frontend_other.gpu:"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,7 @@ from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.analyze_frontends import FrontendMeans, records, text, watched
 
+PAGE = Path(__file__).parents[2] / "docs" / "analyze.md"
 HOURS = Period(10 * HOUR_US, 12 * HOUR_US)
 
 
@@ -126,6 +129,7 @@ def test_sorted() -> None:
 
 def test_golden(of: FrontendMeans) -> None:
     assert "\n".join(text(of, entries=True, sort=None, compare=True)).startswith(GOLDEN)
+    assert textwrap.indent(GOLDEN, "    ") in PAGE.read_text()
     assert "original prints: seconds" in "".join(text(of, entries=True, sort=None, compare=True))
 
 

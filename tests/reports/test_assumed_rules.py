@@ -10,9 +10,9 @@ from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.reports.pilot_story import RULES, rules_of
 from gwmond.reports.pilots import record
 from gwmond.reports.stored_pilot import StoredPilot
+from tests.build.pilot_files import output, queue, us
+from tests.build.played import add_files, only
 from tests.pilots.play import Play
-from tests.pilots.test_factory_jobs import add_files, only, queue
-from tests.pilots.test_outputs import output, us
 
 CUT: dict[str, Any] = {"end": None, "condor_start_us": us(100), "logs": ()}
 WHOLE: dict[str, Any] = {"condor_start_us": us(100), "condor_end_us": us(1100), "logs": ()}

@@ -17,8 +17,8 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.build.accounting import Steps
+from tests.build.pilot_files import FAILED, output
 from tests.pilots.play import T0
-from tests.pilots.test_outputs import FAILED, output
 
 Report: TypeAlias = Callable[..., str]
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

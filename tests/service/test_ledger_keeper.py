@@ -33,8 +33,9 @@ from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import remembered
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
+from tests.build.accounting import attached
+from tests.build.pilot_files import us
 from tests.build.polls import made
-from tests.pilots.play import T0 as PILOTS_T0
 from tests.pilots.play import record
 
 A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
@@ -402,18 +403,6 @@ KIND = "factory_files"
 FULL = LedgerFull("L", "no space left", "Free some.")
 
 
-def now_us(at: int) -> int:
-    """Microseconds since the epoch of a time since that of ``play``."""
-    return (PILOTS_T0 + at) * 10**6
-
-
-def attached(ledger: Ledger) -> LedgerKeeper:
-    """A keeper as it is after a restart."""
-    keeper = LedgerKeeper(Config())
-    keeper.use(ledger)
-    return keeper
-
-
 def state(keeper: LedgerKeeper, source: str, kind: str = KIND) -> str | None:
     """How far a source has been read."""
     cursor = keeper.cursor(source, kind)
@@ -439,7 +428,7 @@ def test_cursors_of_any_path_go_on_after_a_restart(tmp_path: Path) -> None:
             for path in paths:
                 assert state(keeper, path) == (f"{process}{path[-1:]!a}" if process else None)
                 keeper.add_facts((), Cursor(path, KIND, f"{process + 1}{path[-1:]!a}", None))
-            keeper.settle(now_us(process), 0, ())
+            keeper.settle(us(process), 0, ())
             assert len(keeper.cursors) == len(ledger.cursors()) == len(paths)
 
 
@@ -460,7 +449,7 @@ def test_cursors_that_did_not_move_are_not_stored(
         for _ in range(2):
             keeper = attached(ledger)
             keeper.add_facts((), Cursor("/" + "y" * 600, KIND, "1", None))
-            keeper.settle(now_us(0), 0, ())
+            keeper.settle(us(0), 0, ())
     assert moved == [1, 0]
 
 
@@ -474,7 +463,7 @@ def test_nothing_is_taken_in_while_a_batch_waits(
         with monkeypatch.context() as patch:
             fails(ledger, patch, FULL)
             with pytest.raises(LedgerFull):
-                keeper.settle(now_us(100), 0, ())
+                keeper.settle(us(100), 0, ())
             for _ in range(2):
                 keeper.use(ledger)
                 assert not keeper.ready
@@ -508,7 +497,7 @@ def test_a_ledger_that_went_away(
 
         monkeypatch.setattr(ledger, "commit", lost)
         with pytest.raises(LedgerUnreachable):
-            keeper.settle(now_us(100), 0, ())
+            keeper.settle(us(100), 0, ())
         monkeypatch.undo()
         keeper.retry()  # there is none
         assert not keeper.ready

@@ -42,7 +42,7 @@ def test_host_and_port(address: str, host: str, port: int) -> None:
 def test_what_the_bindings_say(text: str, seconds: float, problem: str) -> None:
     """Denial, silence and bad constraints are distinguished, by text, by time, or by a socket."""
     closed = f"127.0.0.1:{free_port()}"
-    assert access._explain(RuntimeError(text), closed, seconds).problem == problem
+    assert access.explain(RuntimeError(text), closed, seconds).problem == problem
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_a_daemon_that_accepts_a_connection(text: str, reason: str, problem: str
     """It has denied only if it said so, by the exception or by the library's log."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         address = f"<127.0.0.1:{listener.getsockname()[1]}?alias=x>"
-        found = access._explain(RuntimeError(text), address, 0.1, reason)
+        found = access.explain(RuntimeError(text), address, 0.1, reason)
     assert found.problem == problem
     assert "\n" not in found.detail
 
 
 def test_host_that_is_unknown() -> None:
     """A name that does not resolve is told as such."""
-    found = access._explain(RuntimeError("Failed"), "no.such.host.invalid", 0.1)
+    found = access.explain(RuntimeError("Failed"), "no.such.host.invalid", 0.1)
     assert (found.problem, found.detail) == (
         "unknown_host",
         "no.such.host.invalid: no such host",

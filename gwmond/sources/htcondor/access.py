@@ -155,7 +155,7 @@ class LiveAccess(NamedTuple):
             reason = ""
             if seconds < QUERY_TIMEOUT_S - 1:
                 reason = _reason(htcondor2, lambda: collector.query(ad_type, "false", ["Name"]))
-            raise _explain(error, address, seconds, reason) from None
+            raise explain(error, address, seconds, reason) from None
         return list(ads)
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
@@ -188,7 +188,7 @@ class LiveAccess(NamedTuple):
         except htcondor2.HTCondorException as error:
             if "undefined in remote configuration" in str(error):
                 raise QueryError(ProblemName.NOT_KEPT, " ".join(str(error).split())) from None
-            raise _explain(error, daemon.address, _since(began)) from None
+            raise explain(error, daemon.address, _since(began)) from None
         except ValueError as error:
             raise QueryError(ProblemName.BAD_CONSTRAINT, " ".join(str(error).split())) from None
         return list(found)
@@ -202,7 +202,7 @@ class LiveAccess(NamedTuple):
                 query.constraint, list(query.projection), limit=query.limit, opts=options
             )
         except htcondor2.HTCondorException as error:
-            raise _explain(error, schedd.address, _since(began)) from None
+            raise explain(error, schedd.address, _since(began)) from None
         return list(found)
 
     def _bindings(self) -> Any:
@@ -247,7 +247,7 @@ def _reason(htcondor2: Any, ask: Callable[[], object]) -> str:
         return log.read().decode(errors="replace")
 
 
-def _explain(error: Exception, address: str, seconds: float, reason: str = "") -> QueryError:
+def explain(error: Exception, address: str, seconds: float, reason: str = "") -> QueryError:
     """Say what stopped a query; ``reason`` is what the library's log has of it.
 
     The bindings have one text for several causes, so a socket is tried, and the time distinguishes

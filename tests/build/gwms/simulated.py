@@ -202,3 +202,11 @@ def _jobs(
             found.append(Job(number, slot, at, last, *rng.choice(ends)))
             at = last + rng.randrange(2, 60)
     return tuple(found)
+
+
+def one(kind: str, **wanted: object) -> Pilot:
+    return next(
+        pilot
+        for pilot in pilots(3, 300)
+        if pilot.kind == kind and all(getattr(pilot, k) == v for k, v in wanted.items())
+    )

@@ -11,18 +11,11 @@ from gwmond.sources.gwms import completed_jobs, condor_events, pilot_err, pilot_
 from gwmond.sources.gwms import starter_log as starters
 from gwmond.sources.gwms.texts import Zone
 from tests.build.gwms import generate, simulated
+from tests.build.gwms.simulated import one
 
 US = 10**6
 UTC = Zone(((1_795_000_000, 0),))
 PILOTS = list(simulated.pilots(3, 300))
-
-
-def one(kind: str, **wanted: object) -> simulated.Pilot:
-    return next(
-        pilot
-        for pilot in PILOTS
-        if pilot.kind == kind and all(getattr(pilot, k) == v for k, v in wanted.items())
-    )
 
 
 def test_a_pilot_killed_while_it_slept_after_a_failure() -> None:
