@@ -276,6 +276,22 @@ def test_ratios_are_of_sums(board: Board) -> None:
 
 
 @each_board
+def test_what_counts_at_several_entries_is_not_summed_over_them(board: Board) -> None:
+    """A job counts at every entry that it matches."""
+    for panel in board.panels:
+        for query in panel.queries:
+            for node, above in selectors(query):
+                if node.name.endswith("_matching"):
+                    (by,) = (
+                        part.modifier
+                        for part in above
+                        if isinstance(part, promql.AggregateExpr) and str(part.op) == "sum"
+                    )
+                    assert by is not None
+                    assert "entry" in by.labels, panel.title
+
+
+@each_board
 def test_tables_have_whole_rows(board: Board) -> None:
     """Of a table's columns either none is of the largest alone, or all are: no cell is empty
     because of that, and would be read as not known."""
@@ -305,6 +321,17 @@ def test_links_lead_to_what_exists(board: Board) -> None:
                 assert page.status_code == 200
                 assert not anchor or f'id="{anchor}"' in page.text
         assert sum(link.startswith("${gwmond}/") for link in links) == 1
+
+
+def test_alerts_lead_to_boards() -> None:
+    """The annotation dashboard of each alert names a board, and variables that the board has."""
+    rules = (ROOT / "etc" / "prometheus" / "gwmond-alerts.yml").read_text()
+    links = re.findall(r"/d/([\w-]+)\?(\S.*)", rules)
+    assert len(links) > 10
+    boards = {board.uid: board for board in BOARDS}
+    for uid, query in links:
+        known = {v["name"] for v in document(boards[uid])["templating"]["list"]}
+        assert set(re.findall(r"var-(\w+)=", query)) <= known, (uid, query)
 
 
 def test_colours_are_those_of_the_pages() -> None:

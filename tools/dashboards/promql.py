@@ -41,6 +41,11 @@ def total(by: str, expression: str) -> str:
     return f"sum by ({by}) ({expression})" if by else f"sum({expression})"
 
 
+def of_one_entry(expression: str) -> str:
+    """Return the largest sum of an entry: of what counts at several entries, no sum has meaning."""
+    return f"max(sum by (site, entry) ({expression}))"
+
+
 def share(by: str, part: str, whole: str) -> str:
     """Return a ratio of sums; absent where the whole is 0."""
     return f"{total(by, part)} / ({total(by, whole)} > 0)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.dashboards.promql import Scope, hourly, most, total
+from tools.dashboards.promql import Scope, hourly, most, of_one_entry, total
 from tools.dashboards.record import Board, Panel, Query, Row
 
 _HERE = Scope("entry", "group")
@@ -14,6 +14,10 @@ _NO_LOGS = "without [factory] directories, and while no pilot comes or goes"
 
 def _sum(legend: str, metric: str, where: str = "") -> Query:
     return Query(total("", _HERE.now(metric, where)), legend)
+
+
+def _most(legend: str, metric: str) -> Query:
+    return Query(of_one_entry(_HERE.now(metric)), legend)
 
 
 _INFO_AGE = Query(f"max({_HERE.now('gwmond_entry_request_age_seconds')})", "oldest")
@@ -72,11 +76,12 @@ _HISTORY = Row(
         Panel(
             *("User jobs", "lines", "short"),
             (
-                _sum("user jobs running", "gwmond_entry_frontend_running_jobs_matching"),
-                _sum("user jobs idle", "gwmond_entry_frontend_idle_jobs_matching"),
+                _most("user jobs running", "gwmond_entry_frontend_running_jobs_matching"),
+                _most("user jobs idle", "gwmond_entry_frontend_idle_jobs_matching"),
             ),
-            "Jobs by the frontends' count. A job counts at every entry that it matches: choose "
-            "one entry, else the sum exceeds the jobs.",
+            "Jobs by the frontends' count that match the entry, wherever they run. Of several "
+            "entries the one with most: a job counts at every entry that it matches, so the sum "
+            "means nothing.",
             width=8,
         ),
     ),
@@ -108,13 +113,13 @@ _STATUS = Row(
             (
                 _sum("claimed cores", _CORES, 'state="running"'),
                 _sum("user run here", "gwmond_entry_frontend_running_jobs_here"),
-                _sum("user running", "gwmond_entry_frontend_running_jobs_matching"),
+                _most("user running", "gwmond_entry_frontend_running_jobs_matching"),
                 _sum("unmatched cores", _CORES, 'state="idle"'),
-                _sum("user idle", "gwmond_entry_frontend_idle_jobs_matching"),
+                _most("user idle", "gwmond_entry_frontend_idle_jobs_matching"),
                 _sum("registered cores", f"{_CORES}_registered"),
             ),
-            "Cores and jobs by the frontends' count. Jobs that match several entries count at "
-            "each, but for those that run here.",
+            "Cores, and jobs that run here, by the frontends' count. User running and user idle "
+            "are jobs that match the entry, of several entries the one with most.",
             width=8,
         ),
         Panel(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.model.states import State
 from tools.dashboards.colours import CAPACITY, CATEGORIES, USE
-from tools.dashboards.promql import Scope, hourly, hours, total
+from tools.dashboards.promql import Scope, hourly, hours, of_one_entry, total
 from tools.dashboards.record import Board, Panel, Query, Row
 
 _HERE = Scope("resource", "site", "entry", "group")
@@ -109,8 +109,9 @@ _PILOTS = Row(
         Panel(
             *("Units of the pilots by use", "stack", "short"),
             (Query(total("use", _HERE.now("gwmond_pilot_canonical_units")), "{{use}}"),),
-            "Canonical units of registered pilots: busy, idle (a job of one unit would fit), "
-            "remainder (neither: cores without memory, or the opposite).",
+            "Canonical units of registered pilots: busy (filled by jobs, each rounded down), idle "
+            "(free for a job of one unit, also in retiring pilots), remainder (neither: the board "
+            "Unusable idle cores says why).",
             colours=USE,
         ),
         Panel(
@@ -127,13 +128,20 @@ _JOBS = Row(
     (
         Panel(
             *("Idle jobs that could run here", "lines", "short"),
-            tuple(
-                Query(total("", _HERE.now(f"gwmond_entry_idle_jobs_{count}")), count)
-                for count in ("matching", "proportional", "unique", "assigned")
+            (
+                Query(
+                    of_one_entry(_HERE.now("gwmond_entry_idle_jobs_matching")),
+                    "matching one entry",
+                ),
+                *(
+                    Query(total("", _HERE.now(f"gwmond_entry_idle_jobs_{count}")), count)
+                    for count in ("proportional", "unique", "assigned")
+                ),
             ),
-            "Jobs. matching: each counts at every entry that it matches, so the sum over entries "
-            "exceeds the jobs; proportional: divided among them; unique: they match no other; "
-            "assigned: each once, to spare capacity here. While a schedd is not known: at least.",
+            "Jobs. matching one entry: those that match the entry, of several entries the one with "
+            "most; proportional: divided among the entries that they match; unique: they match no "
+            "other; assigned: each once, to spare capacity here. While a schedd is not known: at "
+            "least.",
         ),
         Panel(
             *("Runs of jobs by outcome", "stack", "short"),

@@ -8,6 +8,8 @@ from tools.dashboards.record import Board, Panel, Query, Row
 
 _HERE = Scope("resource", "site", "entry", "group")
 _UNITS = "gwmond_pilot_canonical_units"
+_CORES = "gwmond_entry_frontend_cores"
+_IDLE_CORES = 'state="idle"'
 
 _NOW = Row(
     "How much is not used?",
@@ -15,7 +17,8 @@ _NOW = Row(
         Panel(
             *("Busy", "stat", "percentunit"),
             (Query(share("", _HERE.now(_UNITS, 'use="busy"'), _HERE.now(_UNITS)), "busy"),),
-            "Share of the canonical units of registered pilots that jobs fill now.",
+            "Share of the canonical units of registered pilots that jobs fill now. Each job's size "
+            "is rounded down: a job of 1 core with less than 2 GB fills none.",
             empty="while no pilot is registered",
             width=6,
             height=4,
@@ -23,7 +26,8 @@ _NOW = Row(
         Panel(
             *("Idle", "stat", "percentunit"),
             (Query(share("", _HERE.now(_UNITS, 'use="idle"'), _HERE.now(_UNITS)), "idle"),),
-            "Share of the canonical units in which a job of one unit would fit, and none runs.",
+            "Share of the canonical units that are free for a job of one unit. Those of retiring "
+            "pilots count as well, though no job can start there.",
             empty="while no pilot is registered",
             width=6,
             height=4,
@@ -37,8 +41,8 @@ _NOW = Row(
                 ),
             ),
             "Share of the canonical units that are neither filled nor free for a job of one unit: "
-            "cores are left without memory, or memory without cores. Retiring pilots' free units "
-            "are here as well.",
+            "cores are left without memory, or memory without cores, or jobs take less than a "
+            "unit each. The table below tells which.",
             empty="while no pilot is registered",
             width=6,
             height=4,
@@ -61,8 +65,8 @@ _NOW = Row(
         Panel(
             *("Units of the pilots by use", "stack", "short"),
             (Query(total("use", _HERE.now(_UNITS)), "{{use}}"),),
-            "Canonical units of registered pilots: busy, idle (a job of one unit would fit), "
-            "remainder (neither).",
+            "Canonical units of registered pilots: busy (filled by jobs, each rounded down), idle "
+            "(free for a job of one unit, also in retiring pilots), remainder (neither).",
             colours=USE,
         ),
         Panel(
@@ -74,7 +78,7 @@ _NOW = Row(
                 ),
             ),
             "Pilots: idle run nothing, retiring take no more jobs, failed did not pass the "
-            "validation. Many retiring ones hold cores that only running jobs may finish with.",
+            "validation. Many retiring ones hold cores that no new job gets.",
         ),
     ),
 )
@@ -82,30 +86,23 @@ _WHY = Row(
     "Where, and why?",
     (
         Panel(
-            *("Remainder, by entry", "table", "short"),
+            *("Idle cores and idle units, by entry", "table", "short"),
             (
+                Query(total("site, entry", _HERE.now(_CORES, _IDLE_CORES)), "idle cores"),
+                Query(total("site, entry", _HERE.now(_UNITS, 'use="idle"')), "idle units"),
+                Query(total("site, entry", _HERE.now(_UNITS, 'use="remainder"')), "remainder"),
                 Query(
-                    most(20, "site, entry", _HERE.now(_UNITS, 'use="remainder"')),
-                    "canonical units",
-                ),
-                Query(
-                    "("
-                    + share(
-                        "site, entry",
-                        _HERE.now(_UNITS, 'use="remainder"'),
-                        _HERE.now(_UNITS),
-                    )
-                    + ") and "
-                    + most(20, "site, entry", _HERE.now(_UNITS, 'use="remainder"')),
-                    "share of the entry's units",
-                    "percentunit",
+                    total("site, entry", _HERE.now("gwmond_pilots", 'state="retiring"')),
+                    "retiring pilots",
                 ),
             ),
-            "Canonical units that are neither filled nor free for a job of one unit, and their "
-            "share of the entry's: the first 20. Ask the factory for pilots with more "
-            "memory, or users for what they really need.",
-            empty="while cores and memory of pilots are used up together",
+            "Cores that the frontends counted as idle in their last cycle; canonical units that "
+            "are free, and neither free nor filled; pilots that take no more jobs. More idle cores "
+            "than idle units: cores without memory, so ask for pilots with more memory, or users "
+            "for what they need. A remainder without idle cores: jobs of less than a unit, nothing "
+            "is lost. Idle units beside retiring pilots: no job can start there.",
             drill=("site", "entry"),
+            width=24,
         ),
         Panel(
             *("Idle, by entry", "table", "short"),
@@ -115,8 +112,8 @@ _WHY = Row(
                     "canonical units",
                 ),
             ),
-            "Canonical units in which a job of one unit would fit, and none runs: the first 20. "
-            "Jobs that wait match other entries, or need more than one unit.",
+            "Canonical units that are free for a job of one unit: the first 20. Jobs that wait "
+            "match other entries, need more than one unit, or the pilots retire.",
             empty="while each unit is filled",
             drill=("site", "entry"),
         ),
@@ -145,7 +142,7 @@ _WHY = Row(
             *("Idle cores by the frontends' count", "lines", "short"),
             (
                 Query(
-                    total("group", _HERE.now("gwmond_entry_frontend_cores", 'state="idle"')),
+                    total("group", _HERE.now(_CORES, _IDLE_CORES)),
                     "{{group}}",
                 ),
             ),
