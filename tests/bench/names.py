@@ -69,7 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--strangers", type=int, default=100_000)
     parser.add_argument("--polls", type=int, default=4, help="with strangers, measured")
-    parser.add_argument("--interval", default="60s")
+    parser.add_argument("--interval", type=int, default=60, help="seconds")
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
@@ -80,7 +80,7 @@ def main() -> None:
         port = free_port()
         (at / "gwmond.toml").write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n[http]\nlisten = "127.0.0.1:{port}"\n'
-            f'[poll]\ninterval = "{options.interval}"\ndeadline = "50s"\n'
+            f"[poll]\ninterval = {options.interval}\ndeadline = {options.interval * 5 // 6}\n"
             f'[ledger]\nurl = "{at}/ledger.sqlite"\n[histories]\nstartds = []\n'
         )
         with (at / "log").open("wb") as log:
@@ -100,7 +100,7 @@ def main() -> None:
             _measure(pool, daemon.pid, f"http://127.0.0.1:{port}", at, options)
         finally:
             daemon.terminate()
-            daemon.wait(60)
+            daemon.wait(300)
 
 
 def _measure(pool: CondorPool, pid: int, url: str, at: Path, options: argparse.Namespace) -> None:
