@@ -44,6 +44,10 @@ LONG = (
     "recordings/",
     "sites/test_flow.py",
     "sites/test_properties.py",
+    "pilots/test_ends.py",
+    "pilots/test_told.py",
+    "pilots/test_executions.py",
+    "pilots/test_properties.py",
     "pilots/test_pilot_properties.py",
 )
 
@@ -53,6 +57,7 @@ DIVIDED = (
     *(f"daemon/test_{name}" for name in ("advertised", "central_logs", "counting", "faults")),
     *(f"daemon/test_{name}" for name in ("lasting_problems", "ledger_faults", "pilots")),
     *(f"daemon/test_{name}" for name in ("reconciled", "restart")),
+    *(f"pilots/test_{name}" for name in ("ends", "executions", "properties")),
 )
 
 

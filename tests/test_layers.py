@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -206,3 +207,12 @@ def test_digits_are_those_of_ascii() -> None:
     }
     of_bytes = {"sources/htcondor/startd_history.py", "sources/gwms/pilot_out.py"}
     assert set(found) == {"model/digits.py", *of_bytes}, found
+
+
+def test_no_test_imports_another_test() -> None:
+    """What several of them need is in ``tests/build``."""
+    other = re.compile(
+        r"^(from|import) tests\.([\w.]*\.)?test_|^from tests\S* import .*\btest_", re.M
+    )
+    files = Path(__file__).parent.rglob("*.py")
+    assert [path for path in files if other.search(path.read_text())] == []
