@@ -107,6 +107,7 @@ _PILOTS = Row(
             ),
             "Canonical hours settled in the chosen range, by category. The categories sum to the "
             "total. The board Pilot time and waste says where each was spent.",
+            page="time",
             colours=CATEGORIES,
             width=9,
         ),
@@ -115,6 +116,7 @@ _PILOTS = Row(
             (Query(total("category", _POOL.rate(_TIME)), "{{category}}"),),
             "Canonical units: canonical seconds settled a second, by category. Time is settled "
             "when a run has ended, so a long run counts at its end, all at once.",
+            page="time",
             colours=CATEGORIES,
             width=15,
         ),

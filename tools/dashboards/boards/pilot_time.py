@@ -39,6 +39,7 @@ _TOTALS = Row(
             *("Pilot time in the chosen range", "bars", "h"),
             (Query(hours(total("category", _HERE.grown(_TIME))), "{{category}}"),),
             "Canonical hours settled in the chosen range. The categories sum to the total.",
+            page="time",
             colours=CATEGORIES,
             width=8,
         ),
@@ -47,6 +48,7 @@ _TOTALS = Row(
             (Query(total("category", _HERE.rate(_TIME)), "{{category}}"),),
             "Canonical units: canonical seconds settled a second. A long run counts at its end, "
             "all at once.",
+            page="time",
             colours=CATEGORIES,
             width=16,
         ),
@@ -87,6 +89,7 @@ _TOTALS = Row(
             ),
             "Share of each category's newly settled time in which a rule stands for a missing "
             "fact. docs/estimates.md has the rules.",
+            page="time",
             colours=CATEGORIES,
             width=8,
         ),
@@ -154,6 +157,7 @@ _ENDS = Row(
             "Pilots an hour that ended, by the category of their own time: pilot_overhead ran "
             "jobs. What did not occur is left out.",
             empty="while no pilot ends",
+            page="time",
             colours=CATEGORIES,
             width=8,
         ),
