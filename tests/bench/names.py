@@ -80,7 +80,7 @@ def main() -> None:
         port = free_port()
         (at / "gwmond.toml").write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n[http]\nlisten = "127.0.0.1:{port}"\n'
-            f"[poll]\ninterval = {options.interval}\ndeadline = {options.interval * 5 // 6}\n"
+            f'[poll]\ninterval = "{options.interval}s"\ndeadline = "{options.interval * 5 // 6}s"\n'
             f'[ledger]\nurl = "{at}/ledger.sqlite"\n[histories]\nstartds = []\n'
         )
         with (at / "log").open("wb") as log:
