@@ -19,11 +19,9 @@ from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation
-from gwmond.model.facts import Cursor, EntryRequest, Pilot, Problem
+from gwmond.model.facts import EntryRequest, Pilot, Problem
 from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.reconciliation import Reconciliation
-from gwmond.model.snapshot import PilotTime
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early_failure import Unit
 from gwmond.pilots.sizes import expected_sizes
@@ -90,7 +88,7 @@ class Accountant:
         self._lasting: dict[str, list[Problem]] = {}
         self._watched: Tick | None = None
         self._verdicts: Verdicts | None = None  # of the last poll, if no time was missed since
-        self._reconciler = Reconciler(config.ledger.url)
+        self.reconciler = Reconciler(config.ledger.url)
         self._suspected: AbstractSet[Unit] = frozenset()
 
     @property
@@ -98,21 +96,6 @@ class Accountant:
         """Whether there are records that were not fetched yet."""
         behind = self._histories.behind or self._files.behind or self._central.behind
         return behind and self._keeper.ready
-
-    @property
-    def shown(self) -> PilotTime | None:
-        """What is to be shown of pilots' time."""
-        return self._keeper.shown()
-
-    @property
-    def cursors(self) -> tuple[Cursor, ...]:
-        """How far each source has been read."""
-        return self._keeper.cursors
-
-    @property
-    def reconciliation(self) -> Reconciliation | None:
-        """The last day, as it was compared with the factory's numbers; at most an hour old."""
-        return self._reconciler.shown
 
     def watch(self, requests: Sequence[EntryRequest], tick: Tick, period_s: float) -> None:
         """Let what ads of entries say now hold for the time since the last poll of this process.
@@ -126,7 +109,7 @@ class Accountant:
             return
         end_us = microseconds(tick.wall)
         for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
-            self._keeper.watch(requests, hour, us / SECOND_US)
+            self._keeper.factory.watch(requests, hour, us / SECOND_US)
 
     def step(self, access: Access, found: Round, seen: Seen, period_s: float) -> list[Problem]:
         """Account what one poll has shown; nothing is taken in without a ledger that stores it.
@@ -144,8 +127,9 @@ class Accountant:
             self._see(found, seen, period_s, before)
             self._schedds = seen.schedds
             self._ask(access, seen.at, problems, only_behind=False)
-            stored = () if self.behind else self._keeper.factory  # of a backlog a part says nothing
-            return problems + self._reconciler.step(seen.at, stored)
+            # Of a backlog a part says nothing.
+            stored = () if self.behind else self._keeper.totals.factory.keys()
+            return problems + self.reconciler.step(seen.at, stored)
         except LedgerError as error:
             self.failure = error
             return self._with_lasting([*problems, _problem(error)])
@@ -200,10 +184,11 @@ class Accountant:
         enough = 1 if self._config.pool.replicated else len(self._hosts)
         if len(renewed[SLOTS]) >= enough:
             silent = seen.silent_before
-            self._keeper.note_silence(None if silent is None else silent * SECOND_US)
-            late = self._keeper.add_ads(now_us, period_us, seen.pilots, complete=seen.complete)
-            if before is not None and seen.complete:
-                self._keeper.check(now_us, before, seen.pilots)
+            with self._keeper.steps() as steps:
+                steps.accounting.silence.note(None if silent is None else silent * SECOND_US)
+                late = steps.add_ads(now_us, period_us, seen.pilots, complete=seen.complete)
+                if before is not None and seen.complete:
+                    steps.accounting.check(now_us, before, seen.pilots)
         if len(renewed[CLAIMS]) >= enough:
             records = [
                 record
@@ -211,7 +196,8 @@ class Accountant:
                 for record in found.answers[host, CLAIMS].value.records
             ]
             whole = seen.complete and self._gatherer.claims_since is None
-            self._keeper.add_claims(now_us, records, complete=whole)
+            with self._keeper.steps() as steps:
+                steps.add_claims(now_us, records, complete=whole)
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()
@@ -252,17 +238,15 @@ class Accountant:
     @property
     def below_one_unit(self) -> AbstractSet[str]:
         """The entries with pilots that are a canonical unit only as each pilot is at least one."""
-        accounting = self._keeper.accounting
-        return accounting.below_one_unit if accounting is not None else frozenset()
+        return self._keeper.accounting.below_one_unit if self._keeper.ready else frozenset()
 
     def _left_out(self) -> list[Problem]:
         """Say which records could not be accounted since this was asked last."""
         accounting = self._keeper.accounting
-        now = dict(accounting.left_out) if accounting is not None else {}
-        now[ProblemName.UNDATED] = self._keeper.undated
+        now = {**accounting.left_out, ProblemName.UNDATED: self._keeper.factory.undated}
         new = {reason: n - self._left.get(reason, 0) for reason, n in now.items()}
         self._left = now
-        shown = accounting.files.shown if accounting is not None else lambda _, n: f"{n} records"
+        shown = accounting.files.shown
         problems = [Problem("records", name, shown(name, n), n) for name, n in new.items() if n > 0]
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
@@ -281,10 +265,7 @@ class Accountant:
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:
         """Ask startds for what is open after all else has been read."""
-        accounting = self._keeper.accounting
-        if accounting is None:
-            return
-        records, wrong = self._startds.ask(access, accounting.pilots, now)
+        records, wrong = self._startds.ask(access, self._keeper.accounting.pilots, now)
         problems += wrong
         if records:
             self._keeper.add_records(records, None, None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -205,7 +205,7 @@ class CentralLogs(DirectoryReader):
         super().__init__(config, gatherer, keeper, (CENTRAL_LOG, CENTRAL_LOG, "files"))
         self._roots = list(dict.fromkeys(config.factory.central_logs))
         self._socket = socket
-        self._unused: dict[ProblemName, int] = {}
+        self._unused: Counter[ProblemName] = Counter()
         self._wrong: list[Problem] = []  # with lines that were received, not returned yet
         self._received = Lasting()
 
@@ -251,15 +251,9 @@ class CentralLogs(DirectoryReader):
 
     def unused(self) -> list[Problem]:
         """Return which lines said nothing of what is known, since this was asked last."""
-        accounting = self._keeper.accounting
-        if accounting is None:
-            return []
-        now, before = dict(accounting.central_log.unused), self._unused
-        self._unused = now
-        new = {why: number - before.get(why, 0) for why, number in now.items()}
-        examples = accounting.central_log.examples
+        central = self._keeper.accounting.central_log
+        new, self._unused = central.unused - self._unused, Counter(central.unused)
         return [
-            Problem(CENTRAL_LOG, why, f"{number} lines: {examples[why]}", number)
+            Problem(CENTRAL_LOG, why, f"{number} lines: {central.examples[why]}", number)
             for why, number in new.items()
-            if number > 0
         ]

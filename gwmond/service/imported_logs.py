@@ -70,18 +70,23 @@ class LogsRead(NamedTuple):
 
     files: int
     lines: int
-    problems: tuple[Problem, ...]
-    unused: Counter[ProblemName]
-    examples: tuple[Problem, ...]
 
 
 class ImportedLogs:
-    """Reads central logs into a keeper; ``read`` runs a task in a child process."""
+    """Reads central logs into a keeper; ``read`` runs a task in a child process.
 
-    def __init__(self, keeper: LedgerKeeper, read: Read, settle: Callable[[], None]) -> None:
-        self._keeper = keeper
-        self._read = read
-        self._settle = settle
+    ``note`` is told what is wrong.
+    """
+
+    def __init__(
+        self,
+        keeper: LedgerKeeper,
+        read: Read,
+        settle: Callable[[], None],
+        note: Callable[[Iterable[Problem]], None],
+    ) -> None:
+        self._keeper, self._central = keeper, keeper.accounting.central_log
+        self._read, self._settle, self._note = read, settle, note
 
     def run(
         self, paths: Iterable[str], now: float, patience_us: int, progress: Progress
@@ -91,15 +96,10 @@ class ImportedLogs:
         ``now``: the time (epoch seconds); ``patience_us``: see ``CentralLogEvents``.
         ``progress`` gets how many bytes of how many are read.  Raises QueryError, LedgerError.
         """
-        accounting = self._keeper.accounting
-        if accounting is None:
-            raise ValueError("no ledger is attached")
-        accounting.central_log.patience_us = patience_us
-        before = Counter(accounting.central_log.unused)
+        self._central.patience_us = patience_us
+        before = Counter(self._central.unused)
         evidence = self._evidence()
-        problems: list[Problem] = []
-        named = dict.fromkeys(os.path.realpath(path) for path in paths)
-        wanted = self._wanted(named, evidence, problems)
+        wanted = self._wanted(map(os.path.realpath, paths), evidence)
         total, done = sum(map(_size, wanted)), 0
         files = lines = 0
         for path in wanted:
@@ -112,22 +112,20 @@ class ImportedLogs:
                     gwms_tasks.read_log, Directory(path, place.state, central=True), limits, now
                 )
                 place = self._take(path, place, answer)
-                problems += answer.problems
+                self._note(answer.problems)
                 some += answer.size
                 lines += len(answer.facts)
                 behind = answer.behind
                 progress(min(done + some, total), total)
             files += some > 0
             done += _size(path)
-        unused = accounting.central_log.unused - before
-        examples = tuple(
-            Problem("central logs", why, accounting.central_log.examples[why]) for why in unused
+        self._note(
+            Problem("central logs", why, self._central.examples[why], number)
+            for why, number in (self._central.unused - before).items()
         )
-        return LogsRead(files, lines, tuple(problems), unused, examples)
+        return LogsRead(files, lines)
 
-    def _wanted(
-        self, named: Iterable[str], evidence: str, problems: list[Problem]
-    ) -> Sequence[str]:
+    def _wanted(self, named: Iterable[str], evidence: str) -> Sequence[str]:
         """Return the logs to read: those that are named, and earlier ones with lines left.
 
         In the order in which they were last written to.
@@ -143,7 +141,7 @@ class ImportedLogs:
                 wanted[cursor.source] = None
             else:
                 why = "lines that were about nothing known then cannot be read again"
-                problems.append(Problem(cursor.source, ProblemName.LOG_GONE, why))
+                self._note([Problem(cursor.source, ProblemName.LOG_GONE, why)])
         return sorted(wanted, key=_written)
 
     def _begin(self, path: str, evidence: str) -> LogPlace:
@@ -168,8 +166,7 @@ class ImportedLogs:
 
     def _left(self) -> int:
         """Return how many lines have led to nothing, and may do so once more is known."""
-        accounting = self._keeper.accounting
-        unused = accounting.central_log.unused if accounting is not None else Counter[ProblemName]()
+        unused = self._central.unused
         return sum(number for why, number in unused.items() if why != ProblemName.BAD_TIME)
 
     def _evidence(self) -> str:

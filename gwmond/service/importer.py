@@ -177,37 +177,31 @@ class Importer:
 
     def _is_kept(self) -> bool:
         """Return whether the ledger has something that waits and that no import has brought."""
-        pilots = accounting.pilots if (accounting := self._keeper.accounting) is not None else ()
         imported = {FACTORY_FILES, IMPORTED_LOG}
         return any(cursor.kind not in imported for cursor in self._keeper.cursors) or any(
-            pilot.identity.origin == "collector" for pilot in pilots
+            pilot.identity.origin == "collector" for pilot in self._keeper.accounting.pilots
         )
 
     def _finish(self) -> None:
         """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
-        if (accounting := self._keeper.accounting) is not None:
-            accounting.expected = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
+        accounting = self._keeper.accounting
+        accounting.expected = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
         self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:
-        accounting = self._keeper.accounting
-        patience_us = accounting.rules.quiet_us if self._kept and accounting is not None else 0
-        reader = ImportedLogs(self._keeper, self._child, self._settle)
-        read = reader.run(paths, self._now, patience_us, progress)
-        self._note(read.problems)
-        self._problems.update(read.unused)
-        for example in read.examples:
-            self._examples.setdefault(example.problem, example)
-        return read
+        patience_us = self._keeper.accounting.rules.quiet_us if self._kept else 0
+        reader = ImportedLogs(self._keeper, self._child, self._settle, self._note)
+        return reader.run(paths, self._now, patience_us, progress)
 
     def _revise(self, directories: Iterable[str]) -> None:
         """Revise what was assumed, also where an import that was killed has read all there is."""
         waiting = 0
-        for number in self._keeper.revise({place_of(directory).entry for directory in directories}):
-            waiting += number
-            if waiting >= REVISED_AT_ONCE:
-                self._settle()
-                waiting = 0
+        with self._keeper.steps() as steps:
+            for number in steps.revise({place_of(directory).entry for directory in directories}):
+                waiting += number
+                if waiting >= REVISED_AT_ONCE:
+                    self._settle()
+                    waiting = 0
         self._settle()
 
     def _settle(self, *, verdicts: bool = False) -> None:
@@ -216,8 +210,7 @@ class Importer:
 
     def _note_left_out(self) -> None:
         """Note what could be read and not be accounted, unless it was noted with its file."""
-        if (accounting := self._keeper.accounting) is None:
-            return
+        accounting = self._keeper.accounting
         for reason, number in accounting.left_out.items():
             if number and not (reason in _NAMED and self._problems[reason]):
                 detail = accounting.files.shown(reason, number)

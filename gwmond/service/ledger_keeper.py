@@ -28,8 +28,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.elapsed import Elapsed, Tick
-from gwmond.model.factory_totals import FactoryTotalKey
-from gwmond.model.facts import Cursor, EntryKey, EntryRequest, Gap, Pilot, Problem
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
 from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
@@ -43,7 +42,6 @@ from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.factory_numbers import FactoryNumbers
-from gwmond.pilots.verdict_check import Verdicts
 from gwmond.pilots.verdicts import recent_keys, slice_us
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.pilot_steps import PilotSteps
@@ -94,7 +92,7 @@ class LedgerKeeper:
         self._cursors: dict[tuple[str, str], Cursor] = {}
         self._moved_on: set[tuple[str, str]] = set()
         self._gaps: list[Gap] = []
-        self._factory = FactoryNumbers()
+        self.factory = FactoryNumbers()
         self._silent: frozenset[str] = frozenset()
         self._judged_us = self._suspected_in = 0
         self._known_us: int | None = None
@@ -216,7 +214,6 @@ class LedgerKeeper:
 
     def commit(self) -> None:
         """Store what was settled of pilots alone, as a part of a backlog."""
-        self._both()
         self._commit(None)
 
     def retry(self) -> None:
@@ -278,7 +275,7 @@ class LedgerKeeper:
         """Nothing waits of pilots any more, besides what is in their accounting."""
         self._moved_on.clear()
         self._gaps.clear()
-        self._factory.clear()
+        self.factory.clear()
         self._settled_us = None
         self._unstored = False
 
@@ -290,15 +287,15 @@ class LedgerKeeper:
             self._move_on(Cursor(KEPT_NAMES, KEPT_NAMES, self._names.dump(), None))
         moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
         batch = self._accounting.batch(self._settled_us, moved_on, self._gaps)
-        return batch._replace(factory=self._factory.changes())
+        return batch._replace(factory=self.factory.changes())
 
     def _without_refused(self, batch: Batch) -> Batch | None:
         """Return a batch that was refused without what cannot be stored, None if all could be.
 
         Each pilot is logged once: it is set aside then, until gwmond is started anew.
         """
-        accounting, ledger = self._both()
-        found = ledger.refused_parts(accounting.divide(batch))
+        with self.steps() as steps:
+            found = steps.ledger.refused_parts(steps.accounting.divide(batch))
         if not found:
             return None
         rows = {row.id: row.identity for row in batch.pilots}
@@ -311,7 +308,7 @@ class LedgerKeeper:
                 site=who.key.site if who is not None else None,
                 cause=why,
             )
-        accounting.leave_out(found)
+        self.accounting.leave_out(found)
         return self._settled()
 
     def _prune(self, now: float) -> list[Problem]:
@@ -374,43 +371,29 @@ class LedgerKeeper:
     # --- The time of pilots --------------------------------------------------------------------
 
     @property
-    def accounting(self) -> PilotAccounting | None:
-        """The accounting of pilots, None before a ledger was opened."""
+    def accounting(self) -> PilotAccounting:
+        """The accounting of pilots; raises ValueError before a ledger was opened."""
+        if self._accounting is None:
+            raise ValueError("no ledger was opened")
         return self._accounting
 
     @contextmanager
-    def _steps(self) -> Iterator[PilotSteps]:
+    def steps(self) -> Iterator[PilotSteps]:
         """The steps of the accounting: a ledger that is lost in one is to be opened again."""
-        steps = PilotSteps(*self._both())
+        if self._ledger is None:
+            raise ValueError("no ledger is open")
         try:
-            yield steps
+            yield PilotSteps(self.accounting, self._ledger)
         except LedgerError as error:
             if error.reopen:
                 self._lost(error)
             raise
 
-    def _both(self) -> tuple[PilotAccounting, Ledger]:
-        if self._accounting is None or self._ledger is None:
-            raise ValueError("no ledger is open")
-        return self._accounting, self._ledger
-
-    def add_ads(
-        self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
-    ) -> bool:
-        """Take in what collectors show; see ``PilotAccounting.add_ads``."""
-        with self._steps() as steps:
-            return steps.add_ads(now_us, period_us, pilots, complete=complete)
-
-    def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
-        """Take in claims that slots show."""
-        with self._steps() as steps:
-            steps.add_claims(now_us, records, complete=complete)
-
     def add_records(
         self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None
     ) -> None:
         """Take in records, and how far their source has been read."""
-        with self._steps() as steps:
+        with self.steps() as steps:
             steps.add_records(records)
         if gap is not None:
             self._gaps.append(gap)
@@ -423,14 +406,9 @@ class LedgerKeeper:
         expected: Mapping[str, Resources] = MappingProxyType({}),
     ) -> None:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
-        with self._steps() as steps:
-            self._factory.take(steps.add_facts(facts, expected))
+        with self.steps() as steps:
+            self.factory.take(steps.add_facts(facts, expected))
         self._move_on(cursor)
-
-    def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
-        """Change what was assumed of pilots, some at a time; see ``PilotSteps.revise``."""
-        with self._steps() as steps:
-            yield from steps.revise(entries)
 
     def settle(
         self,
@@ -448,7 +426,7 @@ class LedgerKeeper:
         come.
         """
         self._silent = frozenset(silent)
-        with self._steps() as steps:
+        with self.steps() as steps:
             steps.settle(now_us, known_us, self._silent)
             judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
             if judged and steps.accounting.open_groups:
@@ -465,21 +443,9 @@ class LedgerKeeper:
         known_us, number = self._known_us or 0, slice_us(self._rules)
         if known_us and known_us // number != self._suspected_in:
             self._suspected_in = known_us // number
-            with self._steps() as steps:
+            with self.steps() as steps:
                 trials = steps.ledger.trials(*recent_keys(known_us, self._rules))
             self.suspects = suspects(trials)
-
-    def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
-        """Let pilots that have registered since ``before`` check what that poll said."""
-        self._both()[0].check(now_us, before, pilots)
-
-    def note_silence(self, before_us: int | None) -> None:
-        """Take in before when a pilot was heard of last that is silent."""
-        self._both()[0].silence.note(before_us)
-
-    def watch(self, requests: Sequence[EntryRequest], hour: int, seconds: float) -> None:
-        """Take in what ads of entries say; it holds for these seconds of an hour."""
-        self._factory.watch(requests, hour, seconds)
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
@@ -497,16 +463,6 @@ class LedgerKeeper:
         if cursor != self._cursors.get((cursor.source, cursor.kind)):
             self._cursors[cursor.source, cursor.kind] = cursor
             self._moved_on.add((cursor.source, cursor.kind))
-
-    @property
-    def factory(self) -> Collection[FactoryTotalKey]:
-        """Which of the factory's own numbers are stored."""
-        return self._totals.factory.keys()
-
-    @property
-    def undated(self) -> int:
-        """How many records of factories are in none of their numbers: no time, or no entry."""
-        return self._factory.undated
 
     def shown(self) -> PilotTime | None:
         """Return what is to be shown of pilots; None before a ledger was read."""

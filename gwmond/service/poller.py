@@ -209,8 +209,8 @@ class Poller:
 
     def drain(self, snapshot: Snapshot, seconds: float) -> Snapshot:
         """Fetch more records of jobs; return the snapshot with what became of them."""
-        accountant = self._accountant
-        if accountant is None:
+        accountant, keeper = self._accountant, self._keeper
+        if accountant is None or keeper is None:
             return snapshot
         tick = self._pool.clock.tick()
         self._pool.gatherer.allow(seconds)
@@ -225,8 +225,8 @@ class Poller:
             sources=found.statuses,
             records=dict(self._records),
             problems=dict(self._problems),
-            pilot_time=accountant.shown,
-            cursors=accountant.cursors,
+            pilot_time=keeper.shown(),
+            cursors=keeper.cursors,
         )
 
     def _match(self, state: PoolState) -> None:
@@ -327,7 +327,7 @@ class Poller:
         stages: Stages,
     ) -> Snapshot:
         keeper = self._keeper
-        pilot_time = self._accountant.shown if self._accountant else None
+        pilot_time = keeper.shown() if keeper else None
         versions = [
             answer.value.version
             for (_, kind), answer in sorted(found.answers.items())
@@ -357,8 +357,8 @@ class Poller:
             totals=keeper.totals.site if keeper else {},
             htcondor_version=_short(versions[0]) if versions else "",
             pilot_time=pilot_time,
-            cursors=self._accountant.cursors if self._accountant else (),
-            reconciliation=self._accountant.reconciliation if self._accountant else None,
+            cursors=keeper.cursors if keeper else (),
+            reconciliation=self._accountant.reconciler.shown if self._accountant else None,
             verdicts=checked_verdicts(pilot_time.counted) if pilot_time else None,
             names=self._kept(state, evaluation),
         )

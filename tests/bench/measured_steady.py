@@ -95,7 +95,7 @@ def _play(
         while accountant.behind:
             problems += accountant.drain(access, now)
         spent.note("accounting, parent")
-        _ = accountant.shown
+        _ = keeper.shown()
         spent.note("what is shown, parent")
         profiler.disable()
         for status in pool.gatherer.last().statuses:

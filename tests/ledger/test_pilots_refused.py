@@ -37,8 +37,9 @@ def poll(
 ) -> None:
     """One poll, in which all pilots are shown as long as they live."""
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
-    keeper.add_ads(us(at), STEP_S * 10**6, alive, complete=True)
-    keeper.add_claims(us(at), [], complete=True)
+    with keeper.steps() as steps:
+        steps.add_ads(us(at), STEP_S * 10**6, alive, complete=True)
+        steps.add_claims(us(at), [], complete=True)
     keeper.add_records(records, None, None)
     keeper.settle(us(at), us(at - 120), ())
 
@@ -104,7 +105,6 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
         assert keeper.ready
         assert told_of(logs) == [(BAD, "bad")]
         assert {"a bug"} == {log["cause"] for log in logs if "cause" in log}
-        assert keeper.accounting is not None
         assert {name: n for name, n in keeper.accounting.left_out.items() if n} == {
             "not_storable": 1
         }
@@ -215,7 +215,6 @@ def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch
         keeper.add_facts([QueueEvent("", name, QueueState.STARTED, us(0)) for name in names], None)
         keeper.settle(us(60), us(0), ())
         assert [place.entry for place in ledger.load().places] == ["good"]
-        assert keeper.accounting is not None
         assert keeper.accounting.left_out[ProblemName.NOT_STORABLE] == 1
         assert keeper.ready
 
@@ -245,7 +244,8 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        keeper.add_ads(us(600), STEP_S * 10**6, some, complete=True)
+        with keeper.steps() as steps:
+            steps.add_ads(us(600), STEP_S * 10**6, some, complete=True)
         with pytest.raises(LedgerRefused):
             keeper.settle(us(600), us(480), ())
         with pytest.raises(LedgerRefused):

@@ -93,8 +93,9 @@ class Daemon:
 
     def poll(self, at: int, pilots: tuple[Pilot, ...] = (), *records: JobRecord) -> None:
         """One poll; times are seconds from T0."""
-        self.keeper.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True)
-        self.keeper.add_claims((T0 + at) * US, (), complete=True)
+        with self.keeper.steps() as steps:
+            steps.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True)
+            steps.add_claims((T0 + at) * US, (), complete=True)
         self.keeper.add_records(records, None, None)
         self.keeper.settle((T0 + at) * US, (T0 + at - 120) * US, ())
 
@@ -106,7 +107,6 @@ class Daemon:
             if check_pilot.micros
         } == {}
         accounting = self.keeper.accounting
-        assert accounting is not None
         assert {name: n for name, n in accounting.left_out.items() if n} == {}
         assert not any(accounting.residual.values())
         sums: Counter[str] = Counter()

@@ -46,8 +46,9 @@ def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
     line = CompletedPilot("", PLACE, (now - 600) * 10**6, 500, True, 400, *[0] * 8)
     for at, shown, claims in ((now - 60, [pilot], [lost]), (now, [], [])):
         if pilots:
-            keeper.add_ads(at * 10**6, 60 * 10**6, shown, complete=True)
-            keeper.add_claims(at * 10**6, claims, complete=True)
+            with keeper.steps() as steps:
+                steps.add_ads(at * 10**6, 60 * 10**6, shown, complete=True)
+                steps.add_claims(at * 10**6, claims, complete=True)
             keeper.add_records([failed], None, None)
         keeper.add_facts([line], Cursor("/var/log/factory", "factory_files", "", None))
         keeper.settle(at * 10**6, (now - 120) * 10**6, ())
