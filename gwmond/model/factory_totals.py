@@ -5,8 +5,8 @@ Units: an hour is ``epoch // 3600`` (UTC), times are whole seconds.
 ``entry`` is the entry's name.  ``client`` is for whom, by the source: ``frontend.group``
 of event logs (CLIENT in the log's name), outputs (client_name) and glideresource ads
 (GlideClientName); only ``frontend`` of completed_jobs, which has no group; the factory's user
-for the frontend if neither is known (an empty output).  Neither name has a point in it
-(GlideinWMS refuses that), so ``FactoryKey.frontend`` is the same for all kinds.
+for the frontend if neither is known (an empty output).  Neither name has a point in it:
+GlideinWMS refuses that.
 """
 
 from __future__ import annotations
@@ -91,15 +91,6 @@ FactoryTotalKey: TypeAlias = tuple[str, str, FactoryKind]
 """Entry, client and kind."""
 
 
-def frontend_of(client: str) -> str:
-    """Return the frontend's name of a client.
-
-    >>> frontend_of("OSG-Frontend.main"), frontend_of("OSG-Frontend")
-    ('OSG-Frontend', 'OSG-Frontend')
-    """
-    return client.partition(".")[0]
-
-
 class FactoryKey(NamedTuple):
     """One sum of one hour; see ``FactoryKind``."""
 
@@ -112,11 +103,6 @@ class FactoryKey(NamedTuple):
     def total(self) -> FactoryTotalKey:
         """The series that it belongs to."""
         return self.entry, self.client, self.kind
-
-    @property
-    def frontend(self) -> str:
-        """The frontend's name."""
-        return frontend_of(self.client)
 
 
 class FactoryLife(NamedTuple):

@@ -147,7 +147,6 @@ class EntryRequest(NamedTuple):
     jobs_effective: int | None = None
     slots_idle: int | None = None
     pilot_size: Size | None = None
-    max_walltime_s: int | None = None
     monitor: Monitor = Monitor()
 
 
@@ -220,16 +219,12 @@ class EntryTotals(NamedTuple):
     ``others_running`` are pilots of frontends whose ads are not in our collector.
     """
 
-    entry: EntryKey
-    factories: tuple[str, ...]
     groups: tuple[str, ...]
     down: bool
     pending: int | None
-    running: int | None
     held: int | None
     submitted_wait: int | None
     requested_idle: int | None
-    requested_max: int | None
     total_pending: int | None
     total_running: int | None
     total_held: int | None
@@ -243,8 +238,6 @@ class EntryTotals(NamedTuple):
     jobs_effective: int | None
     slots_idle: int | None
     pilot_size: Size | None
-    max_walltime_s: int | None
-    last_heard: int
 
 
 class Status(NamedTuple):

@@ -89,15 +89,6 @@ def short_node(node: str) -> str:
     return node.partition(".")[0].lower()
 
 
-class Check(NamedTuple):
-    """One step of a validation, from the long XML result."""
-
-    test: str
-    ok: bool | None
-    start_us: int | None
-    end_us: int | None
-
-
 class XmlResult(NamedTuple):
     """The result that a pilot writes at its end (OSGTestResult).
 
@@ -105,7 +96,6 @@ class XmlResult(NamedTuple):
     - ``test`` (metric TestID) and ``failure`` (metric failure, as written) of a failure.
     - ``start_us``, ``end_us``: tStart and tEnd; the end is before the deliberate sleep, unless
       ``early``: glidein_startup.sh failed before it could run any test, and had slept already.
-    - ``tests``: only in the long one.
     - ``offsets``: moments (s since the epoch), and what the host's clock was ahead of UTC by (s).
     """
 
@@ -115,12 +105,9 @@ class XmlResult(NamedTuple):
     test: str = ""
     failure: str = ""
     early: bool = False
-    auto_shutdown: bool | None = None
-    killed: bool | None = None
     condor_s: int | None = None
     jobs: JobStatistics | None = None
     name: PilotName = PilotName()
-    tests: tuple[Check, ...] = ()
     offsets: tuple[tuple[int, int], ...] = ()
 
 
@@ -154,7 +141,6 @@ class StarterRun(NamedTuple):
 
     job: str
     submitter: str
-    slot: str
     start_us: int
     end_us: int | None
     ending: Ending = Ending()
@@ -272,17 +258,12 @@ class QueueState(StrEnum):
 
 
 class QueueEvent(NamedTuple):
-    """One event of one pilot in the factory's queue; the reason and codes are those of a hold."""
+    """One event of one pilot in the factory's queue."""
 
     path: str
     name: PilotName
     state: QueueState
     at_us: int
-    exit_code: int | None = None
-    signal: int | None = None
-    hold_code: int | None = None
-    hold_subcode: int | None = None
-    reason: str = ""
 
     @property
     def client(self) -> str:

@@ -142,7 +142,7 @@ class Importer:
                 self._settle()
                 self.stored = self._outputs
                 for path, answer in answers:
-                    left[path] = min(left[path], answer.progress.left if answer.behind else 0)
+                    left[path] = min(left[path], answer.left if answer.behind else 0)
                 progress(total - sum(left.values()), total)
         self._note(self._zones.problems())
         self._finish()

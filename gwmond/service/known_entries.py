@@ -197,7 +197,7 @@ def waiting(
     """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
     queue: dict[str, list[int]] = {}
     queues, queues_whole = fresh.all("queue")
-    counts = [count for answer in queues for count in answer.counts] if queues_whole else []
+    counts = [count for answer in queues for count in answer] if queues_whole else []
     for count in ours(counts, totals or {}):
         waiting_there = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
         if count.status == "pending":

@@ -37,10 +37,10 @@ def combine(requests: Iterable[EntryRequest]) -> dict[EntryKey, EntryTotals]:
     by_entry: defaultdict[EntryKey, list[EntryRequest]] = defaultdict(list)
     for request in requests:
         by_entry[request.entry].append(request)
-    return {key: _combine(key, ads) for key, ads in sorted(by_entry.items())}
+    return {key: _combine(ads) for key, ads in sorted(by_entry.items())}
 
 
-def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
+def _combine(ads: list[EntryRequest]) -> EntryTotals:
     """Combine the ads (at least one) of one entry.
 
     The entry is down if every ad says so: the downtime of one frontend, or at one of several
@@ -63,16 +63,12 @@ def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
     if running is not None and total_running is not None:
         others = max(total_running - running, 0)
     return EntryTotals(
-        entry=key,
-        factories=tuple(factories),
         groups=tuple(sorted({ad.group for ad in ads})),
         down=all(ad.down for ad in ads),
         pending=added(lambda ad: ad.pending),
-        running=running,
         held=added(lambda ad: ad.held),
         submitted_wait=added(lambda ad: ad.submitted_wait),
         requested_idle=added(lambda ad: ad.requested_idle),
-        requested_max=added(lambda ad: ad.requested_max),
         total_pending=once(lambda ad: ad.total_pending),
         total_running=total_running,
         total_held=once(lambda ad: ad.total_held),
@@ -86,8 +82,6 @@ def _combine(key: EntryKey, ads: list[EntryRequest]) -> EntryTotals:
         jobs_effective=added(lambda ad: ad.jobs_effective),
         slots_idle=added(lambda ad: ad.slots_idle),
         pilot_size=_freshest(ads, lambda ad: ad.pilot_size),
-        max_walltime_s=_freshest(ads, lambda ad: ad.max_walltime_s),
-        last_heard=ads[0].last_heard,
     )
 
 

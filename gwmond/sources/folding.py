@@ -163,7 +163,6 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         max_pilots=None,
         limits=(),
         pilot_size=None,
-        max_walltime_s=None,
     )
 
 

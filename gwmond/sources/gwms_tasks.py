@@ -54,9 +54,9 @@ class DirectoryAnswer(NamedTuple):
         return self._replace(answer=self.answer._replace(complete_us=now_us))
 
 
-def find(roots: Sequence[str], *, sizes: bool = False) -> Counted[tuple[layout.Tree, ...]]:
+def find(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:
     """Find the directories below some roots that have files of pilots."""
-    trees = tuple(layout.tree(root, sizes=sizes) for root in roots)
+    trees = tuple(layout.tree(root) for root in roots)
     return trees, sum(len(tree.directories) for tree in trees)
 
 

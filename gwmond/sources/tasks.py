@@ -72,10 +72,10 @@ def schedd_demand(
 
 def factory_queue(
     access: Access, schedd: Daemon, grace_s: float, now: float
-) -> Counted[factory.Queue]:
+) -> Counted[tuple[factory.QueueCount, ...]]:
     """Ask a factory's schedd for its pilots, grouped."""
-    result = factory.fetch_queue(access, schedd, grace_s, now)
-    return result, len(result.counts)
+    counts = factory.fetch_queue(access, schedd, grace_s, now)
+    return counts, len(counts)
 
 
 def record(terms: Terms, kind: str, refers: Iterable[str] = ()) -> Counted[tuple[list[Ad], Any]]:

@@ -122,7 +122,6 @@ def request(
     jobs_effective: int | None = 5,
     slots_idle: int | None = 0,
     pilot_size: Size | None = BIG,
-    max_walltime_s: int | None = 86400,
     last_heard: int = NOW,
 ) -> EntryRequest:
     return EntryRequest(
@@ -148,7 +147,6 @@ def request(
         jobs_effective=jobs_effective,
         slots_idle=slots_idle,
         pilot_size=pilot_size,
-        max_walltime_s=max_walltime_s,
         last_heard=last_heard,
     )
 

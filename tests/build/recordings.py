@@ -31,7 +31,8 @@ class Made(NamedTuple):
 
 def make(path: Path, kind: str, frames: Sequence[Sequence[Row]], claimed: bool = True) -> Made:
     """Record a history that grows in each frame."""
-    fake, taken = FakeHistory(kind), recorded_runs.TakenHistory()
+    fake = FakeHistory(kind)
+    taken: recorded_runs.TakenHistory = ()
     written: list[list[Row]] = []
     writer = Writer(path, {"collectors": [HOST]})
     for number, new in enumerate(frames):

@@ -442,7 +442,7 @@ def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, firs
 def test_a_starters_log_that_says_it_itself() -> None:
     """The same line within the pilot's own output: exit 0, but the job runs again."""
     play = Play()
-    run = StarterRun("1.0", "<submitter>", "slot1_1", us(100), us(700), DONE, unsent=True)
+    run = StarterRun("1.0", "<submitter>", us(100), us(700), DONE, unsent=True)
     name = PilotName("factory", "instance", "entry", 7, 0, "factory", "frontend", "main")
     output = PilotOutput(
         "job.7.0.out", name, us(0), us(4000), cores=4, memory_mib=8000, runs=(run,)

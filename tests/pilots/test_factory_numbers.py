@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.model.factory_jobs import MOST as MOST_OF_PLACE
 from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKind, frontend_of
+from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKind
 from gwmond.model.facts import EntryKey
 from gwmond.model.monitor import Monitor
 from gwmond.model.pilot_evidence import (
@@ -78,10 +78,9 @@ def test_every_event_counts_in_its_own_hour() -> None:
     ],
 )
 def test_the_client_has_one_form(name: PilotName, path: str, client: str) -> None:
-    """What is told for one client by several sources is of one client, and of one frontend."""
+    """What is told for one client by several sources is of one client."""
     ((_, _, found, _),) = sums(QueueEvent(path, name, QueueState.HELD, AT))
     assert found == client
-    assert frontend_of("FE.main") == frontend_of("FE") == "FE"
 
 
 def test_a_line_is_summed() -> None:

@@ -47,8 +47,8 @@ def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
     """A run that the history has is not taken from the log again."""
     play = Play()
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    same = StarterRun("1.0", "<submitter>", "slot1_1", us(101), us(700), DONE)
-    other = StarterRun("2.0", "<submitter>", "slot1_1", us(720), us(800), DONE)
+    same = StarterRun("1.0", "<submitter>", us(101), us(700), DONE)
+    other = StarterRun("2.0", "<submitter>", us(720), us(800), DONE)
     add_outputs(play, output(records=(known,), runs=(same, other)))
     seconds = play.seconds()
     assert len(play.stored.runs) == 2
@@ -60,7 +60,7 @@ def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
 def test_an_end_that_nothing_tells_is_inferred() -> None:
     """Of a run without an end in its starter's log, and of a claim that is gone."""
     play = Play()
-    run = StarterRun("1.0", "<submitter>", "slot1_1", us(100), None, Ending(began=True))
+    run = StarterRun("1.0", "<submitter>", us(100), None, Ending(began=True))
     add_outputs(play, output(runs=(run,)))
     (row,) = play.stored.runs.values()
     assert {fact.source for fact in row.facts} == {Source.STARTER_LOG, Source.INFERRED}

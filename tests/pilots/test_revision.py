@@ -78,8 +78,7 @@ def entries(draw: st.DrawFn) -> list[FileFact]:
 def _runs(number: int) -> tuple[StarterRun, ...]:
     start = 100 * number + 100
     return tuple(
-        StarterRun(f"{number}.{n}", "schedd", "slot1", us(start), us(start + 500), DONE)
-        for n in range(3)
+        StarterRun(f"{number}.{n}", "schedd", us(start), us(start + 500), DONE) for n in range(3)
     )
 
 

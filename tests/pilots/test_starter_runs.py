@@ -22,9 +22,7 @@ HISTORY = Source.STARTD_HISTORY
 def run(job: str, start: float, end: float | None, submitter: str = "submitter") -> StarterRun:
     """A run as a starter's log has it."""
     ending = DONE if end is not None else Ending(began=True)
-    return StarterRun(
-        job, submitter, "slot1_1", us(start), None if end is None else us(end), ending
-    )
+    return StarterRun(job, submitter, us(start), None if end is None else us(end), ending)
 
 
 def prove(play: Play) -> None:

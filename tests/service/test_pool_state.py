@@ -17,7 +17,7 @@ from gwmond.model.monitor import Monitor
 from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.sites.capacity import PeakWindow
-from gwmond.sources.htcondor.factory import FactoryClient, Queue, QueueCount
+from gwmond.sources.htcondor.factory import FactoryClient, QueueCount
 from gwmond.sources.htcondor.schedds import Schedds
 from gwmond.sources.htcondor.startds import Startds
 from tests.build.answers import DAY, HOUR, Answers, watched
@@ -561,8 +561,8 @@ def test_waiting_that_is_not_told(scene: Answers) -> None:
     assert set(scene.take().waiting) == {B}
 
 
-def queue(*counts: QueueCount) -> Queue:
-    return Queue(counts, ())
+def queue(*counts: QueueCount) -> tuple[QueueCount, ...]:
+    return counts
 
 
 def count(

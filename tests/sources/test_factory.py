@@ -141,7 +141,7 @@ def test_queue_by_status() -> None:
         row(1, 1, GridJobStatus="PENDING", QDate=NOW - 9000),
         row(1, 1, GridJobStatus="PENDING", QDate=NOW - 8000),
     )
-    found = {c.status: (c.pilots, c.waiting_long) for c in factory.decode_queue(every, old).counts}
+    found = {c.status: (c.pilots, c.waiting_long) for c in factory.decode_queue(every, old)}
     assert found == {
         "pending": (5, 2),
         "submitted": (5, 0),
@@ -160,7 +160,7 @@ def test_queue_by_entry_factory_and_client() -> None:
         row(2, 4, GlideinClient="frontend.other"),
         {"JobStatus": 2, "JobCount": 5},
     )
-    assert factory.decode_queue(every, ()).counts == (
+    assert factory.decode_queue(every, ()) == (
         QueueCount("", "", "", "running", 5, 0),
         QueueCount("e2", "glidein@factory", "frontend.main", "running", 2, 0),
         QueueCount("entry", "glidein@f2", "frontend.main", "running", 3, 0),
@@ -205,7 +205,7 @@ def test_fetch_queue() -> None:
         "[ JobUniverse = 5; JobStatus = 1; QDate = 0; JobCount = 1 ]",
     )
     found = factory.fetch_queue(Schedd(jobs), Daemon("schedd", "<>"), 1800, NOW)
-    assert [(c.status, c.pilots, c.waiting_long) for c in found.counts] == [
+    assert [(c.status, c.pilots, c.waiting_long) for c in found] == [
         ("pending", 2, 1),
         ("running", 1, 0),
         ("submitted", 1, 0),

@@ -80,7 +80,6 @@ def test_every_fact() -> None:
         jobs_effective=89,
         slots_idle=11,
         pilot_size=Size(8, 16384),
-        max_walltime_s=172800,
         last_heard=NOW,
     )
 

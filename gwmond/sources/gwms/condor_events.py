@@ -31,11 +31,7 @@ _HEAD = re.compile(
     rb"(\d{3}) \((-?\d{1,12})\.(-?\d{1,9})\.-?\d{1,9}\) "
     rb"(?:(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]{0,12})|(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d))( |$)"
 )
-_RETURN = re.compile(rb"Normal termination \(return value (-?\d{1,10})\)")
-_SIGNAL = re.compile(rb"Abnormal termination \(signal (\d{1,5})\)")
-_CODE = re.compile(rb"^\s*Code (\d{1,9}) Subcode (-?\d{1,10})", re.M)
 _ZONE = re.compile(rb":\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d{0,2})$")
-_REASON_CHARACTERS = 300
 _DAY_S = 86400
 _LIFE_S = 180 * _DAY_S
 
@@ -73,9 +69,7 @@ def parse(
     wrong: Counter[ProblemName] = Counter()
     for event in _divided(raw):
         head = _HEAD.match(event)
-        found = (
-            ProblemName.GARBAGE if head is None else _event(path, event, head, place, about_s, zone)
-        )
+        found = ProblemName.GARBAGE if head is None else _event(path, head, place, about_s, zone)
         if isinstance(found, QueueEvent):
             events.append(found)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
@@ -111,7 +105,6 @@ def _divided(raw: bytes) -> Iterator[bytes]:
 
 def _event(
     path: str,
-    raw: bytes,
     head: re.Match[bytes],
     place: PilotName,
     about_s: float,
@@ -126,21 +119,7 @@ def _event(
     cluster, proc = int(head[2]), int(head[3])
     if cluster < 0 or proc < 0:
         return ProblemName.NO_PILOT
-    first, _, rest = raw[head.end() :].partition(b"\n")
-    returned, signal, code = _RETURN.search(rest), _SIGNAL.search(rest), _CODE.search(rest)
-    has_reason = state in {QueueState.HELD, QueueState.REMOVED, QueueState.FAILED}
-    reason = (rest.strip().partition(b"\n")[0] or first) if has_reason else b""
-    return QueueEvent(
-        path=path,
-        name=place._replace(cluster=cluster, proc=proc),
-        state=state,
-        at_us=at,
-        exit_code=int(returned[1]) if returned else None,
-        signal=int(signal[1]) if signal else None,
-        hold_code=int(code[1]) if code and state is QueueState.HELD else None,
-        hold_subcode=int(code[2]) if code and state is QueueState.HELD else None,
-        reason=texts.label(reason[:_REASON_CHARACTERS]),
-    )
+    return QueueEvent(path, place._replace(cluster=cluster, proc=proc), state, at)
 
 
 def _time(head: re.Match[bytes], about_s: float, zone: tzinfo | None) -> int | None:

@@ -46,19 +46,13 @@ class ParsedLog(NamedTuple, Generic[F_co]):
     local: tuple[F_co, ...] = ()
 
 
-class FileProgress(NamedTuple):
-    """Of the pilots in the directory that were to be read: how many are, and are still to be."""
-
-    done: int
-    left: int
-
-
 class FileAnswer(NamedTuple):
     """What one call returned.
 
     - ``state``: to be stored with these facts, and given to the next call.
     - ``complete_us``: all that was written before is known; None while ``behind``, and where the
       status of a file could not be read.
+    - ``left``: how many pilots of the directory are still to be read.
     - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
     - ``samples``: by how much times without a zone differ from outputs.
     """
@@ -67,7 +61,7 @@ class FileAnswer(NamedTuple):
     state: str
     complete_us: int | None
     behind: bool
-    progress: FileProgress
+    left: int
     problems: tuple[Problem, ...]
     size: int
     weight: int = 0

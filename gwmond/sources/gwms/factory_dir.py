@@ -25,7 +25,6 @@ from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
     FileLimits,
-    FileProgress,
 )
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
 from gwmond.sources.gwms.rare import same_file, unread
@@ -86,7 +85,7 @@ def fetch(
         state=after._replace(logs=tuple(known)).dump(),
         complete_us=None if task.full or left.unknown else _complete_us(after, now),
         behind=task.full,
-        progress=FileProgress(task.done, left.pilots),
+        left=left.pilots,
         problems=tuple(problems),
         size=task.size,
         weight=task.weight,
@@ -95,7 +94,7 @@ def fetch(
 
 
 def _nothing(state: str, problems: Sequence[Problem]) -> FileAnswer:
-    return FileAnswer((), state, None, False, FileProgress(0, 0), tuple(problems), 0)
+    return FileAnswer((), state, None, False, 0, tuple(problems), 0)
 
 
 def _complete_us(state: DirectoryState, now: float) -> int:
@@ -196,7 +195,6 @@ class _DirectoryReading(PilotReading):
                 break
             if pilot.old or self.read_pilot(pilot):
                 read.add(pilot.position)
-                self.done += not pilot.old
                 follows = False
             elif follows or len(spans) < unread.MAX_SPANS:
                 first = spans.pop().first if follows else pilot.position
@@ -238,7 +236,6 @@ class _DirectoryReading(PilotReading):
                 continue
             if self.read_pilot(pilot):
                 read.add(pilot.position)
-                self.done += 1
                 before = True
                 room -= splits
             else:

@@ -20,7 +20,6 @@ from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
     FileLimits,
-    FileProgress,
 )
 from gwmond.sources.gwms.rare import zones
 from gwmond.sources.tail import FollowedLog
@@ -51,7 +50,6 @@ class Following:
         self.facts: list[FileFact] = []
         self.samples: list[ZoneSample] = []
         self.size = 0
-        self.done = 0
         self.full = False
         self.weight = 0
         self._began = time.process_time()
@@ -188,7 +186,7 @@ def _at_its_end(found: Found) -> FollowedLog:
 def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
     """Read on in one central log, as ``fetch`` does in a directory of them.
 
-    Its ``progress`` is in bytes; ``complete_us`` is None, as other files may be of the same time.
+    Its ``complete_us`` is None, as other files may be of the same time.
     """
     problems: list[Problem] = []
     state = directory_cursor.read(cursor_state, layout.shown(path), problems)
@@ -196,16 +194,15 @@ def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> F
         found = layout.Found(os.path.basename(path), path, os.stat(path))
     except OSError as error:
         unread = Problem(layout.shown(path), ProblemName.UNREADABLE, str(error)[:300])
-        return FileAnswer((), cursor_state, None, False, FileProgress(0, 0), (unread,), 0)
+        return FileAnswer((), cursor_state, None, False, 0, (unread,), 0)
     task = Following(os.path.dirname(path), limits, now, problems)
     known = task.follow([(found, log_kinds.CENTRAL[0])], state)
-    done = known[0].offset if known else 0
     return FileAnswer(
         facts=tuple(task.facts),
         state=DirectoryState((0, 0, 0), tuple(known)).dump(),
         complete_us=None,
         behind=task.full,
-        progress=FileProgress(done, max(0, found.status.st_size - done)),
+        left=0,
         problems=tuple(problems),
         size=task.size,
         weight=task.weight,

@@ -31,15 +31,13 @@ _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class Tree(NamedTuple):
-    """The directories that have files to read, sorted; how many files, of how many bytes.
+    """The directories that have files to read, sorted.
 
     ``pilots``: of how many pilots each has outputs, by their names when it was listed.
     """
 
     directories: tuple[str, ...]
     pilots: tuple[int, ...]
-    files: int
-    size: int
     problems: tuple[Problem, ...]
 
 
@@ -66,15 +64,14 @@ def place_of(directory: str) -> PilotName:
     return PilotName(user=said["user"], instance=said["glidein"], entry=said["entry"])
 
 
-def tree(root: str, *, sizes: bool = False) -> Tree:
-    """Return where there is something to read below a root; ``sizes``: count files and bytes.
+def tree(root: str) -> Tree:
+    """Return where there is something to read below a root.
 
     What is wrong within a directory that has something to read is reported by who reads it.
     """
     real = os.path.realpath(root)
     directories: dict[str, int] = {}
     problems: list[Problem] = []
-    files = size = 0
     waiting = [(real, 0)]
     while waiting:
         directory, depth = waiting.pop()
@@ -95,10 +92,8 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
                             problems.append(Problem(shown(entry.path), ProblemName.TOO_DEEP, why))
                     elif is_wanted(entry.name):
                         wanted = True
-                        files += 1
                         if entry.name.startswith("job."):
                             jobs.add(entry.name.rpartition(".")[0])
-                        size += entry.stat(follow_symlinks=False).st_size if sizes else 0
         except OSError as error:
             problems.append(
                 Problem(shown(directory), ProblemName.UNREADABLE, error.strerror or str(error))
@@ -111,7 +106,7 @@ def tree(root: str, *, sizes: bool = False) -> Tree:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
             problems.append(Problem(shown(directory), ProblemName.TOO_MANY_DIRECTORIES, why))
     paths = tuple(sorted(directories))
-    return Tree(paths, tuple(directories[path] for path in paths), files, size, tuple(problems))
+    return Tree(paths, tuple(directories[path] for path in paths), tuple(problems))
 
 
 def is_wanted(name: str) -> bool:

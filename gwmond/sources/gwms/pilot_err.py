@@ -192,8 +192,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
         data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
         left -= size
         wrong += [(blob.name, word)] if word else []
-        slot = blob.name.removeprefix(STARTER).removeprefix(".")
-        log = starter_log.parse(data, slot, zone, about_s or 0)
+        log = starter_log.parse(data, zone, about_s or 0)
         runs += log.runs
         wrong += [(blob.name, log.wrong)] if log.wrong else []
     return Logs(tuple(of_history), tuple(beside(runs, of_history)), tuple(wrong))

@@ -223,12 +223,9 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
             exit_signal=code if found[10] == b"signal" else None,
         )
         if start * SECOND_US > 0:
-            runs.append(
-                StarterRun(job, "", "", start * SECOND_US, max(at, start) * SECOND_US, ending)
-            )
+            runs.append(StarterRun(job, "", start * SECOND_US, max(at, start) * SECOND_US, ending))
     left = (
-        StarterRun(job, "", "", at * SECOND_US, None, Ending(began=True))
-        for job, at in begun.items()
+        StarterRun(job, "", at * SECOND_US, None, Ending(began=True)) for job, at in begun.items()
     )
     return (*runs, *left)
 

@@ -16,12 +16,11 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from gwmond.model.job_statistics import Jobs, JobStatistics
-from gwmond.model.pilot_evidence import Check, PilotName, XmlResult
+from gwmond.model.pilot_evidence import PilotName, XmlResult
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 
-MAX_TESTS = 500
 _MAX_DEPTH = 64
 _VALUE_CHARACTERS = 1000
 _RESULT, _LEAVES = "OSGTestResult", frozenset({"env", "tStart", "tEnd", "status", "metric"})
@@ -61,8 +60,7 @@ class _Refused(Exception):
 class _Test:
     """One OSGTestResult as it is being read."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.env: dict[str, str] = {}
         self.metrics: dict[str, str] = {}
         self.plain: dict[str, str] = {}
@@ -86,7 +84,6 @@ class _Handler:
     def __init__(self) -> None:
         self.open: list[_Test] = []
         self.top: _Test | None = None
-        self.tests: list[Check] = []
         self._depth = 0
         self._leaf: tuple[str, str] | None = None
         self._text: list[str] = []
@@ -96,7 +93,7 @@ class _Handler:
         if self._depth > _MAX_DEPTH:
             raise _Refused
         if tag == _RESULT:
-            test = _Test(attributes.get("id", ""))
+            test = _Test()
             self.open.append(test)
             self.top = self.top or test
         elif self.open and tag == "result":
@@ -116,8 +113,6 @@ class _Handler:
         test = self.open[-1]
         if tag == _RESULT:
             self.open.pop()
-            if self.open and len(self.tests) < MAX_TESTS:
-                self.tests.append(_test_result(test))
         elif tag == "result":
             test.in_result = False
         elif self._leaf is not None and tag == self._leaf[0]:
@@ -130,7 +125,7 @@ def parse(raw: bytes) -> ParsedResult:
     """Return what a result says; nothing in it is ever expanded or fetched."""
     raw = raw.strip()
     if _SHORT.fullmatch(raw):
-        return ParsedResult(_result(_usual(raw), []))
+        return ParsedResult(_result(_usual(raw)))
     handler = _Handler()
     parser = expat.ParserCreate()
     parser.buffer_text = True
@@ -147,12 +142,12 @@ def parse(raw: bytes) -> ParsedResult:
         return _by_name(texts.text(raw))
     if handler.top is None:
         return ParsedResult(None, ProblemName.XML_MALFORMED)
-    return ParsedResult(_result(handler.top, handler.tests))
+    return ParsedResult(_result(handler.top))
 
 
 def _usual(raw: bytes) -> _Test:
     """Return what a short result says that is as a pilot writes it."""
-    test = _Test("")
+    test = _Test()
     for tag, name, time, value in _ELEMENT.findall(raw.decode("ascii")):
         test.take(tag, name, value.strip(), nested=True)
         test.time = time or test.time
@@ -170,7 +165,7 @@ def _by_name(value: str) -> ParsedResult:
     begin, end = value.find("<subtestlist>"), value.rfind("</subtestlist>")
     if begin >= 0:
         value = value[:begin] + (value[end:] if end > begin else "")
-    test = _Test("")
+    test = _Test()
     for tag, name, attributes, content in _NAMED.findall(value):
         test.take(tag, name, content.strip(), nested=True)
         written = _TS.search(attributes)
@@ -179,11 +174,7 @@ def _by_name(value: str) -> ParsedResult:
         test.plain[tag] = content.strip()
     if not (test.env or test.metrics or test.plain):
         return ParsedResult(None, ProblemName.XML_MALFORMED)
-    return ParsedResult(_result(test, []), ProblemName.XML_MALFORMED)
-
-
-def _ok(test: _Test) -> bool | None:
-    return {"OK": True, "ERROR": False}.get(test.plain.get("status", ""))
+    return ParsedResult(_result(test), ProblemName.XML_MALFORMED)
 
 
 def _time(test: _Test, tag: str) -> tuple[int, int | None] | None:
@@ -194,26 +185,19 @@ def _epoch(moment: tuple[int, int | None] | None) -> int | None:
     return None if moment is None or moment[1] is None else moment[0]
 
 
-def _test_result(test: _Test) -> Check:
-    start, end = _epoch(_time(test, "tStart")), _epoch(_time(test, "tEnd"))
-    return Check(texts.label(test.name), _ok(test), start, end)
-
-
-def _result(test: _Test, tests: list[Check]) -> XmlResult:
+def _result(test: _Test) -> XmlResult:
     metrics, env = test.metrics, test.env
     condor = metrics.get("CondorDuration")
     start, end = _time(test, "tStart"), _time(test, "tEnd")
     moments = (start, end) if start or end else (texts.iso(test.time),)
     offsets = tuple((one[0] // SECOND_US, one[1]) for one in moments if one and one[1] is not None)
     return XmlResult(
-        ok=_ok(test),
+        ok={"OK": True, "ERROR": False}.get(test.plain.get("status", "")),
         start_us=_epoch(start),
         end_us=_epoch(end),
         test=texts.label(metrics.get("TestID", "")),
         failure=texts.label(metrics.get("failure", "")),
         early=test.early,
-        auto_shutdown=_truth(metrics.get("AutoShutdown")),
-        killed=_truth(metrics.get("CondorKilled")),
         condor_s=None if condor is None else texts.number(condor),
         jobs=_jobs(metrics),
         name=PilotName(
@@ -227,13 +211,8 @@ def _result(test: _Test, tests: list[Check]) -> XmlResult:
             group=texts.known(env.get("client_group", "")),
             node=texts.known(env.get("hostname", "")),
         ),
-        tests=tuple(tests),
         offsets=offsets,
     )
-
-
-def _truth(value: str | None) -> bool | None:
-    return {"true": True, "false": False}.get((value or "").lower())
 
 
 def _jobs(metrics: dict[str, str]) -> JobStatistics | None:

@@ -77,7 +77,7 @@ class _Starter:
         self.ended: int | None = None
         self.status: int | None = None
 
-    def run(self, slot: str) -> StarterRun | None:
+    def run(self) -> StarterRun | None:
         """Return the run of this starter; None if it is not known to have had a job."""
         if not self.job and self.created is None:
             return None
@@ -87,7 +87,6 @@ class _Starter:
         return StarterRun(
             job=self.job,
             submitter=self.submitter,
-            slot=slot,
             start_us=start * SECOND_US,
             end_us=None if end is None else max(start, end) * SECOND_US,
             ending=Ending(
@@ -109,7 +108,7 @@ class StarterLog(NamedTuple):
     wrong: ProblemName | None = None
 
 
-def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
+def parse(raw: bytes, zone: Zone, about_s: int) -> StarterLog:
     """Return the runs in one log.
 
     ``about_s`` is a time within the pilot's life (seconds since the epoch): where lines have no
@@ -140,7 +139,7 @@ def parse(raw: bytes, slot: str, zone: Zone, about_s: int) -> StarterLog:
         _apply(starter, word, line, at)
         if word == "end":
             del alive[number]
-    runs = [run for starter in starters if (run := starter.run(slot)) is not None]
+    runs = [run for starter in starters if (run := starter.run()) is not None]
     return StarterLog(tuple(runs), ProblemName.NO_ZONE if unplaced and not runs else None)
 
 

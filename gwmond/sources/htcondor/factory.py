@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.facts import Limit, Problem
+from gwmond.model.facts import Limit
 from gwmond.model.monitor import Monitor
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
@@ -80,13 +80,6 @@ class QueueCount(NamedTuple):
     status: str
     pilots: int
     waiting_long: int
-
-
-class Queue(NamedTuple):
-    """What one factory schedd's queue said."""
-
-    counts: tuple[QueueCount, ...]
-    problems: tuple[Problem, ...]
 
 
 def clients_query() -> Query:
@@ -172,13 +165,17 @@ def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
     return Query("queue", "", _GRID, _KEYS), Query("queue_waiting", "", long, (*_KEYS, "QDate"))
 
 
-def fetch_queue(access: Access, schedd: Daemon, grace_s: float, now: float) -> Queue:
+def fetch_queue(
+    access: Access, schedd: Daemon, grace_s: float, now: float
+) -> tuple[QueueCount, ...]:
     """Ask one factory schedd for its pilots, grouped."""
     jobs, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
     return decode_queue(jobs, waiting)
 
 
-def decode_queue(jobs: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]) -> Queue:
+def decode_queue(
+    jobs: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]
+) -> tuple[QueueCount, ...]:
     """Add up rows of pilots by entry, factory, client and status."""
     sums: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     for index, rows in enumerate((jobs, waiting)):
@@ -195,8 +192,7 @@ def decode_queue(jobs: Sequence[classad2.ClassAd], waiting: Sequence[classad2.Cl
                 status,
             )
             sums[key][index] += ads.count(ad, "JobCount") or 0
-    counts = [QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items())]
-    return Queue(tuple(counts), ())
+    return tuple(QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items()))
 
 
 SOURCES = tuple(

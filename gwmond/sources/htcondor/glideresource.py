@@ -93,8 +93,9 @@ def decode(
             entries[key] = FactoryEntry(*key, numbers, request.entry.site, request.last_heard)
         berth = request.entry, request.group
         if berth not in templates and request.pilot_size is not None:
+            lifetime_s = ads.count(ad, "GLIDEIN_Max_Walltime")
             templates[berth] = template_from_glideresource(
-                ad, request.entry, request.pilot_size, request.max_walltime_s, request.group
+                ad, request.entry, request.pilot_size, lifetime_s, request.group
             )
     return Requests(
         tuple(requests), tuple(templates.values()), tuple(problems), tuple(entries.values())
@@ -135,7 +136,6 @@ def _request(
         jobs_effective=ads.count(ad, _CLIENT + "JobsIdleEffective"),
         slots_idle=ads.count(ad, _CLIENT + "GlideinsIdle"),
         pilot_size=_pilot_size(ad),
-        max_walltime_s=ads.count(ad, "GLIDEIN_Max_Walltime"),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
         monitor=monitor,
     )

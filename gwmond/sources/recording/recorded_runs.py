@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, TypeAlias
 
 from gwmond.sources.htcondor import ads, histories, history_cursor
 from gwmond.sources.htcondor.history_cursor import Identity
@@ -33,10 +33,8 @@ _FAILURE = re.compile(r"failure at (?:access|execution) point")
 _CLAIM = re.compile(r">(#[0-9]+#[0-9]+#)")
 
 
-class TakenHistory(NamedTuple):
-    """Up to where a history was taken: the newest records, newest first."""
-
-    newest: tuple[Identity, ...] = ()
+TakenHistory: TypeAlias = tuple[Identity, ...]
+"""Up to where a history was taken: the newest records, newest first."""
 
 
 def stream(schedd: str, kind: str) -> str:
@@ -51,16 +49,16 @@ def take(
 
     Of what was never asked for before, only what is not older than ``floor`` (epoch seconds).
     """
-    known = set(taken.newest)
+    known = set(taken)
     recent = f"({histories.KINDS[kind].time} ?: 0) >= {int(floor)}"
     query = histories.query(kind, "" if known else recent)
-    since = history_cursor.expression(kind, taken.newest[0]) if known else ""
+    since = history_cursor.expression(kind, taken[0]) if known else ""
     found = access.history(schedd, kind, query, MOST + 1, since)
     fresh = [(ad, history_cursor.identity(kind, ad)) for ad in found[:MOST]]
     fresh = [(ad, identity) for ad, identity in fresh if identity is None or identity not in known]
-    newest = (*(identity for _, identity in fresh if identity is not None), *taken.newest)[:MOST]
+    newest = (*(identity for _, identity in fresh if identity is not None), *taken)[:MOST]
     dumped = [dump(ad, query.projection) for ad, _ in reversed(fresh)]
-    return (dumped, TakenHistory(newest), len(found) > MOST), len(found)
+    return (dumped, newest, len(found) > MOST), len(found)
 
 
 def dump(ad: classad2.ClassAd, names: Sequence[str]) -> Ad:

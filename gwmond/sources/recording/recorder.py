@@ -154,7 +154,7 @@ class Recorder:
     def _runs(self, access: Access, schedd: Daemon, kind: str, floor: float) -> None:
         """Take what a history has that is new; a schedd may keep none."""
         history, stream = (schedd.name, kind), recorded_runs.stream(schedd.name, kind)
-        before = self._taken.get(history, recorded_runs.TakenHistory())
+        before = self._taken.get(history, ())
         taken = self._ask(stream, recorded_runs.take, access, schedd, kind, before, floor)
         if taken is not None:
             self._answers[stream], self._taken[history], more = taken

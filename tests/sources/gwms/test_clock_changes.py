@@ -197,7 +197,7 @@ def test_every_line_is_placed_where_lines_are_near_to_one_another(
         for n, moment in enumerate(moments)
     )
     offsets = known(zone, moments[0] - before, moments[-1] + 9 * HOUR)
-    found = starter_log.parse(raw.encode(), "", Zone(offsets), at).runs
+    found = starter_log.parse(raw.encode(), Zone(offsets), at).runs
     assert [run.start_us // US for run in found] == moments
 
 
@@ -210,7 +210,7 @@ def test_lines_between_events_tell_which_hour_it_is() -> None:
         parts = generate.starter(one, Job(1, 1, *runs[0], 0, None)).splitlines(keepends=True)
         raw = "".join(parts[:-2]).encode() + log("America/New_York", lines)
         raw += "".join(parts[-2:]).encode()
-        (run,) = starter_log.parse(raw, "", zone, AUTUMN).runs
+        (run,) = starter_log.parse(raw, zone, AUTUMN).runs
         right = AUTUMN + 2000 if lines else AUTUMN - 1600
         assert (run.start_us, run.end_us) == ((AUTUMN - 5000) * US, right * US)
 

@@ -95,11 +95,11 @@ def test_answers_are_bounded_and_resumable(entry: Path) -> None:
     while True:
         answer = fetch(entry, state, limits=FileLimits(facts=4))
         state, found = answer.state, found + clusters(answer)
-        left.append(answer.progress.left)
+        left.append(answer.left)
         assert (answer.complete_us is None) is answer.behind
         if not answer.behind:
             break
-        assert answer.progress.done > 0
+        assert answer.left < 12
     assert len(found) == 12
     assert left == sorted(left, reverse=True)
     assert len(left) > 3
@@ -415,9 +415,9 @@ def test_a_directory_of_central_logs(tmp_path: Path) -> None:
 
 
 def test_the_tree_of_a_factory(tmp_path: Path) -> None:
-    """The directories of clients and of the server, with the number and size of what is there."""
+    """The directories of clients and of the server, with the number of pilots of each."""
     generate.write(tmp_path, 5, 40)
-    tree = layout.tree(str(tmp_path), sizes=True)
+    tree = layout.tree(str(tmp_path))
     assert {Path(one).parts[len(tmp_path.parts)] for one in tree.directories} == {
         "client",
         "server",
@@ -427,7 +427,5 @@ def test_the_tree_of_a_factory(tmp_path: Path) -> None:
     at = dict(zip(tree.directories, tree.pilots, strict=True))
     assert at[str(outputs[0].parent)] > 0
     assert {at[name] for name in at if "/server/" in name} == {0}
-    assert tree.files == sum(path.is_file() for path in tmp_path.rglob("*"))
-    assert tree.size == sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file())
     one = layout.place_of(tree.directories[0])
     assert (one.instance, one.user in simulated.USERS) == (simulated.INSTANCE, True)

@@ -46,7 +46,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
     ),
     "both": (lambda raw: pilot_output.parse("p", raw, raw), [*OUTS, *ERRS]),
     "starter": (
-        lambda raw: starter_log.parse(raw, "slot1", ZONE, simulated.BASE),
+        lambda raw: starter_log.parse(raw, ZONE, simulated.BASE),
         [*STARTERS, figures.FIGURE_5.encode()],
     ),
     "err of a clock that is set": (
@@ -56,7 +56,7 @@ PARSERS: dict[str, tuple[Callable[[bytes], object], list[bytes]]] = {
         ERRS,
     ),
     "starter of a clock that is set": (
-        lambda raw: starter_log.parse(raw, "slot1", CHANGED, simulated.BASE),
+        lambda raw: starter_log.parse(raw, CHANGED, simulated.BASE),
         STARTERS,
     ),
     "history": (startd_history.parse, HISTORIES),

@@ -24,7 +24,7 @@ def record(job: str, start: int, end: int) -> JobRecord:
 
 def run(job: str, start: int, end: int | None) -> StarterRun:
     """A run of a log; times in seconds since T0."""
-    return StarterRun(job, "s", "", _us(start), None if end is None else _us(end), Ending())
+    return StarterRun(job, "s", _us(start), None if end is None else _us(end), Ending())
 
 
 def _us(seconds: int) -> int:

@@ -191,13 +191,8 @@ def test_runs(read: Read) -> None:
         jobs = pilot.jobs if pilot.returned else ()
         if pilot.kind == "no_history":
             assert fact.records == ()
-            found = {
-                (run.job, run.slot, run.start_us // US, (run.end_us or 0) // US)
-                for run in fact.runs
-            }
-            assert found == {
-                (f"{job.cluster}.0", f"slot1_{job.slot}", job.start, job.end) for job in jobs
-            }
+            found = {(run.job, run.start_us // US, (run.end_us or 0) // US) for run in fact.runs}
+            assert found == {(f"{job.cluster}.0", job.start, job.end) for job in jobs}
             ends = {run.job: run.ending for run in fact.runs}
         else:
             assert fact.runs == ()
@@ -233,7 +228,7 @@ def test_completed_jobs(read: Read) -> None:
 
 
 def test_events(read: Read) -> None:
-    """Submitted, pending, started and ended, in both forms of dates; holds with their code."""
+    """Submitted, pending, started and ended, held and removed, in both forms of dates."""
     by_pilot: dict[tuple[int, int], list[QueueEvent]] = {}
     for event in read.events:
         by_pilot.setdefault(key(event.name.cluster, event.name.proc), []).append(event)
@@ -247,13 +242,9 @@ def test_events(read: Read) -> None:
         if pilot.kind == "no_files":
             states += [QueueState.HELD, QueueState.REMOVED]
             times += [pilot.end, pilot.end + 60]
-            held = next(event for event in events if event.state is QueueState.HELD)
-            assert (held.hold_code, held.hold_subcode) == (16, 0)
-            assert held.reason == "The job's remote status is unknown"
         else:
             states.append(QueueState.ENDED)
             times.append(pilot.end + 30)
-            assert events[-1].exit_code == pilot.exit_code
         assert [state for state, _ in told] == states
         if utc or time.timezone == 0:
             assert [at for _, at in told] == times

@@ -122,7 +122,7 @@ def test_a_user_who_may_not_read_and_later_may(tmp_path: Path) -> None:
             answer = fetch(tmp_path, state)
         assert (answer.facts, answer.behind) == ((), False)
         assert sorted(sources(answer)) == sorted(map(str, (*paths, log)))
-        assert answer.progress.left == 9
+        assert answer.left == 9
         assert answer.complete_us is not None
         assert answer.complete_us <= min(path.stat().st_ctime for path in paths) * 1e6
         state = answer.state
@@ -213,7 +213,7 @@ def test_more_than_there_is_room_for(
     assert not answer.behind
     assert found == of(GOOD[1], GOOD[3])
     assert sources(answer, "too_many_unread") == [str(tmp_path)]
-    assert answer.progress.left == 6
+    assert answer.left == 6
     faults.closed = {}
     answer = fetch(tmp_path, state)
     assert sorted(found + numbers(answer)) == sorted(of(*GOOD[:8]))
