@@ -18,6 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
+import msgspec
+
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.problem_names import ProblemName
@@ -52,13 +54,11 @@ class LogPlace(NamedTuple):
     def load(cls, text: str) -> LogPlace:
         """Return the place that a cursor's state says; of one that is not understood, the begin."""
         try:
-            state, left_at, evidence = json.loads(text)
-            offset = gwms_tasks.log_offset(state)
-            if left_at is None or 0 <= left_at <= offset:
-                return cls(state, left_at, str(evidence))
-        except (ValueError, TypeError):
-            pass
-        return cls()
+            place = msgspec.convert(json.loads(text), cls)
+            offset = gwms_tasks.log_offset(place.state)
+        except ValueError:
+            return cls()
+        return place if 0 <= (place.left_at or 0) <= offset else cls()
 
     def dump(self) -> str:
         """Return it as text."""

@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms.rare.unread import Number, Position, Span
@@ -82,40 +84,24 @@ class DirectoryState(NamedTuple):
 
     def dump(self) -> str:
         """Return the state as text."""
-        unread = [self.spans, self.numbers] if self.spans or self.numbers else []
-        return json.dumps([self.taken, self.logs, *unread], separators=(",", ":"))
+        return json.dumps(self[:4], separators=(",", ":"))
 
 
 def read(text: str, source: str, problems: list[Problem]) -> DirectoryState:
     """Return the state that a text says; one that is not understood (``bad_state``) is none."""
     try:
         return load(text)
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         problems.append(Problem(source, ProblemName.BAD_STATE, str(error)[:200]))
         return DirectoryState()
 
 
 def load(text: str) -> DirectoryState:
-    """Return the state that a text says; raises ValueError or TypeError for one that is none."""
+    """Return the state that a text says; raises ValueError for one that is none."""
     if not text:
         return DirectoryState()
-    taken, logs, *unread = json.loads(text)
-    known = tuple(FollowedLog(*row) for row in logs)
-    for item in known:
-        if list(map(type, item)) != [str, int, int, str, int, bool]:
-            raise ValueError(f"not the state of a log: {item}")
-    rows, numbers = unread or ([], [])
-    spans = [Span(_position(first), _position(last)) for first, last in rows]
-    order = [position for span in spans for position in span]
+    state = msgspec.convert(json.loads(text), DirectoryState)
+    order = [position for span in state.spans for position in span]
     if order != sorted(order):
         raise ValueError(f"not the state of a directory: {text[:100]}")
-    pilots = tuple(_position([0, *number])[1:] for number in numbers)
-    return DirectoryState(_position(taken), known, tuple(spans), pilots, begun=True)
-
-
-def _position(row: list[object]) -> Position:
-    """Return three numbers; raises ValueError where they are none."""
-    if [type(value) for value in row] != [int, int, int]:
-        raise ValueError(f"not the state of a directory: {str(row)[:100]}")
-    changed, cluster, proc = row
-    return changed, cluster, proc  # type: ignore[return-value]
+    return state._replace(begun=True)

@@ -27,7 +27,9 @@ Units: seconds since the epoch.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
 
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.histories import KINDS, written
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from gwmond.model.facts import Gap, Problem
     from gwmond.model.records import JobRecord
 
-Value: TypeAlias = str | int | None
+Value: TypeAlias = str | int | bool | None
 
 FAR = 2**40
 MAX_PARTS = 4096
@@ -205,37 +207,9 @@ def load(text: str, floor: int) -> HistoryState:
     if not text:
         return HistoryState(Pair(), floor)
     try:
-        taken, at, drain, lost_from = json.loads(text)
-        if drain is not None:
-            raw = Drain(*drain)
-            drain = raw._replace(
-                anchor=_identity(raw.anchor),
-                target=_pair(raw.target),
-                candidate=_identity(raw.candidate),
-                edges=tuple(raw.edges),
-            )
-            numbers = (raw.since, *raw[2:7], *raw[8:11], *drain.edges)
-            if not all(isinstance(value, int) for value in numbers):
-                raise TypeError("no backlog")
-        return HistoryState(
-            _pair(taken), int(at), drain, None if lost_from is None else int(lost_from)
-        )
-    except (TypeError, ValueError, IndexError) as error:
+        return msgspec.convert(json.loads(text), HistoryState)
+    except ValueError as error:
         raise ValueError(f"not the state of a cursor: {text[:100]} ({error})") from None
-
-
-def _pair(value: Any) -> Pair:
-    newest, older = value
-    return Pair(_identity(newest), _identity(older))
-
-
-def _identity(value: Any) -> Identity | None:
-    if value is None:
-        return None
-    values, time = value
-    if not isinstance(values, list) or not isinstance(time, int):
-        raise TypeError("no identity")
-    return Identity(tuple(values), time)
 
 
 def identity(kind: str, ad: classad2.ClassAd) -> Identity | None:

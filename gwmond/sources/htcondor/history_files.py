@@ -18,6 +18,8 @@ import stat
 from collections import Counter
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
@@ -60,8 +62,8 @@ def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) ->
     """
     task = _FilesReading(pattern, limits, now)
     try:
-        known = _load(cursor_state)
-    except (ValueError, TypeError) as error:
+        known = msgspec.convert(json.loads(cursor_state or "[]"), list[KnownFile])
+    except ValueError as error:
         task.problems.append(Problem(pattern, ProblemName.BAD_STATE, str(error)))
         known = []
     after = task.read_all(known, first=not cursor_state)
@@ -75,14 +77,6 @@ def fetch(pattern: str, cursor_state: str, limits: HistoryLimits, now: float) ->
         problems=tuple(task.problems),
         read=task.read,
     )
-
-
-def _load(text: str) -> list[KnownFile]:
-    known = [KnownFile(*row) for row in json.loads(text)] if text else []
-    for known_file in known:
-        if list(map(type, known_file)) != [str, int, int, str, int, int, bool]:
-            raise ValueError(f"not the state of a file: {known_file}")
-    return known
 
 
 def find(pattern: str) -> tuple[list[str], list[str]]:
