@@ -142,10 +142,10 @@ class Poller:
         known = frozenset(self._memory.first_seen)
         state = build_state(found, self._memory, config, tick.wall, time.monotonic())
         stages.end("state")
-        self._match(state)
+        self._match(state.facts)
         found = pool.gatherer.last()
         stages.end("matching")
-        evaluation, wrong = self._evaluate(state.facts(self._verdicts), tick.wall)
+        evaluation, wrong = self._evaluate(state.facts._replace(verdicts=self._verdicts), tick.wall)
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
@@ -163,7 +163,7 @@ class Poller:
         self._memory = state.memory._replace(taken=evaluation.taken)
         problems += [
             *found.problems,
-            *_doubts(state.doubtful, state.young_until),
+            *_doubts(state.facts.doubtful, state.young_until),
             *_too_many_names(self._names.together),
             *self._of_entries(state, evaluation),
         ]
@@ -229,10 +229,10 @@ class Poller:
             cursors=keeper.cursors,
         )
 
-    def _match(self, state: PoolState) -> None:
+    def _match(self, facts: Facts) -> None:
         """Evaluate the pairs of group and template that are new; forget those that are gone."""
-        groups = {g.signature: g.ad for g in state.groups}
-        templates = {t.signature: t for t in state.templates}
+        groups = {g.signature: g.ad for g in facts.groups}
+        templates = {t.signature: t for t in facts.templates}
         self._verdicts = {
             pair: verdict
             for pair, verdict in self._verdicts.items()
@@ -347,7 +347,7 @@ class Poller:
             problems=dict(self._problems),
             evaluation=evaluation,
             residual=wrong,
-            entries=state.totals or {},
+            entries=state.facts.totals or {},
             requests=state.requests,
             entry_monitors=state.entry_monitors,
             pilots=state.pilot_groups,

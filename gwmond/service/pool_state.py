@@ -12,7 +12,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.model.evaluation import Capacity
 from gwmond.model.facts import (
     AD_LIFETIME_S,
     Berth,
@@ -23,15 +22,13 @@ from gwmond.model.facts import (
     JobCount,
     Pilot,
     Reported,
-    Template,
 )
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
-from gwmond.model.units import RESOURCES, Resource
-from gwmond.model.waiting import Waiting
+from gwmond.model.units import RESOURCES
 from gwmond.service.entry_monitors import monitored
 from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import (
@@ -57,38 +54,27 @@ YOUNG = "young_collector"
 
 
 class PoolState(NamedTuple):
-    """All facts of one moment, except verdicts, and the memory after it.
+    """All facts of one moment, and the memory after it.
 
-    ``pilots`` are all that ads show; ``running`` those of them whose startd has registered, and
-    that are not silent (see ``sites.contacts``); ``pilot_groups`` sums of those that have not
-    ended.
+    ``facts``: what the evaluation works on, but for verdicts.  ``pilots`` are all that ads show;
+    ``running`` those of them whose startd has registered, and that are not silent (see
+    ``sites.contacts``); ``pilot_groups`` sums of those that have not ended.
     ``pilots_complete``: collectors that are trusted have shown every pilot; ``young_until``: when
     one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
     glideresource ads that are accounted.  ``memory_per_unit_mib``: MiB of a canonical unit.
     """
 
+    facts: Facts
     pilots: tuple[Pilot, ...]
     running: tuple[Pilot, ...]
     pilot_groups: Mapping[Berth, PilotGroup]
-    pilots_known: bool
     pilots_complete: bool
     young_until: float | None
     silent_before: int | None
-    doubtful: Mapping[EntryKey, str]
     requests: tuple[EntryRequest, ...]
-    totals: Mapping[EntryKey, EntryTotals] | None
-    waiting: Mapping[EntryKey, Waiting]
-    long_filling: frozenset[EntryKey]
-    resting: tuple[Pilot, ...] | None
-    capacities: Mapping[tuple[EntryKey, Resource], Capacity]
-    groups: tuple[DemandGroup, ...]
-    demand_complete: bool
-    templates: tuple[Template, ...]
-    asked: Mapping[EntryKey, Mapping[str, int]]
     jobs: tuple[JobCount, ...]
     reported: Reported
-    entries: frozenset[EntryKey]
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
     memory_per_unit_mib: int
@@ -97,28 +83,9 @@ class PoolState(NamedTuple):
     def below_one_unit(self) -> frozenset[str]:
         """The entries whose pilots are a canonical unit only as each pilot is at least one."""
         sizes = {(p.entry.entry, p.size) for p in self.running}
-        sizes |= {(key.entry, total.pilot_size) for key, total in (self.totals or {}).items()}
+        sizes |= {(key.entry, total.pilot_size) for key, total in (self.facts.totals or {}).items()}
         return frozenset(
             e for e, size in sizes if size and is_below_one_unit(size, self.memory_per_unit_mib)
-        )
-
-    def facts(self, verdicts: Mapping[tuple[str, str], Any]) -> Facts:
-        """Return what the evaluation works on."""
-        return Facts(
-            entries=self.entries,
-            pilots=self.running if self.pilots_known else None,
-            doubtful=self.doubtful,
-            totals=self.totals,
-            waiting=self.waiting,
-            long_filling=self.long_filling,
-            resting=self.resting,
-            taken=self.memory.taken,
-            capacities=self.capacities,
-            groups=self.groups,
-            demand_complete=self.demand_complete,
-            templates=self.templates,
-            verdicts=verdicts,
-            asked=self.asked,
         )
 
 
@@ -186,32 +153,37 @@ class _Building:
         unused = frozenset[str]().union(*(answer.unused for answer in self._startds))
         groups, demand_complete = _demand(fresh, found, config)
         monitors = monitored(fresh, self._requests, totals)
-        return PoolState(
-            pilots=self._pilots,
-            running=watched.running,
-            pilot_groups=pilot_groups(
-                [*watched.running, *failed], unused, self._memory_per_unit_mib, now
-            ),
-            pilots_known=bool(self._slots),
-            pilots_complete=self._complete,
-            young_until=self._young_until,
-            silent_before=_clock(self._clocks, now) - self._two_updates_s if self._clocks else None,
+        facts = Facts(
+            entries=entries,
+            pilots=watched.running if self._slots else None,
             doubtful=self._doubtful,
-            requests=monitors.requests,
             totals=totals,
             waiting=waits,
             long_filling=long_filling(after, watched.running, config, now),
             resting=watched.resting(now, int(config.site.untaken_grace)),
+            taken=after.taken,
             capacities=entry_capacities(
                 entries, self._used, after, recent, totals or {}, config, now
             ),
             groups=groups,
             demand_complete=demand_complete,
             templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
+            verdicts={},
             asked=_asked(self._requests),
+        )
+        return PoolState(
+            facts=facts,
+            pilots=self._pilots,
+            running=watched.running,
+            pilot_groups=pilot_groups(
+                [*watched.running, *failed], unused, self._memory_per_unit_mib, now
+            ),
+            pilots_complete=self._complete,
+            young_until=self._young_until,
+            silent_before=_clock(self._clocks, now) - self._two_updates_s if self._clocks else None,
+            requests=monitors.requests,
             jobs=_jobs(fresh, found),
             reported=Reported(*(tuple(chain(*fresh.all(kind)[0])) for kind in Reported._fields)),
-            entries=entries,
             memory=after,
             entry_monitors=monitors.entries,
             memory_per_unit_mib=self._memory_per_unit_mib,

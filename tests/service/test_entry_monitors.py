@@ -61,11 +61,11 @@ def test_factory_is_believed_of_its_pilots(scene: Answers) -> None:
 def test_accounting_rests_on_glideresource_ads(scene: Answers) -> None:
     """What is shown of a request changes nothing in what is accounted."""
     scene.requests(request(A, running=1, pending=3))
-    before = scene.take().totals
+    before = scene.take().facts.totals
     assert before is not None
     scene.answer("wms:f", "factoryclient", (client(status_running=50), client("other.main")))
     after = scene.take()
-    assert after.totals == before
+    assert after.facts.totals == before
     assert [r.running for r in after.requests] == [50]
 
 
@@ -119,8 +119,8 @@ def test_clients_without_glideresource_ads(scene: Answers) -> None:
     assert (ours.running, ours.submitted_wait, ours.requested_idle) == (10, 1, 2)
     assert (ours.jobs_matching, ours.slots_idle, ours.pending) == (5, 2, None)
     assert ours.last_heard == NOW - 30
-    assert state.totals == {}
-    assert state.entries == frozenset()
+    assert state.facts.totals == {}
+    assert state.facts.entries == frozenset()
 
 
 def test_other_frontends_clients_are_not_ours(scene: Answers) -> None:

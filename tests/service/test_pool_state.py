@@ -39,17 +39,17 @@ def scene() -> Answers:
 def test_everything_is_known(scene: Answers) -> None:
     """When everybody has answered, pilots, entries, demand and templates are all known."""
     state = scene.take()
-    assert state.pilots_known
-    assert state.entries == {A, B}
-    assert state.doubtful == {}
-    assert state.demand_complete
-    assert [g.jobs for g in state.groups] == [5]
-    assert {t.entry for t in state.templates} == {A, B}
+    assert state.facts.pilots is not None
+    assert state.facts.entries == {A, B}
+    assert state.facts.doubtful == {}
+    assert state.facts.demand_complete
+    assert [g.jobs for g in state.facts.groups] == [5]
+    assert {t.entry for t in state.facts.templates} == {A, B}
     assert state.memory.first_seen == {A: NOW, B: NOW}
     assert state.memory.provisioned[A, "cpu"] == 8
-    facts = state.facts({})
+    facts = state.facts
     assert facts.pilots == state.pilots
-    assert facts.totals == state.totals
+    assert facts.totals == state.facts.totals
 
 
 @pytest.mark.parametrize(("age", "known"), [(0, True), (120, True), (121, False)])
@@ -61,12 +61,12 @@ def test_answers_are_fresh_for_two_polls(age: float, known: bool) -> None:
     scene.discovery("ap1", age=0)
     scene.demand("ap1", group(5), age=age)
     state = scene.take(watched(A))
-    assert state.pilots_known is known
-    assert (state.facts({}).pilots is not None) is known
-    assert (state.totals is not None) is known
-    assert state.demand_complete is known
-    assert bool(state.groups) is known
-    assert A in state.entries
+    assert (state.facts.pilots is not None) is known
+    assert (state.facts.pilots is not None) is known
+    assert (state.facts.totals is not None) is known
+    assert state.facts.demand_complete is known
+    assert bool(state.facts.groups) is known
+    assert A in state.facts.entries
 
 
 @pytest.mark.parametrize(("age", "complete"), [(600, True), (601, False)])
@@ -75,9 +75,9 @@ def test_answer_of_a_busy_schedd_is_fresh_for_longer(
 ) -> None:
     """The demand of a schedd that is skipped on purpose stays known that much longer."""
     scene.demand("ap1", group(5), age=age, skipped=4)
-    assert scene.take().demand_complete is complete
+    assert scene.take().facts.demand_complete is complete
     scene.demand("ap1", group(5), age=121, skipped=0)
-    assert not scene.take().demand_complete
+    assert not scene.take().facts.demand_complete
 
 
 def test_stale_pilots_leave_memory_alone(scene: Answers) -> None:
@@ -85,7 +85,7 @@ def test_stale_pilots_leave_memory_alone(scene: Answers) -> None:
     scene.slots(age=500)
     memory = watched(A)
     state = scene.take(memory)
-    assert not state.pilots_known
+    assert state.facts.pilots is None
     assert state.memory.provisioned == memory.provisioned
     assert state.memory.peaks == memory.peaks
 
@@ -98,8 +98,8 @@ def test_silent_collector_makes_doubtful(scene: Answers) -> None:
     memory = watched(A, A2, B)
     memory = memory._replace(provisioned={**memory.provisioned, (A, "cpu"): 16})
     state = scene.take(memory)
-    assert state.pilots_known
-    assert state.doubtful == {A: "collector", B: "collector", new: "collector"}
+    assert state.facts.pilots is not None
+    assert state.facts.doubtful == {A: "collector", B: "collector", new: "collector"}
     assert state.memory.provisioned[A, "cpu"] == 16
     assert state.memory.provisioned[A2, "cpu"] == 8
     assert (A, "cpu") in state.memory.peaks
@@ -111,14 +111,14 @@ def test_fewer_gpus_make_doubtful_too(scene: Answers) -> None:
     memory = watched(A)
     memory = memory._replace(provisioned={(A, "cpu"): 8, (A, "gpu"): 2})
     scene.silent("cm2", "slots")
-    assert scene.take(memory).doubtful[A] == "collector"
+    assert scene.take(memory).facts.doubtful[A] == "collector"
 
 
 def test_collector_that_is_back_ends_all_doubt(scene: Answers) -> None:
     """Once all collectors have answered, fewer pilots are fewer pilots."""
     scene.slots(source="cm2")
     state = scene.take(watched(A, A2, units=80))
-    assert state.doubtful == {}
+    assert state.facts.doubtful == {}
     assert state.memory.provisioned[A, "cpu"] == 8
     assert state.memory.provisioned[A2, "cpu"] == 0
 
@@ -141,7 +141,7 @@ def test_young_collector(
     scene.collector(started)
     scene.slots(pilot(A), pilot(EntryKey("New", "new")))
     state = scene.take(watched(A, A2))
-    assert state.doubtful == doubtful
+    assert state.facts.doubtful == doubtful
     assert state.young_until == (NOW + 1 if doubtful else None)
 
 
@@ -153,10 +153,10 @@ def test_entry_that_has_vanished_from_a_young_collector() -> None:
     scene.collector(NOW - 60)
     ghost = EntryKey("Ghost", "Ghost")
     state = scene.take(watched(A, B, ghost, units=0))
-    assert state.entries == {A, B, ghost}
-    assert state.doubtful == {B: "young_collector"}
+    assert state.facts.entries == {A, B, ghost}
+    assert state.facts.doubtful == {B: "young_collector"}
     scene.collector(NOW - DAY)
-    assert scene.take(watched(A, B, ghost, units=0)).doubtful == {}
+    assert scene.take(watched(A, B, ghost, units=0)).facts.doubtful == {}
 
 
 def test_distrust_is_configured() -> None:
@@ -164,9 +164,9 @@ def test_distrust_is_configured() -> None:
     scene = Answers(site={"collector_distrust": "5m"})
     scene.slots()
     scene.collector(NOW - 301)
-    assert scene.take(watched(A)).doubtful == {}
+    assert scene.take(watched(A)).facts.doubtful == {}
     scene.collector(NOW - 299)
-    assert scene.take(watched(A)).doubtful == {A: "young_collector"}
+    assert scene.take(watched(A)).facts.doubtful == {A: "young_collector"}
 
 
 def test_pilots_that_are_silent() -> None:
@@ -217,12 +217,15 @@ def test_a_pilot_that_only_tells_that_its_validation_failed(scene: Answers) -> N
     state = scene.take()
     assert {p.name for p in state.pilots} == {"pilot0", "later1", "alone2"}
     assert state.running == without.pilots
-    assert state.facts({}).pilots == without.pilots
-    assert (state.entries, state.doubtful) == (without.entries, without.doubtful)
+    assert state.facts.pilots == without.pilots
+    assert (state.facts.entries, state.facts.doubtful) == (
+        without.facts.entries,
+        without.facts.doubtful,
+    )
     contacts = without.memory.contacts
     assert state.memory._replace(contacts=contacts) == without.memory
     assert state.memory.contacts.pilots == contacts.pilots
-    assert state.capacities == without.capacities
+    assert state.facts.capacities == without.facts.capacities
     groups = state.pilot_groups
     for key, pilot_units in without.pilot_groups.items():
         assert groups[key] == pilot_units._replace(failed=1)
@@ -267,7 +270,7 @@ def test_a_pilot_below_one_unit_counts_as_one(
     assert state.below_one_unit == {A.entry, B.entry}
     (pilot_units,) = state.pilot_groups.values()
     assert pilot_units.units["cpu"] == units
-    assert state.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
+    assert state.facts.capacities[B, "cpu"] == Capacity(990, "limit")  # 10 are of others
 
 
 def test_a_pilot_of_unknown_size(scene: Answers) -> None:
@@ -286,22 +289,22 @@ def test_requests_are_merged_over_collectors(scene: Answers) -> None:
     scene.requests(old, request(B))
     scene.requests(new, other, source="cm2")
     state = scene.take()
-    assert state.totals is not None
-    assert state.totals[A].requested_idle == 27
+    assert state.facts.totals is not None
+    assert state.facts.totals[A].requested_idle == 27
     assert len(state.requests) == 3
     scene.requests(new, other)
     scene.requests(old, source="cm2")
-    assert scene.take().totals == {A: state.totals[A]}
+    assert scene.take().facts.totals == {A: state.facts.totals[A]}
 
 
 def test_no_ad_is_not_the_same_as_no_answer(scene: Answers) -> None:
     """A collector without glideresource ads says that there are none."""
     scene.requests()
     state = scene.take()
-    assert state.totals == {}
+    assert state.facts.totals == {}
     assert state.requests == ()
     scene.requests(age=500)
-    assert scene.take().totals is None
+    assert scene.take().facts.totals is None
 
 
 def test_pledged_site_of_which_nothing_is_seen() -> None:
@@ -312,10 +315,10 @@ def test_pledged_site_of_which_nothing_is_seen() -> None:
     scene.requests(request(A))
     state = scene.take()
     ghost = EntryKey("Ghost", "Ghost")
-    assert state.entries == {A, ghost}
-    assert state.capacities[ghost, "cpu"] == Capacity(50, "pledge")
-    assert state.capacities[ghost, "gpu"] == Capacity(2, "pledge")
-    assert state.capacities[A, "cpu"] == Capacity(100, "pledge")
+    assert state.facts.entries == {A, ghost}
+    assert state.facts.capacities[ghost, "cpu"] == Capacity(50, "pledge")
+    assert state.facts.capacities[ghost, "gpu"] == Capacity(2, "pledge")
+    assert state.facts.capacities[A, "cpu"] == Capacity(100, "pledge")
 
 
 def test_pledge_of_an_entry_and_of_memory() -> None:
@@ -323,16 +326,16 @@ def test_pledge_of_an_entry_and_of_memory() -> None:
     pledges = [{"entry": A.entry, "cores": 100, "memory_mib": 40000}]
     scene = Answers(site={"pledge": pledges})
     scene.slots(pilot(A), pilot(B))
-    assert scene.take().capacities[A, "cpu"] == Capacity(20, "pledge")
-    assert scene.take().capacities[B, "cpu"].evidence != "pledge"
+    assert scene.take().facts.capacities[A, "cpu"] == Capacity(20, "pledge")
+    assert scene.take().facts.capacities[B, "cpu"].evidence != "pledge"
 
 
 def test_peak_counts_once_the_entry_was_watched(scene: Answers) -> None:
     """Within the first day the limit is the capacity, afterwards the peak."""
     young = watched(A, units=40, since=NOW - DAY + 1)
-    assert scene.take(young).capacities[A, "cpu"] == Capacity(1000 * 8, "limit")
+    assert scene.take(young).facts.capacities[A, "cpu"] == Capacity(1000 * 8, "limit")
     old = watched(A, units=40, since=NOW - DAY)
-    assert scene.take(old).capacities[A, "cpu"] == Capacity(40, "peak")
+    assert scene.take(old).facts.capacities[A, "cpu"] == Capacity(40, "peak")
 
 
 @pytest.mark.parametrize(
@@ -350,7 +353,7 @@ def test_peak_counts_at_once_where_there_is_no_limit(
     """Where no limit can be told the peak is the capacity from the start."""
     scene.requests(*([ad] if ad else []))
     young = watched(A, units=40, since=NOW - 60)
-    assert scene.take(young).capacities[A, "cpu"] == Capacity(40, "peak")
+    assert scene.take(young).facts.capacities[A, "cpu"] == Capacity(40, "peak")
 
 
 def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Answers) -> None:
@@ -364,21 +367,21 @@ def test_pilots_that_were_killed_and_replaced_are_not_capacity(scene: Answers) -
     state = scene.take(before.memory)
     assert len(state.pilots) == 100  # the accounting of pilots' time knows when they ended
     assert len(state.running) == 50
-    assert state.capacities[A, "cpu"] == Capacity(400, "peak")
+    assert state.facts.capacities[A, "cpu"] == Capacity(400, "peak")
     assert state.memory.provisioned[A, "cpu"] == 400
     assert [pilot_group.units["cpu"].total for pilot_group in state.pilot_groups.values()] == [400]
     later = NOW + 86400
     scene.slots(*[key._replace(last_heard=later) for key in new])
-    assert scene.take(state.memory, later).capacities[A, "cpu"] == Capacity(400, "peak")
+    assert scene.take(state.memory, later).facts.capacities[A, "cpu"] == Capacity(400, "peak")
 
 
 def test_no_ad_that_is_renewed_is_doubtful(scene: Answers) -> None:
     """The collector answers, but shows the same contacts as eleven minutes ago."""
     before = scene.take()
-    assert before.doubtful == {}
+    assert before.facts.doubtful == {}
     state = scene.take(before.memory, NOW + 660)
-    assert state.doubtful == {A: "collector"}
-    assert state.facts({}).doubtful == {A: "collector"}
+    assert state.facts.doubtful == {A: "collector"}
+    assert state.facts.doubtful == {A: "collector"}
 
 
 def test_precedence_of_capacities() -> None:
@@ -386,7 +389,7 @@ def test_precedence_of_capacities() -> None:
     scene = Answers(site={"pledge": [{"entry": A.entry, "cores": 5}]})
     scene.slots(pilot(A), pilot(A2))
     scene.requests(request(A), request(A2), request(B, max_pilots=11, running=10))
-    found = scene.take(watched(A, A2, units=40)).capacities
+    found = scene.take(watched(A, A2, units=40)).facts.capacities
     assert found[A, "cpu"] == Capacity(8, "pledge")
     assert found[A2, "cpu"] == Capacity(40, "peak")
     assert found[B, "cpu"] == Capacity(88, "limit")
@@ -398,10 +401,10 @@ def test_peak_leaves_the_window(scene: Answers) -> None:
     window = PeakWindow().add(HOUR - 720, 99)
     memory = Memory({gone: 0}, {(gone, "cpu"): 0}, {(gone, "cpu"): window}, {})
     state = scene.take(memory)
-    assert gone not in state.entries
+    assert gone not in state.facts.entries
     assert (gone, "cpu") not in state.memory.peaks
     memory = memory._replace(peaks={(gone, "cpu"): PeakWindow().add(HOUR - 719, 99)})
-    assert scene.take(memory).capacities[gone, "cpu"] == Capacity(99, "peak")
+    assert scene.take(memory).facts.capacities[gone, "cpu"] == Capacity(99, "peak")
 
 
 def test_window_that_was_configured_anew() -> None:
@@ -411,7 +414,7 @@ def test_window_that_was_configured_anew() -> None:
     memory = watched(A, units=40)
     found = scene.take(memory)
     assert found.memory.peaks[A, "cpu"].hours == 10
-    assert found.capacities[A, "cpu"] == Capacity(8, "peak")
+    assert found.facts.capacities[A, "cpu"] == Capacity(8, "peak")
 
 
 def test_first_sight_is_kept(scene: Answers) -> None:
@@ -429,40 +432,40 @@ def test_demand_of_a_schedd_that_is_stale(scene: Answers) -> None:
     scene.discovery("ap1", "ap2")
     scene.demand("ap2", group(7), age=500)
     state = scene.take()
-    assert not state.demand_complete
-    assert [g.jobs for g in state.groups] == [5]
+    assert not state.facts.demand_complete
+    assert [g.jobs for g in state.facts.groups] == [5]
 
 
 def test_demand_of_a_schedd_that_never_answered(scene: Answers) -> None:
     """A schedd that is known and has never answered makes the demand incomplete."""
     scene.discovery("ap1", "ap2")
     scene.silent("ap2", "demand")
-    assert not scene.take().demand_complete
+    assert not scene.take().facts.demand_complete
 
 
 def test_demand_without_any_schedd(scene: Answers) -> None:
     """Where no schedd is known at all, no demand is not proven."""
     scene.discovery()
-    assert not scene.take().demand_complete
+    assert not scene.take().facts.demand_complete
 
 
 def test_demand_that_was_cut(scene: Answers) -> None:
     """A schedd that left groups out makes the demand incomplete."""
     scene.demand("ap1", group(5), complete=False)
-    assert not scene.take().demand_complete
+    assert not scene.take().facts.demand_complete
 
 
 @pytest.mark.parametrize("kind", ["schedds", "submitters"])
 def test_demand_when_schedds_are_not_surely_all_known(scene: Answers, kind: str) -> None:
     """While a collector does not tell its schedds there may be more of them."""
     scene.silent("cm2", kind)
-    assert not scene.take().demand_complete
+    assert not scene.take().facts.demand_complete
 
 
 def test_factory_that_is_silent_does_not_hide_demand(scene: Answers) -> None:
     """A WMS collector knows none of our schedds, so its silence leaves demand complete."""
     scene.silent("wms:factory", "schedds")
-    assert scene.take().demand_complete
+    assert scene.take().facts.demand_complete
 
 
 @pytest.mark.parametrize(
@@ -481,7 +484,7 @@ def test_demand_of_configured_schedds(wanted: list[str], complete: bool) -> None
     scene = Answers(pool={"schedds": wanted})
     scene.discovery("ap1")
     scene.demand("ap1")
-    assert scene.take().demand_complete is complete
+    assert scene.take().facts.demand_complete is complete
 
 
 def test_jobs_of_submitters_and_schedds(scene: Answers) -> None:
@@ -499,7 +502,7 @@ def test_jobs_of_submitters_and_schedds(scene: Answers) -> None:
 def test_templates_of_entries_that_are_known(scene: Answers) -> None:
     """Templates of entries that are gone are left out."""
     scene.requests(request(A))
-    assert [t.entry for t in scene.take().templates] == [A]
+    assert [t.entry for t in scene.take().facts.templates] == [A]
 
 
 def test_waiting_pilots_are_of_frontend_groups(scene: Answers) -> None:
@@ -509,7 +512,7 @@ def test_waiting_pilots_are_of_frontend_groups(scene: Answers) -> None:
         request(A, group="fe.b", pending=None),
         request(A, group="fe.a", factory="other", pending=2),
     )
-    assert scene.take().asked == {A: {"fe.a": 5, "fe.b": 0}}
+    assert scene.take().facts.asked == {A: {"fe.a": 5, "fe.b": 0}}
 
 
 def test_frontends_are_taken_together(scene: Answers) -> None:
@@ -523,9 +526,9 @@ def test_waiting_is_estimated_from_counts(scene: Answers) -> None:
     """Without the factory's queue, what waited through the whole grace counts as beyond it."""
     scene.requests(request(A, pending=5))
     state = scene.take()
-    assert state.waiting[A] == Waiting(0, 5, "estimated")
+    assert state.facts.waiting[A] == Waiting(0, 5, "estimated")
     later = scene.take(state.memory, NOW + 1800)
-    assert later.waiting[A] == Waiting(5, 0, "estimated")
+    assert later.facts.waiting[A] == Waiting(5, 0, "estimated")
 
 
 def test_an_entry_that_fills_for_longer_than_the_grace(scene: Answers) -> None:
@@ -538,9 +541,9 @@ def test_an_entry_that_fills_for_longer_than_the_grace(scene: Answers) -> None:
         scene.requests(request(A, pending=1), request(B, pending=0))
         state = scene.take(memory, now)
         memory = state.memory
-        long += [minute] if state.long_filling else []
-        assert state.long_filling <= {A}
-        assert state.facts({}).long_filling == state.long_filling
+        long += [minute] if state.facts.long_filling else []
+        assert state.facts.long_filling <= {A}
+        assert state.facts.long_filling == state.facts.long_filling
     assert long == [35, 40, 45, 50, 55]
 
 
@@ -550,15 +553,15 @@ def test_waiting_history_outlives_a_poll_without_ads(scene: Answers) -> None:
     memory = scene.take().memory
     scene.requests(request(A, pending=5), age=500)
     between = scene.take(memory, NOW + 900)
-    assert between.waiting == {}
+    assert between.facts.waiting == {}
     scene.requests(request(A, pending=5))
-    assert scene.take(between.memory, NOW + 1800).waiting[A].beyond == 5
+    assert scene.take(between.memory, NOW + 1800).facts.waiting[A].beyond == 5
 
 
 def test_waiting_that_is_not_told(scene: Answers) -> None:
     """An entry whose ads do not tell its queue is not among those whose queue is known."""
     scene.requests(request(A, pending=None), request(B))
-    assert set(scene.take().waiting) == {B}
+    assert set(scene.take().facts.waiting) == {B}
 
 
 def queue(*counts: QueueCount) -> tuple[QueueCount, ...]:
@@ -577,7 +580,7 @@ def test_factory_queue_measures_waiting(scene: Answers) -> None:
     scene.answer(
         "fs", "queue", queue(count(A, "pending", 5, 2), count(A, "running", 9), count(B, "held", 1))
     )
-    found = scene.take().waiting
+    found = scene.take().facts.waiting
     assert found[A] == Waiting(2, 3, "measured")
     assert found[B] == Waiting(0, 0, "measured")
     assert found[A2] == Waiting(0, 3, "estimated")
@@ -588,9 +591,9 @@ def test_queues_of_several_factories(scene: Answers) -> None:
     scene.requests(request(A, pending=9))
     scene.answer("fs1", "queue", queue(count(A, "pending", 5, 2)))
     scene.answer("fs2", "queue", queue(count(A, "pending", 1, 1)))
-    assert scene.take().waiting[A] == Waiting(3, 3, "measured")
+    assert scene.take().facts.waiting[A] == Waiting(3, 3, "measured")
     scene.silent("fs3", "queue")
-    assert scene.take().waiting[A].evidence == "estimated"
+    assert scene.take().facts.waiting[A].evidence == "estimated"
 
 
 def test_pilots_of_other_frontends_do_not_wait_for_us(scene: Answers) -> None:
@@ -598,9 +601,9 @@ def test_pilots_of_other_frontends_do_not_wait_for_us(scene: Answers) -> None:
     scene.requests(request(A))
     theirs = count(A, "pending", 50, 50, client="other.main")
     scene.answer("fs", "queue", queue(theirs, count(A, "pending", 4, 1)))
-    assert scene.take().waiting[A] == Waiting(1, 3, "measured")
+    assert scene.take().facts.waiting[A] == Waiting(1, 3, "measured")
     scene.answer("fs", "queue", queue(theirs))
-    assert scene.take().waiting[A] == Waiting(50, 0, "measured")
+    assert scene.take().facts.waiting[A] == Waiting(50, 0, "measured")
 
 
 def client(name: str, info_age: int | None, *limits: str) -> FactoryClient:
@@ -613,7 +616,7 @@ def test_factory_tells_the_age_of_its_information(scene: Answers) -> None:
     scene.requests(request(A, info_age_s=None, limits=(Limit("Own", "x"),)))
     ours, theirs = client("frontend.main", 4000, "Factory"), client("other.main", 5, "Theirs")
     scene.answer("wms:factory", "factoryclient", (ours, theirs))
-    totals = scene.take().totals
+    totals = scene.take().facts.totals
     assert totals is not None
     assert totals[A].info_age_s == 4000
     assert [limit.name for limit in totals[A].limits] == ["Factory", "Own"]
@@ -623,6 +626,6 @@ def test_factory_that_does_not_tell_the_age(scene: Answers) -> None:
     """Where the factory tells no age, that of the glideresource ad stays."""
     scene.requests(request(A, info_age_s=77))
     scene.answer("wms:factory", "factoryclient", (client("frontend.main", None),))
-    totals = scene.take().totals
+    totals = scene.take().facts.totals
     assert totals is not None
     assert totals[A].info_age_s == 77

@@ -25,19 +25,19 @@ def _scene(**pool: object) -> Answers:
 def test_a_silent_part_makes_its_entries_unknown() -> None:
     """Without replicas, a silent collector leaves pilots, demand and queues in doubt."""
     state = _scene().take(watched(A, B, units=16))
-    assert state.doubtful[A] == "collector"
-    assert not state.demand_complete
-    assert state.totals is not None
-    assert state.totals[A].pending is None
+    assert state.facts.doubtful[A] == "collector"
+    assert not state.facts.demand_complete
+    assert state.facts.totals is not None
+    assert state.facts.totals[A].pending is None
 
 
 def test_one_replica_suffices() -> None:
     """With replicas, what one of them says is all that there is."""
     state = _scene(replicated=True).take(watched(A, B, units=16))
-    assert state.doubtful == {}
-    assert state.demand_complete
-    assert state.totals is not None
-    assert state.totals[A].pending == 0
+    assert state.facts.doubtful == {}
+    assert state.facts.demand_complete
+    assert state.facts.totals is not None
+    assert state.facts.totals[A].pending == 0
 
 
 def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:
@@ -50,6 +50,6 @@ def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:
         FactoryEntry(B.entry, "f1", EntryMonitor(max_pilots=9)),
     )
     scene.answer("wms:f", "factory", limits)
-    totals = scene.take().totals
+    totals = scene.take().facts.totals
     assert totals is not None
     assert {key: totals[key].max_pilots for key in (A, B)} == {A: 150, EntryKey(*B): 7}
