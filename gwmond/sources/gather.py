@@ -297,8 +297,9 @@ class Gatherer:
         factories = schedd.unmaterialized != 0
         name = schedd.daemon.name
         start = self._start_keys(name) if self._targets.groups else demand.NO_KEYS
-        arguments = access, schedd.daemon, config.attributes, config.demand, factories, start
-        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments, self._apart)
+        asked = demand.Asked(config.attributes, config.demand, start)
+        arguments = access, schedd.daemon, asked, factories, self._apart
+        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments)
         for attribute in found.ungrouped if found else ():
             self._ungrouped.setdefault((name, attribute), time.monotonic())
 

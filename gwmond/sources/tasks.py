@@ -26,7 +26,7 @@ from gwmond.sources.registry import SOURCES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gwmond.config.settings import Attributes, DemandOptions
+    from gwmond.config.settings import Attributes
     from gwmond.model.facts import Template
     from gwmond.sources.htcondor.history_cursor import HistoryLimits
     from gwmond.sources.recording.deltas import Ad
@@ -55,18 +55,10 @@ def slot_templates(
 
 
 def schedd_demand(
-    access: Access,
-    schedd: Daemon,
-    attributes: Attributes,
-    options: DemandOptions,
-    factories: bool,
-    start: demand.StartKeys,
-    apart: demand.Apart,
+    access: Access, schedd: Daemon, asked: demand.Asked, factories: bool, apart: demand.Apart
 ) -> Counted[demand.ScheddDemand]:
     """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(
-        access, schedd, attributes, options, factories=factories, start=start, apart=apart
-    )
+    result = demand.fetch(access, schedd, asked, factories, apart)
     return result, result.rows
 
 
@@ -102,33 +94,29 @@ def record_ads(
 
 
 def record_demand(
-    access: Access,
-    schedd: Daemon,
-    attributes: Attributes,
-    options: DemandOptions,
-    start: demand.StartKeys,
+    access: Access, schedd: Daemon, asked: demand.Asked
 ) -> Counted[tuple[list[Ad], tuple[str, ...], set[str]]]:
     """Ask a schedd for its idle jobs, grouped, for a recording.
 
     Also what was left out, and which attributes of pilots the jobs refer to.  Rows carry what
     their jobs do not have, as a replay cannot ask for it.
     """
-    rows, start = demand.fetch_rows(access, schedd, attributes, options, start)
-    names = (*demand.query(attributes, options, start).attributes, "JobCount")
+    rows, asked = demand.fetch_rows(access, schedd, asked)
+    names = (*demand.query(asked).attributes, "JobCount")
     dumped = recording.dump(rows, names)
-    kept = [ad | demand.known(start, {name.lower() for name in ad}) for ad in dumped]
-    return (kept, start.ungrouped, recording.referred(rows, names)), len(kept)
+    kept = [ad | demand.known(asked.start, {name.lower() for name in ad}) for ad in dumped]
+    return (kept, asked.start.ungrouped, recording.referred(rows, names)), len(kept)
 
 
 def record_clusters(
-    access: Access, schedd: Daemon, attributes: Attributes, options: DemandOptions
+    access: Access, schedd: Daemon, asked: demand.Asked
 ) -> Counted[tuple[list[Ad], set[str]]]:
     """Ask a schedd for clusters with jobs to materialize, for a recording.
 
     Also which attributes of pilots they refer to.
     """
-    found = demand.fetch_clusters(access, schedd, attributes, options)
-    names = demand.factories_query(attributes, options).attributes
+    found = demand.fetch_clusters(access, schedd, asked)
+    names = demand.factories_query(asked).attributes
     return (recording.dump(found, names), recording.referred(found, names)), len(found)
 
 

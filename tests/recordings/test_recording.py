@@ -143,7 +143,10 @@ def test_a_name_that_users_refer_to_is_no_way_to_a_secret() -> None:
         "Needed": Expr("TARGET.Also"),
         **CANARIES,
     }
-    names = (*demand.query(ATTRIBUTES_OF_POOL, DemandOptions()).attributes, "JobCount")
+    names = (
+        *demand.query(demand.Asked(ATTRIBUTES_OF_POOL, DemandOptions())).attributes,
+        "JobCount",
+    )
     (kept,) = recording.dump([classad(row)], names)
     assert set(kept) == {"JobCount", "Requirements", "Wanted", "Needed"}
     assert {"HasIt", "Also"} == recording.referred([classad(row)], names)

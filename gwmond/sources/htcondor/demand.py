@@ -87,6 +87,14 @@ class StartKeys(NamedTuple):
 NO_KEYS = StartKeys()
 
 
+class Asked(NamedTuple):
+    """By what idle jobs are grouped: the configuration's keys, and those of START."""
+
+    attributes: Attributes
+    options: DemandOptions
+    start: StartKeys = NO_KEYS
+
+
 class Apart(NamedTuple):
     """The accounting groups that are kept apart, and how many more may be (``Names``)."""
 
@@ -97,16 +105,15 @@ class Apart(NamedTuple):
 ALL_APART = Apart(frozenset(), 10**9)
 
 
-def query(attributes: Attributes, demand: DemandOptions, start: StartKeys = NO_KEYS) -> Query:
+def query(asked: Asked) -> Query:
     """Return the GroupBy query for idle jobs.
 
     Keys of START are only known by their names, so the rows that they may make are limited.
     """
-    constraint = f"{IDLE} && ({demand.constraint})" if demand.constraint else IDLE
-    names = _distinct(
-        (*_keys(attributes, demand), *start.grouped, *_constrained(demand.constraint))
-    )
-    return Query("demand", "", constraint, names, demand.max_groups + 1 if start.grouped else -1)
+    options, grouped = asked.options, asked.start.grouped
+    constraint = f"{IDLE} && ({options.constraint})" if options.constraint else IDLE
+    names = _distinct((*_keys(asked), *grouped, *_constrained(options.constraint)))
+    return Query("demand", "", constraint, names, options.max_groups + 1 if grouped else -1)
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
@@ -117,12 +124,14 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def factories_query(
-    attributes: Attributes, demand: DemandOptions, refs: Iterable[str] = ()
-) -> Query:
+def factories_query(asked: Asked, refs: Iterable[str] = ()) -> Query:
     """Return the query for clusters that have jobs still to materialize."""
-    constraint = f"{FACTORIES} && ({demand.constraint})" if demand.constraint else FACTORIES
-    names = (*_keys(attributes, demand), "TotalSubmitProcs", "JobMaterializeNextProcId", *refs)
+    own = asked.options.constraint
+    names = (
+        *(*_keys(asked), "TotalSubmitProcs", "JobMaterializeNextProcId"),
+        *(*asked.start.grouped, *refs),
+    )
+    constraint = f"{FACTORIES} && ({own})" if own else FACTORIES
     return Query("unmaterialized", "", constraint, _distinct(names))
 
 
@@ -136,64 +145,53 @@ def _constrained(constraint: str) -> list[str]:
         raise QueryError(ProblemName.BAD_CONSTRAINT, f"{constraint}: {error}") from None
 
 
-def _keys(attributes: Attributes, demand: DemandOptions) -> tuple[str, ...]:
+def _keys(asked: Asked) -> tuple[str, ...]:
+    attributes = asked.attributes
     wanted = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
-        *(*attributes.walltime_minutes, *attributes.walltime_seconds, *demand.attributes),
+        *(*attributes.walltime_minutes, *attributes.walltime_seconds, *asked.options.attributes),
     )
     usable = (n for n in wanted if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
     return tuple(dict.fromkeys(usable))
 
 
 def fetch(
-    access: Access,
-    schedd: Daemon,
-    attributes: Attributes,
-    demand: DemandOptions,
-    *,
-    factories: bool,
-    start: StartKeys = NO_KEYS,
-    apart: Apart = ALL_APART,
+    access: Access, schedd: Daemon, asked: Asked, factories: bool, apart: Apart = ALL_APART
 ) -> ScheddDemand:
     """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
-    rows, start = fetch_rows(access, schedd, attributes, demand, start)
-    clusters = fetch_clusters(access, schedd, attributes, demand, start) if factories else ()
-    return decode(rows, clusters, schedd.name, attributes, demand, start, apart)
+    rows, asked = fetch_rows(access, schedd, asked)
+    clusters = fetch_clusters(access, schedd, asked) if factories else ()
+    return decode(rows, clusters, schedd.name, asked, apart)
 
 
 def fetch_rows(
-    access: Access, schedd: Daemon, attributes: Attributes, demand: DemandOptions, start: StartKeys
-) -> tuple[Sequence[classad2.ClassAd], StartKeys]:
-    """Ask for groups of idle jobs, and return what they could be grouped by as well."""
-    start = start.usable()
-    rows = access.job_ads(schedd, query(attributes, demand, start))
-    while names := _differing(rows, start, attributes, demand):
-        start = start.without(names)
-        rows = access.job_ads(schedd, query(attributes, demand, start))
-    if start.grouped and len(rows) > demand.max_groups:  # and not because of START: count them all
-        rows = access.job_ads(schedd, query(attributes, demand, start)._replace(limit=-1))
-    return rows, start
+    access: Access, schedd: Daemon, asked: Asked
+) -> tuple[Sequence[classad2.ClassAd], Asked]:
+    """Ask for groups of idle jobs, and return by what they could be grouped as well."""
+    asked = asked._replace(start=asked.start.usable())
+    rows = access.job_ads(schedd, query(asked))
+    while names := _differing(rows, asked):
+        asked = asked._replace(start=asked.start.without(names))
+        rows = access.job_ads(schedd, query(asked))
+    if asked.start.grouped and len(rows) > asked.options.max_groups:
+        rows = access.job_ads(schedd, query(asked)._replace(limit=-1))  # not because of START
+    return rows, asked
 
 
-def _differing(
-    rows: Sequence[classad2.ClassAd],
-    start: StartKeys,
-    attributes: Attributes,
-    demand: DemandOptions,
-) -> list[str]:
+def _differing(rows: Sequence[classad2.ClassAd], asked: Asked) -> list[str]:
     """Return the keys of START that make too many groups.
 
     Those with a value of their own for more than half of the jobs; if there are still too many
     groups, the one with the most values.
     """
-    others = {name.lower() for name in _keys(attributes, demand)}
-    keys = [name for name in start.grouped if name.lower() not in others]
+    others = {name.lower() for name in _keys(asked)}
+    keys = [name for name in asked.start.grouped if name.lower() not in others]
     if len(rows) <= _FEW_GROUPS or not keys:
         return []
     jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
     values = {name: len({_written(ad, name) for ad in rows}) for name in keys}
     many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
-    if not many and len(rows) > demand.max_groups:
+    if not many and len(rows) > asked.options.max_groups:
         most = max(keys, key=lambda name: values[name])
         many = [most] if values[most] > 1 else []
     return many
@@ -206,29 +204,20 @@ def _written(ad: classad2.ClassAd, name: str) -> str:
         return ""
 
 
-def fetch_clusters(
-    access: Access,
-    schedd: Daemon,
-    attributes: Attributes,
-    demand: DemandOptions,
-    start: StartKeys = NO_KEYS,
-) -> Sequence[classad2.ClassAd]:
+def fetch_clusters(access: Access, schedd: Daemon, asked: Asked) -> Sequence[classad2.ClassAd]:
     """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
-    clusters = access.cluster_ads(schedd, factories_query(attributes, demand, start.grouped))
+    clusters = access.cluster_ads(schedd, factories_query(asked))
     if not clusters:
         return clusters
     refs = sorted({ref for ad in clusters for ref in _references(ad)})
-    names = (*start.grouped, *refs)
-    return access.cluster_ads(schedd, factories_query(attributes, demand, names))
+    return access.cluster_ads(schedd, factories_query(asked, refs))
 
 
 def decode(
     rows: Sequence[classad2.ClassAd],
     clusters: Sequence[classad2.ClassAd],
     schedd: str,
-    attributes: Attributes,
-    demand: DemandOptions,
-    start: StartKeys = NO_KEYS,
+    asked: Asked,
     apart: Apart = ALL_APART,
 ) -> ScheddDemand:
     """Turn rows and cluster ads into demand groups; alike ones are added up.
@@ -236,6 +225,7 @@ def decode(
     Accounting groups that are not kept ``apart`` are one here, and each has its share of the groups
     that are matched: however many groups one makes of its jobs, those of others are matched.
     """
+    attributes, options, start = asked
     groups: dict[tuple[str, str], DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
     problems = [
@@ -247,20 +237,20 @@ def decode(
             continue
         accounting_group = ads.label(ad, (attributes.accounting_group,)) or ""
         counts[accounting_group, status] += jobs
-        group = _group(ad, jobs, schedd, accounting_group, attributes, start, problems)
+        group = _group(ad, jobs, schedd, accounting_group, asked, problems)
         key = accounting_group, group.signature
         if before := groups.get(key):
             group = group._replace(jobs=before.jobs + jobs)
         groups[key] = group
     kept = _by_share(_together(groups.values(), counts, apart))
-    if len(kept) > demand.max_groups:
-        detail = f"{schedd}: {len(kept)} groups, {demand.max_groups} are matched"
+    if len(kept) > options.max_groups:
+        detail = f"{schedd}: {len(kept)} groups, {options.max_groups} are matched"
         problems.append(Problem(schedd, ProblemName.TOO_MANY_GROUPS, detail))
     return ScheddDemand(
-        groups=tuple(kept[: demand.max_groups]),
+        groups=tuple(kept[: options.max_groups]),
         counts=tuple(JobCount(schedd, g, s, n) for (g, s), n in sorted(counts.items())),
         rows=len(rows) + len(clusters),
-        complete=len(kept) <= demand.max_groups,
+        complete=len(kept) <= options.max_groups,
         problems=tuple(problems),
         ungrouped=start.ungrouped,
     )
@@ -312,10 +302,10 @@ def _group(
     jobs: int,
     schedd: str,
     accounting_group: str,
-    attributes: Attributes,
-    start: StartKeys,
+    asked: Asked,
     problems: list[Problem],
 ) -> DemandGroup:
+    attributes, _, start = asked
     keys = {name.lower() for name in start.grouped}
     drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
     drop -= set(map(str.lower, _references(ad)))

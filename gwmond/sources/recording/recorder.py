@@ -136,17 +136,17 @@ class Recorder:
         self._refers |= {name for template in templates for name in template.refers}
 
     def _schedd(self, access: Access, schedd: Daemon, now: float) -> None:
-        attributes, options = self._config.attributes, self._config.demand
+        asked = demand.Asked(self._config.attributes, self._config.demand)
         name = f"schedd/{schedd.name}"
         left_out = self._ungrouped.get(schedd.name, ())
         start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
-        grouped = access, schedd, attributes, options, start
-        if found := self._ask(f"{name}/demand", tasks.record_demand, *grouped):
+        grouped = asked._replace(start=start)
+        if found := self._ask(f"{name}/demand", tasks.record_demand, access, schedd, grouped):
             self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = found
             self._asked_of_pilots |= refers
-        clusters = access, schedd, attributes, options
-        if kept := self._ask(f"{name}/unmaterialized", tasks.record_clusters, *clusters):
-            self._answers[f"{name}/unmaterialized"], refers = kept
+        stream = f"{name}/unmaterialized"
+        if kept := self._ask(stream, tasks.record_clusters, access, schedd, asked):
+            self._answers[stream], refers = kept
             self._asked_of_pilots |= refers
         for kind in recorded_runs.KINDS:
             self._runs(access, schedd, kind, now - self._config.histories.lookback)
