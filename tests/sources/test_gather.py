@@ -401,7 +401,7 @@ def test_factory_schedd(tmp_path: Path) -> None:
     world.answers["wms", "schedds"] = [schedd("fs", "<fs>"), schedd("other", "<other>")]
     world.answers["<fs>", "queue"] = [{"JobStatus": 2, "JobCount": 4, "GlideinEntryName": "entry"}]
     found, asked = world.round()
-    assert [c.pilots for c in found.answers["fs", "queue"].value.counts] == [4]
+    assert [c.pilots for c in found.answers["fs", "queue"].value] == [4]
     assert "<fs> queue_waiting" in asked
     assert not any(a.startswith("<other>") or a.endswith("demand") for a in asked)
     assert found.chosen == ()
