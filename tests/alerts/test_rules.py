@@ -13,6 +13,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from gwmond.metrics.catalog import FAMILIES
+from gwmond.sites.reasons import REASONS
 from tests.alerts.rules import ALERTS, DIRECTORY, RECORDING, THRESHOLD, alerts, recorded, thresholds
 from tests.alerts.simulated import cases
 from tests.alerts.syntax import Parts, Selector, parts
@@ -69,6 +70,7 @@ def _exists(selector: Selector) -> None:
     for label, operator, value in selector.matchers:
         if selector.name in LABELS:
             assert label in LABELS[selector.name], selector
+        assert label != "reason" or value in {reason.name for reason in REASONS}
         bounded = label in {"state", "category", "outcome", "resource"} or value == "ledger"
         if selector.name in LABELS and bounded and value != "x":
             values = value.split("|") if operator in {"=~", "!~"} else [value]
