@@ -95,10 +95,10 @@ def _play(
     running.wait_until("three pilots", lambda m: m.registered() == 3)
     instance = f"127.0.0.1:{running.port}"
     prometheus(instance, options={"job_name": "gwmond"}, rules=rules, alertmanager=manager.address)
-    waiting = scene.jobs(20, "Starved", schedd=1)
+    waiting = scene.jobs(20, "Starved")
     pool.submit(pool.schedds[0], 60, seconds=2, requirements=at("Good", "Hole"))
 
-    # A site starves, and so does the pool, as it consists of little else.
+    # A site starves: which one, and why.
     starved = manager.wait_for("GwmondSiteStarved", site="Starved", timeout=PATIENCE_S)
     assert starved.labels == {
         "job": "gwmond",
@@ -107,33 +107,36 @@ def _play(
         "site": "Starved",
         "severity": "warning",
     }
-    assert (
-        "The main reason is frontend_limit at entry e-Starved."
-        in starved.annotations["description"]
-    )
+    said = starved.annotations["description"]
+    assert "The main reason is frontend_limit at entry e-Starved." in said
     assert starved.annotations["summary"].startswith("Site Starved starves")
-    whole = manager.wait_for("GwmondPoolStarved", timeout=PATIENCE_S)
-    assert "The main reason is frontend_limit" in whole.annotations["description"]
-    manager.wait_for("GwmondSiteStarved", inhibited=True, timeout=PATIENCE_S)
 
-    # The black hole is named.
+    # The black hole is named, and no other site.
     hole = manager.wait_for("GwmondMisconfigurationBadput", site="Hole", timeout=PATIENCE_S)
     assert "Most often: early_exit at entry e-Hole" in hole.annotations["description"]
-    assert {alert.labels["site"] for alert in manager.alerts() if alert.name == hole.name} == {
-        "Hole"
-    }
+    named = {alert.labels["site"] for alert in manager.alerts() if alert.name == hole.name}
+    assert named == {"Hole"}
 
     # A schedd hangs: what comes of it is inhibited.
-    scene.remove(waiting, schedd=1)
-    manager.wait_gone("GwmondSiteStarved", "GwmondPoolStarved", timeout=PATIENCE_S)
     pool.signal("SCHEDD2", signal.SIGSTOP)
     silent = manager.wait_for("GwmondSourceDown", timeout=PATIENCE_S)
     assert silent.labels["source"] == pool.schedds[1]
     assert "demand" in silent.annotations["description"]
     late = manager.wait_for("GwmondHistoryLag", inhibited=True, timeout=PATIENCE_S)
     assert f"of {pool.schedds[1]}, " in late.annotations["description"]
+
+    # The pool starves, as it consists of little else than that site, which is not told again.
+    whole = manager.wait_for("GwmondPoolStarved", timeout=PATIENCE_S)
+    assert "The main reason is frontend_limit" in whole.annotations["description"]
+    manager.wait_for("GwmondSiteStarved", inhibited=True, timeout=PATIENCE_S)
+
+    # All of that ends.
     pool.signal("SCHEDD2", signal.SIGCONT)
-    manager.wait_gone("GwmondSourceDown", "GwmondHistoryLag", timeout=PATIENCE_S)
+    scene.remove(waiting)
+    manager.wait_gone(
+        *("GwmondSourceDown", "GwmondHistoryLag", "GwmondSiteStarved", "GwmondPoolStarved"),
+        timeout=PATIENCE_S,
+    )
 
     # At last gwmond itself: nothing else is told, and it comes back.
     running.signal(signal.SIGSTOP)
