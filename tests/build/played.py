@@ -9,6 +9,7 @@ from gwmond.model.pilot_evidence import (
     PilotOutput,
 )
 from gwmond.model.pilot_facts import Assumption, Interval
+from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, SIZE, output, us
 from tests.pilots.play import Play, shown
 
@@ -27,7 +28,7 @@ def add_files(play: Play, *facts: FileFact, at: int = 2000, hours: int = 12) -> 
     play.rest(at + 60, hours)
 
 
-def only(play: Play) -> Any:
+def only(play: Play) -> PilotRow:
     """The one pilot that there is."""
     (row,) = play.stored.pilots.values()
     return row

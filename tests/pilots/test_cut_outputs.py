@@ -7,11 +7,10 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.pilot_evidence import FileFact, QueueState
-from tests.build.pilot_files import SIZE, event, output, us
+from gwmond.model.pilot_evidence import FileFact
+from tests.build.pilot_files import SIZE, S, event, output, us
 from tests.pilots.play import T0, Play
 
-S = QueueState
 QUEUE = {
     "started": event(S.STARTED, 100),
     "held": event(S.HELD, 1100),

@@ -9,12 +9,11 @@ import pytest
 
 from gwmond.model.facts import Pilot
 from gwmond.model.pilot_facts import Assumption, Resources, Validation
-from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import FAILED, JOB, output, queue
 from tests.build.played import add_files as add_factory_files
-from tests.build.played import add_outputs
+from tests.build.played import add_outputs, only
 from tests.pilots.play import T0, Play, record, shown
 
 DIES = 1199
@@ -38,12 +37,6 @@ def wait(play: Play, first: int = 0, last: int = DIES + 800, **more: Any) -> Non
         oldest = max(0, (at - 900 + 299) // 300 * 300)
         visible = at <= sent + 900
         play.poll(at, [ad(sent, oldest, oldest // 300, **more)] if visible else [])
-
-
-def only(play: Play) -> PilotRow:
-    """The one pilot that there is."""
-    (row,) = play.stored.pilots.values()
-    return row
 
 
 def own(play: Play) -> dict[str, float]:

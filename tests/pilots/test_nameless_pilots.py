@@ -19,6 +19,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
+from tests.build.pilot_files import us
 from tests.examples import examples
 from tests.pilots.play import T0, Play, shown
 
@@ -27,11 +28,6 @@ FIGURE_7 = PilotName(site="Site", resource="Resource", startd=STARTD, node="node
 BY_PLACE = FIGURE_7._replace(startd="")
 HOUR, LATER = 3600, 40_000
 DAYS_60 = AGE_US // SECOND_US
-
-
-def us(seconds: float) -> int:
-    """Microseconds since the epoch of a time since T0."""
-    return round((T0 + seconds) * SECOND_US)
 
 
 def line(at: float, name: PilotName = FIGURE_7) -> CentralEvent:

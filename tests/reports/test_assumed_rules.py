@@ -32,7 +32,9 @@ def test_its_output_tells_that_it_passed_its_validation(more: dict[str, Any], un
     add_files(play, output(**more), at=5000)
     row = only(play)
     assert play.seconds() == {"unclassified": 4.0 * until}
-    (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
+    (rule,) = (
+        rule for rule in rules_of(row, row.end_us or 0) if rule.rule is Assumption.VALIDATION
+    )
     assert (
         rule.text == "its validation passed, and it is not known whether it ran jobs: unclassified"
     )
@@ -45,7 +47,9 @@ def test_nothing_tells_whether_it_passed() -> None:
     play = Play()
     add_files(play, *queue(0, 1200))
     row = only(play)
-    (rule,) = (rule for rule in rules_of(row, row.end_us) if rule.rule is Assumption.VALIDATION)
+    (rule,) = (
+        rule for rule in rules_of(row, row.end_us or 0) if rule.rule is Assumption.VALIDATION
+    )
     assert rule.text == RULES[Assumption.VALIDATION]
     assert record(StoredPilot(row))["validation"] == "unknown"
     assert StoredPilot(row).jobs[2:4] == (None, None)
