@@ -1,14 +1,14 @@
 """The daemon's pages of one poll.
 
-The first is made as the poll ends; the others when they are asked for, of what the poll found: no
-page asks HTCondor, and none waits for a poll.
+The first is made as the poll ends, the others when they are asked for, each once and one at a
+time: whoever asks for many waits, and a poll does not.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from functools import cached_property
+from collections.abc import Callable
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.snapshot import Snapshot
@@ -19,6 +19,9 @@ from gwmond.web import time as time_page
 from gwmond.web.parts import STATE_COLOURS, USES, shown
 from gwmond.web.time import Asked
 
+MOST_KEPT = 200
+"""So many pages of a poll stay in memory."""
+
 
 class Pages:
     """The pages of a snapshot; None before the first poll."""
@@ -27,55 +30,55 @@ class Pages:
         """``ledger`` is the URL of the ledger that the page of time reads."""
         self._snapshot = snapshot
         self._ledger = ledger
-        self._times: dict[Asked, str] = {}
-        self._reading = threading.Lock()
         self._now = now.page(snapshot)
+        self._kept: dict[tuple[str, ...], str | None] = {}
+        self._making = threading.Lock()
 
     @property
     def now(self) -> str:
         """The page at ``/``."""
         return shown(self._now, time.time())
 
-    @cached_property
-    def _problems(self) -> str:
-        return problems.page(self._snapshot)
-
     @property
-    def problems(self) -> str:
+    def problems(self) -> str | None:
         """The page of problems."""
-        return shown(self._problems, time.time())
+        return self._made(("problems",), lambda: problems.page(self._snapshot))
 
     def site(self, site: str) -> str | None:
         """Return the page of a site; None if it is not known."""
-        page = place.site_page(self._snapshot, site) if self._snapshot else None
-        return None if page is None else shown(page, time.time())
+        s = self._snapshot
+        return self._made(("site", site), lambda: place.site_page(s, site) if s else None)
 
     def entry(self, site: str, entry: str) -> str | None:
         """Return the page of an entry; None if it is not known."""
-        page = place.entry_page(self._snapshot, EntryKey(site, entry)) if self._snapshot else None
-        return None if page is None else shown(page, time.time())
+        s, key = self._snapshot, EntryKey(site, entry)
+        return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
     def time(self, asked: Asked) -> str | None:
-        """Return the page of time; None if the place is not known.
+        """Return the page of time, for which the ledger is read; None if the place is unknown."""
+        return self._made(("time", *asked), lambda: self._time(asked))
 
-        The ledger is read once a poll for each page, and for one page at a time.
-        """
-        s = self._snapshot
-        if s is not None and asked.site:
-            keys = {key for key, _ in s.evaluation.rows}
-            if not any(key.site == asked.site and asked.entry in ("", key.entry) for key in keys):
-                return None
-        with self._reading:
-            if asked not in self._times:
-                self._times[asked] = self._time(asked)
-            return self._times[asked]
+    def _made(self, key: tuple[str, ...], make: Callable[[], str | None]) -> str | None:
+        with self._making:
+            if key not in self._kept:
+                page = make()
+                if len(self._kept) >= MOST_KEPT:
+                    del self._kept[next(iter(self._kept))]
+                self._kept[key] = page
+            page = self._kept[key]
+        return None if page is None else shown(page, time.time())
 
-    def _time(self, asked: Asked) -> str:
+    def _time(self, asked: Asked) -> str | None:
         if self._snapshot is None:
             return time_page.page(asked, Times((), {}, {}, "The first poll is under way."))
-        place = asked.resource, asked.site, asked.entry
+        known = self._snapshot.evaluation.rows
+        if asked.site and not any(
+            key.site == asked.site and asked.entry in ("", key.entry) for key, _ in known
+        ):
+            return None
+        where = asked.resource, asked.site, asked.entry
         now_s = self._snapshot.pool_time
-        return time_page.page(asked, read(self._ledger, asked.range, now_s, *place))
+        return time_page.page(asked, read(self._ledger, asked.range, now_s, *where))
 
 
 def style_sheet() -> str:
