@@ -64,7 +64,7 @@ class Service:
         self._poll_began: float | None = None
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
-        self.pages = Pages(None)
+        self.pages = Pages(None, config)
 
     def ready(self) -> str:
         """Return why the daemon has nothing to show yet; empty when it has."""
@@ -201,7 +201,7 @@ class Service:
     def _show(self, snapshot: Snapshot) -> None:
         """Make all that is served of a snapshot."""
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
-        pages = Pages(snapshot, self.config.ledger.url)
+        pages = Pages(snapshot, self.config)
         self.snapshot, self.exposition, self.pages = snapshot, exposition, pages
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:

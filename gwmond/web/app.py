@@ -6,9 +6,9 @@ import hmac
 import socket
 from collections.abc import Collection
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -20,6 +20,7 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.pages import Pages, style_sheet
+from gwmond.web.pilots import Asked as AskedPilots
 from gwmond.web.time import Asked
 
 HEALTH = "/-/healthy"
@@ -159,7 +160,17 @@ def create(
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
-        known = ["/", "/time", "/problems", "/site", "/entry", "/metrics", HEALTH, "/-/ready"]
+        known = [
+            "/",
+            "/time",
+            "/pilots",
+            "/problems",
+            "/site",
+            "/entry",
+            "/metrics",
+            HEALTH,
+            "/-/ready",
+        ]
         path = request.scope["path"]
         return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
@@ -183,6 +194,18 @@ def _add_pages(app: FastAPI, state: Served) -> None:
     ) -> Response:
         """Serve what time was spent on."""
         return _page(state.pages.time(Asked(last, resource, site, entry)))
+
+    @app.api_route("/pilots", methods=_METHODS)
+    def pilots(
+        which: Literal["running", "past"] = "running", site: str = "", entry: str = ""
+    ) -> Response:
+        """Serve a list of pilots."""
+        return _page(state.pages.pilots(AskedPilots(which, site, entry)))
+
+    @app.api_route("/pilot", methods=_METHODS)
+    def pilot(id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
+        """Serve one pilot's life."""
+        return _page(state.pages.pilot(id))
 
     @app.api_route("/problems", methods=_METHODS)
     def problems() -> Response:

@@ -10,11 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 
+from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.snapshot import Snapshot
+from gwmond.model.times import SECOND_US
 from gwmond.reports.render.html import template
-from gwmond.reports.time_by_hour import Times, read
-from gwmond.web import now, place, problems
+from gwmond.reports.time_by_hour import read
+from gwmond.web import now, pilots, place, problems
 from gwmond.web import time as time_page
 from gwmond.web.parts import STATE_COLOURS, USES, shown
 from gwmond.web.time import Asked
@@ -26,10 +28,9 @@ MOST_KEPT = 200
 class Pages:
     """The pages of a snapshot; None before the first poll."""
 
-    def __init__(self, snapshot: Snapshot | None, ledger: str = "") -> None:
-        """``ledger`` is the URL of the ledger that the page of time reads."""
+    def __init__(self, snapshot: Snapshot | None, config: Config) -> None:
         self._snapshot = snapshot
-        self._ledger = ledger
+        self._config = config
         self._now = now.page(snapshot)
         self._kept: dict[tuple[str, ...], str | None] = {}
         self._making = threading.Lock()
@@ -58,6 +59,31 @@ class Pages:
         """Return the page of time, for which the ledger is read; None if the place is unknown."""
         return self._made(("time", *asked), lambda: self._time(asked))
 
+    def pilots(self, asked: pilots.Asked) -> str | None:
+        """Return the list of pilots, for which the ledger is read; None if the place is unknown."""
+        if not self._is_known(asked.site, asked.entry):
+            return None
+        now_us = self._now_us
+        return self._made(("pilots", *asked), lambda: pilots.list_page(self._config, now_us, asked))
+
+    def pilot(self, number: int) -> str | None:
+        """Return the page of a pilot, for which the ledger is read; None if there is none."""
+        now_us = self._now_us
+        return self._made(
+            ("pilot", str(number)), lambda: pilots.life_page(self._config, now_us, number)
+        )
+
+    @property
+    def _now_us(self) -> int:
+        """The pool's time of the last poll."""
+        now_s = self._snapshot.pool_time if self._snapshot else time.time()
+        return round(now_s * SECOND_US)
+
+    def _is_known(self, site: str, entry: str) -> bool:
+        """Return whether the last poll knows a place; empty names stand for all."""
+        known = self._snapshot.evaluation.rows if self._snapshot else ()
+        return not site or any(key.site == site and entry in ("", key.entry) for key, _ in known)
+
     def _made(self, key: tuple[str, ...], make: Callable[[], str | None]) -> str | None:
         with self._making:
             if key not in self._kept:
@@ -69,16 +95,11 @@ class Pages:
         return None if page is None else shown(page, time.time())
 
     def _time(self, asked: Asked) -> str | None:
-        if self._snapshot is None:
-            return time_page.page(asked, Times((), {}, {}, "The first poll is under way."))
-        known = self._snapshot.evaluation.rows
-        if asked.site and not any(
-            key.site == asked.site and asked.entry in ("", key.entry) for key, _ in known
-        ):
+        if not self._is_known(asked.site, asked.entry):
             return None
         where = asked.resource, asked.site, asked.entry
-        now_s = self._snapshot.pool_time
-        return time_page.page(asked, read(self._ledger, asked.range, now_s, *where))
+        now_s = self._now_us / SECOND_US
+        return time_page.page(asked, read(self._config.ledger.url, asked.range, now_s, *where))
 
 
 def style_sheet() -> str:

@@ -65,14 +65,14 @@ def _page(
     entries: Table | None,
 ) -> str:
     groups = _groups(s, keys)
+    where = {"site": rows[0].site, "entry": entry.entry if entry else ""}
     silent = [p for p in (s.pilot_time.silent if s.pilot_time else ()) if p.entry in keys]
     suspects = s.pilot_time.suspects if s.pilot_time else ()
     return render(
         "place",
         name=name,
-        time=link(
-            "time", "The page of time", site=rows[0].site, entry=entry.entry if entry else ""
-        ),
+        time=link("time", "The page of time", **where),
+        list=link("pilots", "the list of pilots", **where),
         site=site_link(entry.site) if entry else None,
         as_of=time_text(s.pool_time),
         polled=ago(s.made_at),

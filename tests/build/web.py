@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gwmond.config.settings import Config
 from gwmond.metrics.render import Exposition
 from gwmond.model.snapshot import Snapshot
 from gwmond.web import now
@@ -22,10 +23,15 @@ class Daemon:
 
     @property
     def pages(self) -> Pages:
-        return Pages(self.snapshot, self.ledger)
+        return Pages(self.snapshot, with_ledger(self.ledger))
 
     def ready(self) -> str:
         return "" if self.snapshot else "the first poll is under way"
+
+
+def with_ledger(url: str) -> Config:
+    """Return a configuration in which only the ledger is named."""
+    return Config.model_validate({"ledger": {"url": url}} if url else {})
 
 
 def page(snapshot: Snapshot | None, at: float) -> str:

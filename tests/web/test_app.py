@@ -115,6 +115,7 @@ def test_unknown_path(client: Client) -> None:
         "known": [
             "/",
             "/time",
+            "/pilots",
             "/problems",
             "/site",
             "/entry",

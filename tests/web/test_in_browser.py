@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from gwmond.config.settings import Http
 from gwmond.web.app import create
 from gwmond.web.server import Server, bind
-from tests.build import hours_ledger
+from tests.build import hours_ledger, pilot_ledger
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon
 
@@ -23,6 +24,7 @@ _OPTIONS = (
 )
 PHONE = 390
 PATHS = (
+    "/pilots",
     *(
         "/",
         "/time",
@@ -89,6 +91,21 @@ def test_pages_can_be_read_by_all(browser: Browser, page: Page, url: str, scheme
         page.goto(url + path)
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
+
+
+def test_a_pilot_can_be_read_by_all(page: Page, daemon: Daemon, url: str, tmp_path: Path) -> None:
+    """The same of the list of pilots, and of one pilot's life, at the width of a phone."""
+    daemon.ledger = str(tmp_path / "ledger.sqlite")
+    pilot_ledger.write(daemon.ledger)
+    page.set_viewport_size({"width": PHONE, "height": 844})
+    page.goto(f"{url}/pilots?which=past")
+    for heading in ("Pilots", "Pilot 2"):
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+        if heading == "Pilots":
+            page.get_by_role("link", name="2", exact=True).click()
 
 
 def test_pages_fit_a_phone(page: Page, url: str) -> None:

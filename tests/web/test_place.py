@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 
+from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import SilentPilot
@@ -103,8 +104,8 @@ def test_unknown_places_have_no_page() -> None:
     """Nor has any place before the first poll."""
     assert site_page(snapshot(), "nowhere") is None
     assert entry_page(snapshot(), EntryKey(BORED.site, STARVING.entry)) is None
-    assert Pages(None).site(BORED.site) is None
-    assert Pages(None).entry(*BORED) is None
+    assert Pages(None, Config()).site(BORED.site) is None
+    assert Pages(None, Config()).entry(*BORED) is None
 
 
 def test_strange_names_lead_to_their_pages() -> None:

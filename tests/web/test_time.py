@@ -16,6 +16,7 @@ from gwmond.web.time import Asked
 from tests.build import hours_ledger
 from tests.build.facts import NOW
 from tests.build.snapshots import BORED, ODD, STARVING, snapshot
+from tests.build.web import with_ledger
 
 UPLOT = Path(gwmond.web.__file__).parent / "static" / "uplot"
 
@@ -62,7 +63,7 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The page says why, and has no chart."""
     times = read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
     assert times.error
-    page = Pages(snapshot(), str(tmp_path / "none.sqlite")).time(Asked())
+    page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Asked())
     assert page is not None
     assert 'role="alert"' in page
     assert "data-chart" not in page
@@ -71,7 +72,7 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_page_says_what_is_drawn(url: str) -> None:
     """The table, and the JSON for the charts, have the same numbers."""
-    page = Pages(snapshot(), url).time(Asked(site=STARVING.site, entry=STARVING.entry))
+    page = Pages(snapshot(), with_ledger(url)).time(Asked(site=STARVING.site, entry=STARVING.entry))
     assert page is not None
     found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
     assert found
@@ -87,7 +88,7 @@ def test_page_says_what_is_drawn(url: str) -> None:
 
 def test_page_of_a_place(url: str) -> None:
     """Its name leads to the place, choices keep it; what is not known has no page."""
-    pages = Pages(snapshot(), url)
+    pages = Pages(snapshot(), with_ledger(url))
     page = pages.time(Asked("7d", "cpu", *ODD))
     assert page is not None
     assert "<b>" not in page
@@ -102,7 +103,7 @@ def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
     """Asked for again, it is the same, also where the ledger has gone."""
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(Path(url).read_bytes())
-    pages = Pages(snapshot(), str(copy))
+    pages = Pages(snapshot(), with_ledger(str(copy)))
     before = pages.time(Asked())
     copy.unlink()
     assert pages.time(Asked()) == before

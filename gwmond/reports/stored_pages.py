@@ -1,0 +1,114 @@
+"""What pages show of stored pilots: those of a place, and the life of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gwmond.config.settings import Config
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.ad_times import silent_before_us
+from gwmond.pilots.rules import Rules
+from gwmond.reports import pilot_document
+from gwmond.reports.categories import INFO
+from gwmond.reports.ledger_reading import age_of
+from gwmond.reports.periods import span
+from gwmond.reports.pilot_story import Story, story_of
+from gwmond.reports.pilots import stored_pilots
+from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
+from gwmond.reports.render.formats import words
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from gwmond.reports.timeline import BLANK, lanes
+
+MOST = 200
+"""Pilots of a list."""
+
+_COLUMNS, _LANES = 240, 40
+_LABEL, _STEP, _WIDTH = 60, 18, 900
+
+
+class Unreadable(Exception):
+    """The ledger cannot be read; says why, and what to do."""
+
+
+def pilots_at(
+    config: Config, now_us: int, site: str, entry: str, *, running: bool
+) -> list[StoredPilot]:
+    """Return the latest pilots that run, or that have ended, at a place; empty names: anywhere.
+
+    At most ``MOST`` and one.  Raises Unreadable.
+    """
+    wanted = PilotFilter(running=running, site=site or None, entry=entry or None)
+    try:
+        with LedgerReader.open(config.ledger.url) as ledger:
+            silent = silent_before_us(ledger.cursors())
+            as_of = AsOf(now_us, config.canonical.memory_mib, silent)
+            return stored_pilots(
+                ledger, wanted, as_of, sort="start" if running else "end", limit=MOST + 1
+            )
+    except LedgerError as error:
+        raise Unreadable(str(error)) from None
+
+
+def life(config: Config, now_us: int, number: int) -> list[Part] | None:
+    """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
+    tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
+    rules = Rules(memory_per_unit_mib=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
+    try:
+        with LedgerReader.open(config.ledger.url) as ledger:
+            row = ledger.pilots_by_id([number]).get(number)
+            if row is None:
+                return None
+            age = age_of(ledger, now_us, config.poll.interval)
+            story = story_of(ledger, row, now_us, rules)
+    except LedgerError as error:
+        raise Unreadable(str(error)) from None
+    return list(_with_drawing(story, pilot_document.document(story, age, 80, _LANES).parts()))
+
+
+def _with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield a document's parts, with a drawing where terminals have their picture."""
+    drawn = False
+    for part in parts:
+        if isinstance(part, Spans):
+            if not drawn:
+                yield Paragraph("Each bar is coloured by the category of its time:")
+                yield _drawing(story)
+            drawn = True
+        else:
+            yield part
+
+
+def _drawing(story: Story) -> Drawing:
+    """Return a pilot's own time and its runs as bars, one below the other."""
+    start, until = story.life.start_us, story.life.effective_end_us
+    rows = lanes(story, _COLUMNS, _LANES)
+    scale = (_WIDTH - _LABEL) / _COLUMNS
+    text = f"the pilot's own time, and its first {len(rows) - 1} runs, over {span(until - start)}"
+    drawing = Drawing("Its time", text, _WIDTH, len(rows) * _STEP + _STEP)
+    for number, lane in enumerate(rows):
+        y = number * _STEP
+        drawing.words.append(Word(0, y + 13, lane.label, "label"))
+        at = 0
+        while at < _COLUMNS:
+            mark = lane.marks[at]
+            end = at + 1
+            while end < _COLUMNS and lane.marks[end] == mark:
+                end += 1
+            if mark.text not in BLANK:
+                kind = mark.category.value if mark.category else "open"
+                name = words(INFO[mark.category].category or "not settled")
+                part = " beside jobs" if mark.text.islower() else ""
+                since, to = ((until - start) * column // _COLUMNS for column in (at, end))
+                hint = f"{lane.label}: {name}{part}, +{span(since)} to +{span(to)}"
+                x, width = _LABEL + at * scale, (end - at) * scale
+                drawing.rectangles.append(Rectangle(kind, x, y + 3, width, _STEP - 6, hint))
+            at = end
+    bottom = len(rows) * _STEP + 13
+    drawing.words += [
+        Word(_LABEL, bottom, "0", "tick"),
+        Word(_WIDTH, bottom, f"+{span(until - start)}", "tick", "end"),
+    ]
+    return drawing

@@ -1,0 +1,93 @@
+"""The pages of pilots: a list, and one pilot's life with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from gwmond.config.settings import Config
+from gwmond.model.facts import EntryKey
+from gwmond.reports.pilots import FIELDS
+from gwmond.reports.render import fields
+from gwmond.reports.render.document import Part
+from gwmond.reports.render.formats import counted
+from gwmond.reports.render.table import Column, table
+from gwmond.reports.stored_pages import MOST, Unreadable, life, pilots_at
+from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.web.parts import entry_link, link, render, site_link
+
+_AT_A_PLACE = frozenset({"site", "entry"})
+
+
+class Asked(NamedTuple):
+    """Which pilots are asked for: of a site or an entry, empty names standing for all."""
+
+    which: str = "running"
+    site: str = ""
+    entry: str = ""
+
+
+def list_page(config: Config, now_us: int, asked: Asked) -> str:
+    """Return the list of pilots."""
+    running = asked.which == "running"
+    parts: list[Part] = []
+    error = more = ""
+    try:
+        found = pilots_at(config, now_us, asked.site, asked.entry, running=running)
+    except Unreadable as unreadable:
+        error = str(unreadable)
+    else:
+        number = min(len(found), MOST)
+        what = "Running" if running else "Ended, the latest first"
+        more = f"{what}: {counted(number, 'pilot')}."
+        if len(found) > MOST:
+            more += f" There are more: gwmond pilots{'' if running else ' --past'} --limit 0."
+        parts = [table("", _columns(asked), found[:MOST])] if found else []
+    choices = [
+        (text, which == asked.which, f"pilots?{urlencode(asked._replace(which=which)._asdict())}")
+        for which, text in (("running", "running"), ("past", "ended"))
+    ]
+    return _page("pilots", "Pilots", asked, parts, error, more, choices)
+
+
+def life_page(config: Config, now_us: int, number: int) -> str | None:
+    """Return the page of a pilot; None if there is none of this number."""
+    try:
+        parts = life(config, now_us, number)
+    except Unreadable as unreadable:
+        return _page("pilots", f"Pilot {number}", Asked(), [], str(unreadable))
+    return None if parts is None else _page("pilots", f"Pilot {number}", Asked(), parts)
+
+
+def _columns(asked: Asked) -> list[Column[StoredPilot]]:
+    """Return the columns of the list; the place is left out where it is one."""
+
+    def number(pilot: StoredPilot) -> Markup:
+        return link("pilot", str(pilot.row.id), id=str(pilot.row.id))
+
+    one = {name for name in _AT_A_PLACE if getattr(asked, name)}
+    return [
+        replace(column, cell=number) if column.header == "id" else column
+        for column in fields.columns(FIELDS)
+        if column.header not in one
+    ]
+
+
+def _page(
+    page: str,
+    title: str,
+    asked: Asked,
+    parts: list[Part],
+    error: str = "",
+    more: str = "",
+    choices: list[tuple[str, bool, str]] | None = None,
+) -> str:
+    place = site_link(asked.site) if asked.site else ""
+    if asked.entry:
+        place = entry_link(EntryKey(asked.site, asked.entry))
+    return render(
+        page, title=title, place=place, parts=parts, error=error, more=more, choices=choices or ()
+    )

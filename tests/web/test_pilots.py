@@ -1,0 +1,109 @@
+"""The pages of pilots: which are listed, and what is said of one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from gwmond.model.evaluation import EntryTime
+from gwmond.model.facts import EntryKey
+from gwmond.model.states import State
+from gwmond.model.units import Resource
+from gwmond.web.pages import Pages
+from gwmond.web.pilots import Asked
+from tests.build import pilot_ledger
+from tests.build.pilot_ledger import BASE, LAST
+from tests.build.snapshots import row, snapshot
+from tests.build.web import with_ledger
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A ledger with pilots; one of their users has a name that could be taken for HTML."""
+    url = str(tmp_path_factory.mktemp("pilots") / "ledger.sqlite")
+    pilot_ledger.write(url)
+    return url
+
+
+@pytest.fixture
+def pages(url: str) -> Pages:
+    """The pages of a poll at the ledger's last time, which knows the ledger's places."""
+    shown = snapshot()
+    rows: dict[tuple[EntryKey, Resource], EntryTime] = {
+        (key, "cpu"): row(key, "cpu", State.FULL, 4, 4)
+        for key in (EntryKey("Site-A", "entry-a"), EntryKey("Site-A", "entry-a2"))
+    }
+    evaluation = shown.evaluation._replace(rows=rows)
+    now = float(BASE + LAST)
+    return Pages(replace(shown, evaluation=evaluation, pool_time=now), with_ledger(url))
+
+
+def cells(page: str | None) -> list[list[str]]:
+    """Return the texts of a page's tables, row by row."""
+    assert page is not None
+    found = re.findall(r"<tr>(<td.*?)</tr>", page, re.DOTALL)
+    return [
+        [unescape(re.sub(r"<[^>]*>", "", cell)) for cell in re.findall(r"<td.*?</td>", each, re.S)]
+        for each in found
+    ]
+
+
+def test_running_pilots(pages: Pages) -> None:
+    """With a link to each; how many is said."""
+    page = pages.pilots(Asked())
+    (line,) = cells(page)
+    assert "<b>carol|*" in line
+    assert "entry-a2" in line
+    assert '<a href="pilot?id=' in str(page)
+    assert "Running: 1 pilot." in str(page)
+
+
+def test_pilots_that_have_ended(pages: Pages) -> None:
+    """The latest first; of a place only its own, without the columns of the place."""
+    assert [line[-1] != "" for line in cells(pages.pilots(Asked("past")))] == [True, True]
+    page = pages.pilots(Asked("past", "Site-A", "entry-a"))
+    (line,) = cells(page)
+    assert "Site-A" not in line
+    assert "entry?site=Site-A&amp;entry=entry-a" in str(page)
+    assert pages.pilots(Asked("past", "Site-A", "nowhere")) is None
+
+
+def test_the_life_of_a_pilot(pages: Pages) -> None:
+    """Its runs with their rules, its sums, and a bar for itself and for each run."""
+    listed = str(pages.pilots(Asked("past", "Site-A", "entry-a")))
+    link = re.search(r'href="pilot\?id=(\d+)"', listed)
+    assert link
+    page = pages.pilot(int(link[1]))
+    assert page is not None
+    assert "glidein_1@wn1" in page
+    bars = re.findall(r'<rect class="c-(\w+)"[^>]*><title>(run \d|pilot): ([^<]*)', page)
+    assert [(kind, lane) for kind, lane, _ in bars if lane != "pilot"] == [
+        ("goodput", "run 1"),
+        ("goodput", "run 2"),
+        ("preemption_badput", "run 3"),
+    ]
+    spans = {lane: text for _, lane, text in bars if lane != "pilot"}
+    assert spans["run 1"] == "goodput, +10m00s to +1h10m"
+    assert {kind for kind, lane, _ in bars if lane == "pilot"} == {"pilot_overhead"}
+    assert pages.pilot(10**9) is None
+
+
+def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
+    """Neither in the list, nor in the life."""
+    listed = str(pages.pilots(Asked()))
+    link = re.search(r'href="pilot\?id=(\d+)"', listed)
+    assert link
+    for page in (listed, str(pages.pilot(int(link[1])))):
+        assert "&lt;b&gt;carol" in page
+        assert "<b>" not in page
+
+
+def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
+    """The pages say why."""
+    pages = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite")))
+    for page in (pages.pilots(Asked()), pages.pilot(1)):
+        assert 'role="alert"' in str(page)
