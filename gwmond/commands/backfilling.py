@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, replacing
 from gwmond.config.settings import ConfigError
 from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
@@ -80,7 +80,7 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
                     sys.stdout.reconfigure(encoding="utf-8")  # whatever the terminal's is
                 written = backfill.write(reader, sys.stdout, hours, labels, report)
             else:
-                with backfill.replacing(Path(output)) as file:
+                with replacing(Path(output)) as file:
                     written = backfill.write(reader, file, hours, labels, report)
         except BrokenPipeError:  # which is no failure
             raise

@@ -52,7 +52,6 @@ class CheckResult(NamedTuple):
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond check``."""
     document.add_format(parser, "table", "json")
 
 

@@ -31,7 +31,6 @@ _FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG, history_readers.FILE_KIND}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond demo``."""
     parser.add_argument(
         "--recording", type=Path, metavar="FILE", help="another recording (gwmond record)"
     )

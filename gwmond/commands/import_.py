@@ -57,7 +57,6 @@ _STEADY_S = 600.0
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond import``."""
     parser.add_argument(
         "paths",
         nargs="*",

@@ -62,7 +62,6 @@ Examples:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of ``gwmond ledger``."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
 
     def add(name: str, summary: str, description: str = "") -> argparse.ArgumentParser:

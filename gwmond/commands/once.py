@@ -18,7 +18,6 @@ from gwmond.service.poller import poll_once
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond once``."""
     parser.add_argument(
         "--format",
         choices=("text", "openmetrics"),

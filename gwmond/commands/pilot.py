@@ -46,7 +46,6 @@ Sums are those of the ledger, in both measures; the residual is total minus part
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond pilot``."""
     parser.epilog = _EPILOG
     parser.add_argument("id", metavar="ID", help="number, startd's name, or a part of the name")
     document.add_format(parser, "table", "json")
@@ -74,7 +73,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     width = arguments.width or shutil.get_terminal_size((100, 24)).columns
     made = pilot_document.document(story, age, max(40, width), arguments.lanes)
     show(made, arguments.format)
-    if story.life.end_us is None:
+    if story.pilot.life_now.end_us is None:
         complain(age.warning)
     return EXIT_OK
 

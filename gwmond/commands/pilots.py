@@ -10,7 +10,7 @@ import argparse
 
 from gwmond.commands.common import EXIT_OK, complain, now, opened, show, usage
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports.categories import INFO, within
@@ -63,7 +63,6 @@ columns (those that do not fit are in a second table below, with the same ids):
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond pilots``."""
     parser.epilog = _EPILOG
     which = parser.add_argument_group("which pilots")
     which.add_argument("--site", help="at this site")

@@ -32,7 +32,6 @@ The period is made wider until it begins and ends with an hour (UTC).
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond reconcile``."""
     parser.epilog = _EPILOG
     parser.add_argument(
         "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"

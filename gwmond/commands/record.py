@@ -25,7 +25,6 @@ from gwmond.sources.recording.recording import Writer
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond record``."""
     parser.add_argument("output", type=Path, metavar="FILE", help="the recording to write (.zip)")
     parser.add_argument(
         "--frames", type=int, default=1, metavar="N", help="how many frames (default: 1)"

@@ -7,13 +7,11 @@ one HTML file with plots, to be mailed or printed.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 import textwrap
 from pathlib import Path
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, usage
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, replacing, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.digits import is_number
@@ -107,7 +105,6 @@ differs. Where the originals have options:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond report``."""
     parser.epilog = _EPILOG
     parser.add_argument(
         "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
@@ -179,7 +176,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         sys.stdout.write(text)
         return EXIT_OK
     try:
-        _write(arguments.output, text)
+        with replacing(arguments.output) as file:
+            file.write(text)
     except OSError as error:
         complain(f"cannot write {arguments.output}: {error.strerror}")
         return EXIT_FAILED
@@ -234,18 +232,3 @@ def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
     if arguments.hours_only and scope.basis != "time_spent":
         raise ConfigError(f"--hours-only: hours are not known by {', '.join(by)}")
     return scope
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file at once, so that whoever serves it never sees a half."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -48,7 +48,6 @@ those that start together share the jobs. docs/verdicts.md says what else is not
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``gwmond sites``."""
     parser.epilog = _EPILOG
     document.add_format(parser, "table", "json", "csv")
     parser.add_argument(

@@ -336,7 +336,6 @@ def stored_series(connection: Connection, kind: Kind) -> list[Series]:
 
 
 def stored_totals(connection: Connection) -> Totals:
-    """Return all that is counted."""
 
     def found(kind: Kind, key: Callable[[Labels], _K]) -> dict[_K, Total]:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row, stored_state
+from gwmond.model.pilot_facts import KINDS
 from gwmond.model.pilot_sources import SHOWN
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_records import jobs
 
@@ -43,33 +45,51 @@ SITE_HOURS = pa.schema(
 )
 _SIZE = {"cores": _FLOAT, "memory_mib": _FLOAT, "gpus": _FLOAT}
 _BOOKED = ("resource", "measure", "category", "outcome")
+_PILOT: Mapping[str, tuple[pa.DataType, Callable[[PilotRow], Any]]] = {
+    "pilot": (_INT, lambda row: row.id),
+    "name": (_TEXT, lambda row: row.identity.name),
+    "factory_job": (_TEXT, lambda row: row.identity.factory_job),
+    "factory": (_TEXT, lambda row: row.identity.factory),
+    "site": (_TEXT, lambda row: row.identity.key.site),
+    "entry": (_TEXT, lambda row: row.identity.key.entry),
+    "group": (_TEXT, lambda row: row.identity.group),
+    "node": (_TEXT, lambda row: row.identity.node),
+    "origin": (_TEXT, lambda row: row.identity.origin),
+    "start": (_TIME, lambda row: row.start_us),
+    "end": (_TIME, lambda row: row.end_us),
+    "last_contact": (_TIME, lambda row: row.posted_last_heard_us),
+    "retires": (_TIME, lambda row: row.retire_us),
+    "dies": (_TIME, lambda row: row.die_us),
+    "end_source": (_TEXT, lambda row: row.end_source),
+    "validation": (_TEXT, lambda row: str(row.validation)),
+    "validation_end": (_TIME, lambda row: row.validation_end_us),
+    "ran_jobs": (_BOOL, lambda row: row.ran_jobs),
+    "closed": (_BOOL, lambda row: row.closed),
+    "cores": (_FLOAT, lambda row: row.steps[0].size.cores if row.steps else None),
+    "memory_mib": (_FLOAT, lambda row: row.steps[0].size.memory_mib if row.steps else None),
+    "gpus": (_FLOAT, lambda row: row.steps[0].size.gpus if row.steps else None),
+    "steps": (
+        pa.list_(pa.struct({"since": _TIME, **_SIZE})),
+        lambda row: [{"since": step.at_us, **step.size._asdict()} for step in row.steps],
+    ),
+    "settled": (
+        pa.list_(pa.struct({**dict.fromkeys(_BOOKED, _TEXT), **_AMOUNT})),
+        lambda row: [
+            {**dict(zip(_BOOKED, map(str, kind), strict=True)), **_amount(micros)}
+            for kind, micros in row.settled.items()
+        ],
+    ),
+    "assumed": (
+        pa.list_(pa.struct({"rule": _TEXT, "start": _TIME, "end": _TIME})),
+        lambda row: [
+            {"rule": rule.value, "start": start, "end": end}
+            for rule, (start, end) in row.assumed.items()
+        ],
+    ),
+}
+"""The columns of pilots with their types and values; size: what it had at first."""
 PILOTS = pa.schema(
-    {
-        "pilot": _INT,
-        "name": _TEXT,
-        "factory_job": _TEXT,
-        "factory": _TEXT,
-        "site": _TEXT,
-        "entry": _TEXT,
-        "group": _TEXT,
-        "node": _TEXT,
-        "origin": _TEXT,
-        "start": _TIME,
-        "end": _TIME,
-        "last_contact": _TIME,
-        "retires": _TIME,
-        "dies": _TIME,
-        "end_source": _TEXT,
-        "validation": _TEXT,
-        "validation_end": _TIME,
-        "ran_jobs": _BOOL,
-        "closed": _BOOL,
-        **_SIZE,  # what it had at first
-        "steps": pa.list_(pa.struct({"since": _TIME, **_SIZE})),
-        "settled": pa.list_(pa.struct({**dict.fromkeys(_BOOKED, _TEXT), **_AMOUNT})),
-        "assumed": pa.list_(pa.struct({"rule": _TEXT, "start": _TIME, "end": _TIME})),
-        **dict.fromkeys(SHOWN, _TEXT),
-    }
+    {**{name: kind for name, (kind, _) in _PILOT.items()}, **dict.fromkeys(SHOWN, _TEXT)}
 )
 _OF_LINE = ("duration_s", "condor_s", "jobs", "jobs_s", "goodput_s", "terminated_s")
 FACTORY_JOBS = pa.schema(
@@ -80,7 +100,7 @@ FACTORY_JOBS = pa.schema(
         **dict.fromkeys((f"summary_{name}" for name in _OF_LINE), _INT),
     }
 )
-_OF_RUN = ("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical")
+_OF_RUN = tuple(map("_".join, KINDS))
 RUNS = pa.schema(
     {
         "pilot": _INT,
@@ -173,41 +193,8 @@ def _pilots(connection: Connection, months: Months) -> Dataset:
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for row in map(pilot_row, _stream(connection, query)):
-            key = row.identity
-            steps = [{"since": step.at_us, **step.size._asdict()} for step in row.steps]
-            settled = [
-                {**dict(zip(_BOOKED, map(str, kind), strict=True)), **_amount(micros)}
-                for kind, micros in row.settled.items()
-            ]
-            size = row.steps[0].size if row.steps else (None, None, None)
-            yield (
-                row.start_us,
-                (
-                    *(
-                        row.id,
-                        key.name,
-                        key.factory_job,
-                        key.factory,
-                        *key.key,
-                        key.group,
-                        key.node,
-                    ),
-                    *(
-                        key.origin,
-                        row.start_us,
-                        row.end_us,
-                        row.posted_last_heard_us,
-                        row.retire_us,
-                    ),
-                    *(row.die_us, row.end_source, str(row.validation), row.validation_end_us),
-                    *(row.ran_jobs, row.closed, *size, steps, settled),
-                    [
-                        {"rule": rule.value, "start": start, "end": end}
-                        for rule, (start, end) in row.assumed.items()
-                    ],
-                    *map(row.facts.attribute, SHOWN),
-                ),
-            )
+            values = (value(row) for _, value in _PILOT.values())
+            yield row.start_us, (*values, *map(row.facts.attribute, SHOWN))
 
     count = connection.scalar(select(func.count()).select_from(pilots).where(*within)) or 0
     complete = stored_state(connection).pilots_pruned_us

@@ -25,7 +25,11 @@ class LedgerError(Exception):
     """Any failure of the ledger; ``str()`` is one line for an operator."""
 
     reopen: ClassVar[bool] = False
-    problem: ClassVar[ProblemName] = ProblemName.FAILED
+    problem: ClassVar[ProblemName]
+
+    def __init_subclass__(cls) -> None:
+        """Let the problem be that of the class's name."""
+        cls.problem = ProblemName[cls.__name__.removeprefix("Ledger").upper()]
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         super().__init__(where, what, remedy)
@@ -40,77 +44,57 @@ class LedgerError(Exception):
 class LedgerLocation(LedgerError):
     """The URL or path cannot name a ledger, or the directory does not exist."""
 
-    problem = ProblemName.LOCATION
-
 
 class LedgerLocked(LedgerError):
     """Another process writes to this ledger, or holds a transaction on it."""
-
-    problem = ProblemName.LOCKED
 
 
 class LedgerCorrupt(LedgerError):
     """The stored bytes are damaged; nothing was moved, repaired or deleted."""
 
-    problem = ProblemName.CORRUPT
     reopen = True
 
 
 class LedgerFull(LedgerError):
     """No space is left, or the quota is used up."""
 
-    problem = ProblemName.FULL
-
 
 class LedgerReadOnly(LedgerError):
     """The file, directory, file system or database does not let this user write."""
-
-    problem = ProblemName.READONLY
 
 
 class LedgerForeign(LedgerError):
     """A sound database, but another program's."""
 
-    problem = ProblemName.FOREIGN
-
 
 class LedgerTooNew(LedgerError):
     """A later gwmond wrote this ledger."""
-
-    problem = ProblemName.TOONEW
 
 
 class LedgerTooOld(LedgerError):
     """An earlier gwmond wrote this ledger: a reader, or nobody, upgrades it."""
 
-    problem = ProblemName.TOOOLD
-
 
 class LedgerUnreachable(LedgerError):
     """The database server does not answer, refuses, or the connection broke."""
 
-    problem = ProblemName.UNREACHABLE
     reopen = True
 
 
 class LedgerMoved(LedgerError):
     """The open file is no longer the one at its path: moved, deleted or replaced."""
 
-    problem = ProblemName.MOVED
     reopen = True
 
 
 class LedgerClosed(LedgerError):
     """Used after ``close``, after an error that asks to reopen, or in a forked child."""
 
-    problem = ProblemName.CLOSED
     reopen = True
 
 
 class LedgerRefused(LedgerError):
     """A batch that no correct caller makes (negative, not exact, or times not finite)."""
-
-    problem = ProblemName.REFUSED
 
 
 class LedgerConflict(LedgerError):
@@ -118,8 +102,6 @@ class LedgerConflict(LedgerError):
 
     ``replay`` is true when the stored tick is the batch's own, so that it is known to be stored.
     """
-
-    problem = ProblemName.CONFLICT
 
     def __init__(self, where: str, what: str, remedy: str, replay: bool) -> None:
         super().__init__(where, what, remedy)

@@ -81,7 +81,6 @@ class Reach(NamedTuple):
 
 
 def reach(reader: LedgerReader) -> Reach:
-    """Return how far a ledger reaches."""
     with reader._reading() as connection:
         start = connection.scalar(select(func.min(series_hours.c.hour))) or 0
         last = connection.scalar(select(func.max(series_hours.c.hour)))

@@ -25,11 +25,11 @@ from sqlalchemy import Connection, exists, func, select
 
 from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_codec import KINDS, pilot_row, run_row
+from gwmond.ledger.pilot_codec import pilot_row, run_row
 from gwmond.ledger.pilot_life import life_of, posted
 from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN_ROWS
 from gwmond.ledger.schema import pilots, runs
-from gwmond.model.pilot_facts import Category, Measure
+from gwmond.model.pilot_facts import KINDS, Category, Measure
 from gwmond.model.stored_pilots import (
     PilotDifference,
     PilotResidual,

@@ -19,8 +19,10 @@ from gwmond.ledger.columns import (
     whole,
 )
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
+from gwmond.ledger.schema import pilots, runs
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
+    KINDS,
     Assumption,
     Category,
     Interval,
@@ -45,15 +47,6 @@ from gwmond.model.units import RESOURCES, Resource
 Values: TypeAlias = tuple[Any, ...]
 Counted: TypeAlias = dict[tuple[Assumption, Resource], Micros]
 
-KINDS: tuple[tuple[Resource, Measure], ...] = (
-    ("cpu", "resource"),
-    ("cpu", "canonical"),
-    ("gpu", "resource"),
-    ("gpu", "canonical"),
-)
-"""What a run's four columns of micros are, in their order."""
-
-
 _Step: TypeAlias = tuple[int, float, float, float, int]
 """From when on; cores, MiB and GPUs; ``Step.least``."""
 
@@ -76,35 +69,10 @@ def _amount(value: float) -> float:
 
 # --- Pilots -----------------------------------------------------------------------------------
 
-PILOT_COLUMNS = (
-    *("id", "name", "started", "factory_job", "factory", "site", "entry", "group_name", "node"),
-    *(
-        "origin",
-        "start_us",
-        "end_us",
-        "posted_last_heard_us",
-        "steps",
-        "validation",
-        "estimated",
-        "end_source",
-    ),
-    *("retire_us", "die_us", "known_until_us", "settled_until_us", "ran_jobs", "closed", "settled"),
-    *("failure", "validation_end_us", "last_heard_us", "factory_number", "facts"),
-)
-PILOT_READ = (*PILOT_COLUMNS, "runs_pruned")
-_AS_STORED = (
-    *(
-        "id",
-        "start_us",
-        "end_us",
-        "posted_last_heard_us",
-        "end_source",
-        "retire_us",
-        "die_us",
-        "known_until_us",
-    ),
-    *("settled_until_us", "failure", "validation_end_us", "last_heard_us", "runs_pruned"),
-)
+PILOT_READ = tuple(pilots.c.keys())
+PILOT_COLUMNS = PILOT_READ[:-1]
+"""All but ``runs_pruned``, which retention alone writes."""
+_AS_STORED = tuple(name for name in PilotRow._fields if name in pilots.c)
 
 
 def pilot_values(row: PilotRow) -> Values:
@@ -132,26 +100,29 @@ def pilot_row(values: Sequence[Any]) -> PilotRow:
     stored = dict(zip(PILOT_READ, values, strict=True))
     try:
         rules = _RULES.decode(stored["estimated"])
+        identity = PilotIdentity(
+            name=stored["name"],
+            started=stored["started"],
+            factory_job=stored["factory_job"],
+            factory=stored["factory"],
+            key=EntryKey(stored["site"], stored["entry"]),
+            group=stored["group_name"],
+            node=stored["node"],
+            origin=stored["origin"],
+        )
+        stored |= {
+            "steps": _stored_steps(stored["steps"]),
+            "validation": Validation(stored["validation"]),
+            "ran_jobs": bool(stored["ran_jobs"]),
+            "closed": bool(stored["closed"]),
+            "settled": _flat(_SETTLED.decode(stored["settled"])),
+            "facts": _FACTS.decode(stored["facts"]),
+        }
         return PilotRow(
             **{name: stored[name] for name in _AS_STORED},
-            identity=PilotIdentity(
-                name=stored["name"],
-                started=stored["started"],
-                factory_job=stored["factory_job"],
-                factory=stored["factory"],
-                key=EntryKey(stored["site"], stored["entry"]),
-                group=stored["group_name"],
-                node=stored["node"],
-                origin=stored["origin"],
-            ),
-            steps=_stored_steps(stored["steps"]),
-            validation=Validation(stored["validation"]),
+            identity=identity,
             assumed=_assumed(rules),
             assumed_micros=_counted(rules),
-            ran_jobs=bool(stored["ran_jobs"]),
-            closed=bool(stored["closed"]),
-            settled=_flat(_SETTLED.decode(stored["settled"])),
-            facts=_FACTS.decode(stored["facts"]),
         )
     except (ValueError, TypeError, msgspec.MsgspecError) as exc:
         raise Undecodable(f"pilot {stored['id']}: {exc!r}") from exc
@@ -259,11 +230,7 @@ def _flat(nested: _Settled) -> dict[tuple[Resource, Measure, Category, str], Mic
 
 # --- Runs ---------------------------------------------------------------------------------
 
-RUN_COLUMNS = (
-    *("job", "number", "pilot", "start_us", "end_us", "cores", "memory_mib", "gpus", "user_name"),
-    *("job_group", "category", "outcome", "estimated", "result", "open"),
-    *("cpu_resource", "cpu_canonical", "gpu_resource", "gpu_canonical", "facts"),
-)
+RUN_COLUMNS = tuple(runs.c.keys())
 
 
 def run_values(row: RunRow) -> Values:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
-from gwmond.ledger.pilot_codec import PILOT_READ, pilot_row
+from gwmond.ledger.pilot_codec import pilot_row
 from gwmond.ledger.schema import corrections, pilots, runs
 from gwmond.ledger.tables import store_state, stored_state
 from gwmond.model.totals import Hour
@@ -93,7 +93,7 @@ def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out some closed pilots that ended before, with their runs; return how many."""
     _remember(connection, pilots_pruned_us=before_us, runs_pruned_us=before_us)
     query = (
-        select(*(pilots.c[name] for name in PILOT_READ))
+        select(pilots)
         .where(pilots.c.closed == 1, pilots.c.end_us < before_us)
         .order_by(pilots.c.end_us)
         .limit(PILOTS_AT_ONCE)

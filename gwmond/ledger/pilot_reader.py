@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, TypeVar
@@ -17,8 +17,6 @@ from gwmond.ledger.columns import Undecodable, clean, identity
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_codec import (
     KIND_COLUMNS,
-    PILOT_READ,
-    RUN_COLUMNS,
     pilot_kind,
     pilot_row,
     run_row,
@@ -26,22 +24,22 @@ from gwmond.ledger.pilot_codec import (
 from gwmond.ledger.schema import pilots, runs
 from gwmond.ledger.session import Session
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import AGE_US, QueueRecord
+from gwmond.model.factory_jobs import AGE_US
 from gwmond.model.facts import AD_LIFETIME_S, Cursor
 from gwmond.model.pilot_evidence import short_node
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.stored_pilots import PilotId, PilotIdentity, PilotKind, PilotRow, RunRow
+from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 
 AT_ONCE = 500
 _NAMES_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
 
-PILOT_ROWS = select(*(pilots.c[name] for name in PILOT_READ))
-RUN = tuple(runs.c[name] for name in RUN_COLUMNS)
-RUN_ROWS = select(*RUN)
+PILOT_ROWS, RUN_ROWS = select(pilots), select(runs)
+RUN = tuple(runs.c)
 
 _T = TypeVar("_T")
+_K = TypeVar("_K", int, str)
 
 
 def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
@@ -64,114 +62,57 @@ class PilotLookup(Session):
                 raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
 
     def fetch(self, keys: PilotKeys) -> PilotRows:
-        """Return what is stored under some keys; nothing is asked where there are none."""
-        guard_us = keys.guard_us
+        """Return what is stored under some keys; closed pilots, too."""
+        c, guard_us = pilots.c, keys.guard_us
         late_us = guard_us + AD_LIFETIME_S * SECOND_US
-        runs = list(_flat(self.find_runs(keys.jobs))) if keys.jobs else []
-        numbers = keys.pilots | {run.pilot for run in runs}
-        found: list[PilotRow] = []
-        if keys.startds:
-            found += _flat(self.find_pilots(keys.startds))
-        if keys.factory_jobs:
-            found += _flat(self.find_factory_jobs(keys.factory_jobs))
-        if keys.factory_numbers:
-            found += _flat(self.find_factory_numbers(keys.factory_numbers))
-        if keys.bare_startds:
-            found += self.find_startds(keys.bare_startds)
-        if keys.on_nodes:
-            found += self.find_on_nodes(keys.on_nodes, guard_us, late_us)
-        if keys.nameless:
-            found += self.find_nameless(keys.nameless, guard_us, AGE_US)
-        if numbers:
-            found += self.pilots_by_id(numbers).values()
-        return PilotRows(
-            keys,
-            pilots=tuple({row.id: row for row in found}.values()),
-            entries=self.pilots_of_entries(keys.entries) if keys.entries else {},
-            places=self.find_places(keys.places) if keys.places else {},
-            runs=runs,
-            whole=self.runs_of(keys.whole) if keys.whole else {},
-        )
+        with self._reading() as connection:
+            of_jobs = list(_runs(connection, runs.c.job, map(identity, keys.jobs)))
+            numbers = {
+                *keys.pilots,
+                *(run.pilot for run in of_jobs),
+                *_of_startds(connection, keys.bare_startds),
+                *_on_nodes(connection, keys.on_nodes, guard_us, late_us),
+                *_nameless(connection, keys.nameless, guard_us, AGE_US),
+            }
+            found = chain(
+                _pilots(connection, c.name, map(identity, keys.startds)),
+                _pilots(connection, c.factory_job, map(identity, filter(None, keys.factory_jobs))),
+                _pilots(connection, c.factory_number, keys.factory_numbers),
+                _pilots(connection, c.id, numbers),
+            )
+            return PilotRows(
+                keys,
+                pilots=tuple({row.id: row for row in found}.values()),
+                entries=_latest_of_entries(connection, keys.entries),
+                places={
+                    place.name: place
+                    for some in chunks(sorted(keys.places))
+                    for place in tables.find_places(connection, some)
+                },
+                runs=of_jobs,
+                whole=_by(_runs(connection, runs.c.pilot, keys.whole), lambda run: run.pilot),
+            )
 
     def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
         """Return how pilots that registered in a period checked the verdicts on their entries."""
         with self._reading() as connection:
             return tables.experiments_within(connection, since_us, until_us)
 
-    def runs_of(self, ids: Collection[PilotId]) -> dict[PilotId, list[RunRow]]:
+    def runs_of(self, ids: Iterable[PilotId]) -> dict[PilotId, list[RunRow]]:
         """Return all runs of these pilots, in the order of their keys; none is no entry."""
-        found: defaultdict[PilotId, list[RunRow]] = defaultdict(list)
-        order = runs.c.pilot, runs.c.job, runs.c.number
         with self._reading() as connection:
-            for chunk in chunks(sorted(set(ids))):
-                query = RUN_ROWS.where(runs.c.pilot.in_(chunk)).order_by(*order)
-                for row in map(run_row, connection.execute(query)):
-                    found[row.pilot].append(row)
-        return dict(found)
+            return _by(_runs(connection, runs.c.pilot, ids), lambda run: run.pilot)
 
-    def find_pilots(self, names: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots of these names, closed ones too, by start; none is no entry."""
-        wanted = {identity(name): name for name in names}
-        return self._find(pilots.c.name, wanted, lambda key: key.name)
-
-    def find_factory_jobs(self, jobs: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as these jobs of a factory, by start; none is no entry."""
-        wanted = {identity(job): job for job in jobs if job}
-        return self._find(pilots.c.factory_job, wanted, lambda key: key.factory_job)
-
-    def find_factory_numbers(self, numbers: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return all pilots that ran as ``cluster.proc`` of any schedd, by start."""
-        wanted = {number: number for number in numbers}
-        return self._find(pilots.c.factory_number, wanted, lambda key: key.factory_number)
-
-    def _find(
-        self,
-        column: ColumnElement[str],
-        wanted: Mapping[str, str],
-        stored: Callable[[PilotIdentity], str],
-    ) -> dict[str, list[PilotRow]]:
-        """Return the pilots with these values of a column, by what was asked for, by start."""
-        found: defaultdict[str, list[PilotRow]] = defaultdict(list)
+    def find_runs(self, jobs: Iterable[str]) -> dict[str, list[RunRow]]:
+        """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
+        wanted = {identity(job): job for job in jobs}
         with self._reading() as connection:
-            for some in chunks(sorted(wanted)):
-                query = PILOT_ROWS.where(column.in_(some))
-                query = query.order_by(pilots.c.start_us, pilots.c.id)
-                for pilot in map(pilot_row, connection.execute(query)):
-                    found[wanted[stored(pilot.identity)]].append(pilot)
-        return dict(found)
+            return _by(_runs(connection, runs.c.job, wanted), lambda run: wanted[run.key.job])
 
-    def find_startds(self, startds: Collection[str]) -> list[PilotRow]:
-        """Return all pilots with one of these names up to the ``@``, closed ones too."""
+    def pilots_by_id(self, ids: Iterable[PilotId]) -> dict[PilotId, PilotRow]:
+        """Return these pilots, closed ones too."""
         with self._reading() as connection:
-            found = set(_of_startds(connection, startds))
-        return list(self.pilots_by_id(found).values())
-
-    def find_on_nodes(
-        self, moments: Collection[tuple[str, int]], early_us: int, late_us: int
-    ) -> list[PilotRow]:
-        """Return pilots that ended and were on a node at some moment."""
-        with self._reading() as connection:
-            found = set(_on_nodes(connection, moments, early_us, late_us))
-        return list(self.pilots_by_id(found).values())
-
-    def find_nameless(
-        self, moments: Collection[tuple[str, int]], early_us: int, age_us: int
-    ) -> list[PilotRow]:
-        """Return pilots without a startd's name that were on a node before."""
-        with self._reading() as connection:
-            found = set(_nameless(connection, moments, early_us, age_us))
-        return list(self.pilots_by_id(found).values())
-
-    def pilots_of_entries(self, entries: Collection[str]) -> dict[str, list[PilotRow]]:
-        """Return some of the latest pilots of these entries; none is no entry."""
-        found: dict[str, list[PilotRow]] = {}
-        with self._reading() as connection:
-            for entry in sorted(set(entries)):
-                latest = PILOT_ROWS.where(pilots.c.entry == clean(entry))
-                latest = latest.order_by(pilots.c.start_us.desc(), pilots.c.id).limit(AT_ONCE)
-                if rows := list(map(pilot_row, connection.execute(latest))):
-                    found[entry] = rows
-        return found
+            return {row.id: row for row in _pilots(connection, pilots.c.id, ids)}
 
     def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
         """Return an entry's pilots that can be posted anew, by what is known and assumed of them.
@@ -190,38 +131,6 @@ class PilotLookup(Session):
                     found[kind].append(row.id)
         return dict(found)
 
-    def find_places(self, names: Collection[str]) -> dict[str, QueueRecord]:
-        """Return what is stored of these places (``entry#cluster.proc``); none is no entry."""
-        with self._reading() as connection:
-            return {
-                place.name: place
-                for chunk in chunks(sorted(set(names)))
-                for place in tables.find_places(connection, chunk)
-            }
-
-    def find_runs(self, jobs: Collection[str]) -> dict[str, list[RunRow]]:
-        """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
-        wanted = {identity(job): job for job in jobs}
-        found: defaultdict[str, list[RunRow]] = defaultdict(list)
-        with self._reading() as connection:
-            for chunk in chunks(sorted(wanted)):
-                query = RUN_ROWS.where(runs.c.job.in_(chunk))
-                for row in connection.execute(query.order_by(runs.c.number, runs.c.pilot)):
-                    run = run_row(row)
-                    found[wanted[run.key.job]].append(run)
-        return dict(found)
-
-    def pilots_by_id(self, ids: Collection[PilotId]) -> dict[PilotId, PilotRow]:
-        """Return these pilots, closed ones too."""
-        with self._reading() as connection:
-            return {
-                row.id: row
-                for chunk in chunks(sorted(set(ids)))
-                for row in map(
-                    pilot_row, connection.execute(PILOT_ROWS.where(pilots.c.id.in_(chunk)))
-                )
-            }
-
     def cursors(self) -> dict[tuple[str, str], Cursor]:
         """Return how far each source's records have been taken."""
         with self._reading() as connection:
@@ -235,9 +144,41 @@ def open_pilots(connection: Connection) -> Iterator[PilotRow]:
     yield from map(pilot_row, found)
 
 
-def _flat(rows: Mapping[str, Iterable[_T]]) -> Iterator[_T]:
-    """Yield all rows that were found, whatever their names."""
-    return chain.from_iterable(rows.values())
+def _pilots(
+    connection: Connection, column: ColumnElement[_K], values: Iterable[_K]
+) -> Iterator[PilotRow]:
+    """Yield the pilots with these values of a column, some at a time by start."""
+    for some in chunks(sorted(set(values))):
+        query = PILOT_ROWS.where(column.in_(some)).order_by(pilots.c.start_us, pilots.c.id)
+        yield from map(pilot_row, connection.execute(query))
+
+
+def _runs(
+    connection: Connection, column: ColumnElement[_K], values: Iterable[_K]
+) -> Iterator[RunRow]:
+    """Yield the runs with these values of a column, in its order and that of their keys."""
+    order = column, runs.c.job, runs.c.number, runs.c.pilot
+    for some in chunks(sorted(set(values))):
+        query = RUN_ROWS.where(column.in_(some)).order_by(*order)
+        yield from map(run_row, connection.execute(query))
+
+
+def _by(found: Iterable[RunRow], key: Callable[[RunRow], _K]) -> dict[_K, list[RunRow]]:
+    groups: defaultdict[_K, list[RunRow]] = defaultdict(list)
+    for run in found:
+        groups[key(run)].append(run)
+    return dict(groups)
+
+
+def _latest_of_entries(connection: Connection, entries: Iterable[str]) -> dict[str, list[PilotRow]]:
+    """Return some of the latest pilots of these entries; none is no entry."""
+    found = {}
+    for entry in sorted(entries):
+        latest = PILOT_ROWS.where(pilots.c.entry == clean(entry))
+        latest = latest.order_by(pilots.c.start_us.desc(), pilots.c.id).limit(AT_ONCE)
+        if rows := list(map(pilot_row, connection.execute(latest))):
+            found[entry] = rows
+    return found
 
 
 def late_runs(connection: Connection, ids: list[PilotId]) -> Iterator[RunRow]:
@@ -256,12 +197,10 @@ def late_runs(connection: Connection, ids: list[PilotId]) -> Iterator[RunRow]:
 # --- Pilots by what lines of central logs call them ---------------------------------------------
 
 
-def _of_startds(connection: Connection, startds: Collection[str]) -> Iterator[PilotId]:
+def _of_startds(connection: Connection, startds: Iterable[str]) -> Iterator[PilotId]:
     """Yield pilots with one of these names up to the ``@``."""
-    wanted = sorted(startds)
-    for first in range(0, len(wanted), _NAMES_AT_ONCE):
-        chunk = wanted[first : first + _NAMES_AT_ONCE]
-        yield from connection.scalars(select(pilots.c.id).where(_named(connection, chunk)))
+    for some in chunks(sorted(startds), _NAMES_AT_ONCE):
+        yield from connection.scalars(select(pilots.c.id).where(_named(connection, some)))
 
 
 def _on_nodes(
@@ -271,6 +210,8 @@ def _on_nodes(
 
     All pilots that ended since the first moment are looked through, some at a time.
     """
+    if not moments:
+        return
     c, times_us = pilots.c, [at_us for _, at_us in moments]
     query = select(c.id, c.node, c.start_us, c.end_us).where(
         c.end_us >= min(times_us) - late_us, c.start_us <= max(times_us) + early_us
@@ -286,6 +227,8 @@ def _nameless(
 
     All of them are looked through, some at a time; most pilots have a startd's name.
     """
+    if not moments:
+        return
     c, times_us = pilots.c, [at_us for _, at_us in moments]
     query = select(c.id, c.node, c.start_us, c.start_us).where(
         _without_startd(connection),

@@ -1,26 +1,96 @@
-"""Reading a ledger: what a daemon starts from, and what reports, pages and checks ask for."""
+"""Reading a ledger: what a daemon starts from, and what reports, pages and checks ask for.
+
+Units: times are microseconds since the epoch, an hour is ``epoch // 3600`` (UTC).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
-from gwmond.ledger import counters, tables
+from gwmond.ledger import counters, pilot_check, tables
+from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_reader import late_runs, open_pilots
-from gwmond.ledger.pilot_reports import PilotReports
-from gwmond.ledger.schema import problems
+from gwmond.ledger.pilot_check import Progress
+from gwmond.ledger.pilot_codec import pilot_row, run_row
+from gwmond.ledger.pilot_reader import (
+    PILOT_ROWS,
+    RUN_ROWS,
+    PilotLookup,
+    chunks,
+    late_runs,
+    open_pilots,
+)
+from gwmond.ledger.schema import corrections, pilots, problems, runs
+from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.model.batch import LedgerState, TimedProblem
 from gwmond.model.elapsed import Tick
+from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
-from gwmond.model.facts import Problem
+from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.stored_pilots import (
+    PilotCorrection,
+    PilotHour,
+    PilotId,
+    PilotIdentity,
+    PilotResidual,
+    PilotRow,
+    RunRow,
+)
 from gwmond.model.totals import Hour, HourTotal
+from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
+
+Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
+_ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}
+_PILOTS_AT_ONCE = 200
+MOST_OPEN = 10_000
+_STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
 
 
-class LedgerReader(PilotReports):
-    """A ledger open to read beside its writer; what it holds of pilots is in ``PilotReports``."""
+class PilotFilter(NamedTuple):
+    """Which pilots; what is None does not matter.
+
+    Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
+    ``user`` has at least one run on it.
+    """
+
+    since_us: int | None = None
+    until_us: int | None = None
+    running: bool | None = None
+    site: str | None = None
+    entry: str | None = None
+    group: str | None = None
+    user: str | None = None
+    name: str | None = None
+    id: PilotId | None = None
+
+
+class RunFilter(NamedTuple):
+    """Which runs; what is None does not matter.  They overlap [since, until)."""
+
+    since_us: int | None = None
+    until_us: int | None = None
+    site: str | None = None
+    entry: str | None = None
+    group: str | None = None
+    user: str | None = None
+
+
+_TRIALS = select(
+    *(runs.c[name] for name in ("job", "number", "job_group", "user_name", "pilot")),
+    *(pilots.c.node, pilots.c.entry, pilots.c.site),
+    *(runs.c.start_us, runs.c.end_us, runs.c.result),
+).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+
+EVERY_PILOT, EVERY_RUN = PilotFilter(), RunFilter()
+
+
+class LedgerReader(PilotLookup):
+    """A ledger open to read beside its writer."""
 
     def load(self, *, pilots: bool = True) -> LedgerState:
         """Return all that the accounting goes on from; without ``pilots`` only that of sites."""
@@ -80,3 +150,201 @@ class LedgerReader(PilotReports):
                 TimedProblem(time, Problem(source, ProblemName(problem), detail))
                 for time, source, problem, detail in connection.execute(query)
             ]
+
+    def pilot_rows(
+        self,
+        wanted: PilotFilter = EVERY_PILOT,
+        *,
+        order: Order = "start",
+        descending: bool = False,
+        limit: int | None = None,
+    ) -> list[PilotRow]:
+        """Return the pilots that are wanted, in the order asked for; one that runs ends last."""
+        column = pilots.c[_ORDERS.get(order, order)]
+        keys: list[ColumnElement[Any]] = [column, pilots.c.id]
+        if order == "end":
+            keys.insert(0, column.is_(None))
+        query = PILOT_ROWS.where(*_of_pilots(wanted)).limit(limit)
+        query = query.order_by(*(key.desc() if descending else key for key in keys))
+        with self._reading() as connection:
+            return [pilot_row(row) for row in connection.execute(query)]
+
+    def run_rows(
+        self, wanted: RunFilter = EVERY_RUN, limit: int | None = None
+    ) -> Iterator[tuple[RunRow, PilotIdentity]]:
+        """Yield the runs that are wanted, by pilot and job.
+
+        Some pilots at a time are read, each time in a transaction of its own, so that neither
+        memory nor the writer waits for whoever takes them.
+        """
+        last, left = -1, limit
+        while left is None or left > 0:
+            with self._reading() as connection:
+                query = _next_pilots(wanted, last)
+                rows = [pilot_row(row) for row in connection.execute(query)]
+                identities = {row.id: row.identity for row in rows}
+                of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *_of_runs(wanted))
+                of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
+                found = map(run_row, connection.execute(of_chunk.limit(left)))
+                chunk = [(row, identities[row.pilot]) for row in found]
+            yield from chunk
+            if len(rows) < _PILOTS_AT_ONCE:
+                return
+            last = rows[-1].id
+            left = None if left is None else left - len(chunk)
+
+    def open_runs(
+        self,
+        silent_before_us: int,
+        places: Sequence[str | None] = (None, None, None),
+        since_us: int = 0,
+        until_us: int = 1 << 62,
+    ) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs that are not decided and do not go on, each with its pilot.
+
+        Of a site, entry and group (None: any); the latest ``MOST_OPEN``.  On a pilot that was
+        heard of last before ``silent_before_us`` nothing goes on.  They overlap [since, until).
+        """
+        over = or_(
+            runs.c.end_us.is_not(None),
+            pilots.c.end_us.is_not(None),
+            and_(pilots.c.posted_last_heard_us < silent_before_us, pilots.c.origin == "collector"),
+        )
+        site, entry, group = places
+        of_pilots = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
+        query = RUN_ROWS.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+        last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
+        within = last >= since_us, runs.c.start_us < until_us
+        query = query.where(runs.c.open == 1, over, *within, *of_pilots)
+        query = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
+        with self._reading() as connection:
+            rows = [run_row(row) for row in connection.execute(query)]
+        key = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, key[row.pilot]) for row in rows if row.pilot in key]
+
+    def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
+        """Return the hours first ... last, both included, oldest first."""
+        with self._reading() as connection:
+            return sorted(
+                PilotHour(hour, counters.pilot_key(labels), micros)
+                for hour, labels, micros in counters.hour_rows(connection, Kind.PILOT, first, last)
+            )
+
+    def trials(
+        self,
+        since_us: int,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
+    ) -> list[Trial]:
+        """Return runs that began in an interval (both ends included) and say something.
+
+        Of these users, or of all; not more than ``limit``: those nearest to the interval's middle.
+        A run is returned as it was at ``known_us``: one that went on then, five minutes after its
+        start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
+        """
+        c, found = runs.c, list[Trial]()
+        middle = (since_us + until_us) // 2
+        later = c.start_us.between(middle, until_us), c.start_us
+        earlier = c.start_us.between(since_us, middle - 1), c.start_us.desc()
+        goes_on = or_(c.end_us.is_(None), c.end_us > known_us)
+        begun = c.start_us < known_us - EARLY_US
+        says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
+        each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
+        with self._reading() as connection:
+            for user_names in each:
+                of_users = true() if user_names is None else c.user_name.in_(user_names)
+                for within, order in (later, earlier):
+                    query = _TRIALS.where(within, says, of_users).order_by(order, c.job, c.number)
+                    rows = connection.execute(query.limit(limit // 2))
+                    found += (_trial(row, known_us) for row in rows)
+        found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
+        return found[:limit]
+
+    def gaps(self, limit: int = 100) -> list[Gap]:
+        """Return the latest gaps, newest first."""
+        with self._reading() as connection:
+            return tables.latest_gaps(connection, limit)
+
+    def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
+        """Return the latest corrections that were made since, newest first."""
+        c = corrections.c
+        query = select(c.time_us, c.pilot, c.hour, c.series, c.micros, c.cause)
+        query = query.where(c.time_us >= since_us).order_by(c.time_us.desc(), c.id.desc())
+        with self._reading() as connection:
+            series = {
+                known.id: counters.pilot_key(known.labels)
+                for known in counters.stored_series(connection, Kind.PILOT)
+            }
+            return [
+                PilotCorrection(time, pilot, hour, series[number], micros, cause)
+                for time, pilot, hour, number, micros, cause in connection.execute(
+                    query.limit(limit)
+                )
+            ]
+
+    def check(
+        self, progress: Progress | None = None, memory_mib: int = DEFAULT_MEMORY_MIB
+    ) -> tuple[PilotResidual, ...]:
+        """Prove all that the ledger holds; see ``pilot_check``.
+
+        ``progress`` is called with what is being checked, how much was done and how much there is.
+        ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
+        """
+        with self._reading() as connection:
+            return pilot_check.check(connection, progress or (lambda *_: None), memory_mib)
+
+    def stats(self) -> LedgerStats:
+        """Return how large the ledger is; reads all of an SQLite file."""
+        with self._reading() as connection:
+            return stats(connection)
+
+
+def _trial(values: Sequence[Any], known_us: int) -> Trial:
+    job, run, group, user, pilot, node, entry, site, start, end, result = values
+    if end is None or end > known_us:
+        end, result = known_us, Result.LASTED
+    places = str(pilot), node, entry, site
+    return Trial(job, run, group or user, *places, start, end, Result(result))
+
+
+def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
+    c = pilots.c
+    if wanted.since_us is not None:
+        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
+    if wanted.until_us is not None:
+        yield c.start_us < wanted.until_us
+    if wanted.running is not None:
+        yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
+    places = (c.site, wanted.site), (c.entry, wanted.entry), (c.group_name, wanted.group)
+    for column, value in (*places, (c.id, wanted.id)):
+        if value is not None:
+            yield column == value
+    if wanted.name is not None:
+        yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
+    if wanted.user is not None:
+        yield exists().where(runs.c.pilot == c.id, runs.c.user_name == wanted.user)
+
+
+def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
+    c = runs.c
+    if wanted.since_us is not None:
+        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
+    if wanted.until_us is not None:
+        yield c.start_us < wanted.until_us
+    if wanted.user is not None:
+        yield c.user_name == wanted.user
+
+
+def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
+    since, until = wanted.since_us, wanted.until_us
+    of_pilots = PilotFilter(
+        since_us=None if since is None else since - _STICKS_OUT_US,
+        until_us=None if until is None else until + _STICKS_OUT_US,
+        site=wanted.site,
+        entry=wanted.entry,
+        group=wanted.group,
+    )
+    query = PILOT_ROWS.where(pilots.c.id > last, *_of_pilots(of_pilots))
+    return query.order_by(pilots.c.id).limit(_PILOTS_AT_ONCE)

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gwmond.ledger.counters import Kind, span
-from gwmond.ledger.schema import gaps, metadata, runs
-from gwmond.ledger.tables import stored_cursors
+from gwmond.ledger.schema import metadata, runs
+from gwmond.ledger.tables import latest_gaps, stored_cursors
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.totals import Hour
 
@@ -50,7 +50,6 @@ def stats(connection: Connection) -> LedgerStats:
     )
     of_runs = next(table for table in tables if table.table == runs.name)
     known = of_runs.rows and of_runs.bytes is not None
-    of_gaps = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
     return LedgerStats(
         tables=tables,
         site_hours=span(connection, Kind.SITE),
@@ -58,7 +57,7 @@ def stats(connection: Connection) -> LedgerStats:
         factory_hours=span(connection, Kind.FACTORY),
         run_bytes=(of_runs.bytes or 0) / of_runs.rows if known else None,
         cursors=tuple(stored_cursors(connection).values()),
-        gaps=tuple(Gap(*row) for row in connection.execute(of_gaps.limit(GAPS_SHOWN))),
+        gaps=tuple(latest_gaps(connection, GAPS_SHOWN)),
     )
 
 

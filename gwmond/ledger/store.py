@@ -147,7 +147,6 @@ class Ledger(LedgerReader):
 
 
 def _joined(parts: Sequence[Batch]) -> Batch:
-    """Return several parts as one batch."""
     increments: Counter[tuple[Hour, PilotSeries]] = Counter()
     counts: Counter[CountKey] = Counter()
     for part in parts:

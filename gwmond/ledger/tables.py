@@ -29,6 +29,7 @@ from gwmond.ledger.schema import (
     cursors,
     entries,
     factory_jobs,
+    gaps,
     ledger_state,
     peaks,
     problems,
@@ -220,6 +221,12 @@ def gap_values(gap: Gap) -> Row:
     }
 
 
+def latest_gaps(connection: Connection, limit: int) -> list[Gap]:
+    """Return the latest gaps, newest first."""
+    query = select(*(gaps.c[name] for name in Gap._fields)).order_by(gaps.c.id.desc())
+    return [Gap(*row) for row in connection.execute(query.limit(limit))]
+
+
 # --- What a factory's queue and summary report of its jobs ---------------------------------------
 
 PLACE = tuple(factory_jobs.c[name] for name in ("entry", "number", "open", "facts"))
@@ -296,7 +303,6 @@ def open_places(connection: Connection) -> tuple[QueueRecord, ...]:
 
 
 def find_places(connection: Connection, names: Collection[str]) -> Iterable[QueueRecord]:
-    """Return the places of these names that are stored."""
     wanted = sorted(map(identity, names))
     found = connection.execute(PLACE_ROWS.where(factory_jobs.c.name.in_(wanted)))
     return map(place_row, found)
@@ -355,7 +361,6 @@ def experiment_row(values: Sequence[Any]) -> Experiment:
 
 
 def open_experiments(connection: Connection) -> tuple[Experiment, ...]:
-    """Return those without a result."""
     waiting = verdict_checks.c.result == literal_column("''")  # no parameter: the index is of it
     query = select(*_CHECK).where(waiting).order_by(verdict_checks.c.pilot)
     return tuple(map(experiment_row, connection.execute(query)))

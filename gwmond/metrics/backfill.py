@@ -18,11 +18,9 @@ The text is written series by series; memory holds one series' hours at a time.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import NamedTuple, TextIO, TypeAlias
 
 from gwmond.config.settings import ConfigError
@@ -179,21 +177,6 @@ def values_of(hourly_series: HourlySeries, hours: Hours) -> list[tuple[int, int]
         found.append((hour, min(value, hourly_series.total)))
         value += later.get(hour, 0)
     return found
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """Write a file under another name, which becomes ``path`` when it is whole; raises OSError."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with new.open("w", encoding="utf-8", newline="\n") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
 
 
 # --- the format ----------------------------------------------------------------------------------

@@ -37,8 +37,6 @@ def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
 def _frontend_family(name: str, field: str, idle: str) -> Family:
     return Family(
         name,
-        "gauge",
-        "",
         f"Jobs that a frontend counts itself as {idle} (glidefrontendmonitor ad). Unit: jobs."
         + POLLED,
         ("frontend",),
@@ -50,8 +48,6 @@ TOPIC = "Demand"
 FAMILIES = (
     Family(
         "gwmond_demand_jobs",
-        "gauge",
-        "",
         "Jobs of a schedd by status: idle and unmaterialized (late materialization) are demand, of "
         "the vanilla, container and parallel universes, grouped in the schedd; running and held "
         "are the submitters' own counts. Unit: jobs." + POLLED,
@@ -60,8 +56,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_demand_canonical_units",
-        "gauge",
-        "",
         "What becomes of idle demand: absorbed by free slots and pending pilots, assigned to spare "
         "capacity, unmatched. Absent while the running pilots are not known. Unit: canonical "
         "units." + POLLED,
@@ -70,8 +64,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_demand_idle_canonical_units",
-        "gauge",
-        "",
         "Idle demand: the sum of what becomes of it, known also without that. Unit: canonical "
         "units." + POLLED,
         ("resource", "schedd"),

@@ -120,7 +120,7 @@ def _oldest(ages: Iterable[tuple[EntryRequest, int | None]]) -> Iterator[Sample]
 
 
 def _gauge(name: str, meaning: str, labels: tuple[str, ...], samples: _Samples) -> Family:
-    return Family(name, "gauge", "", meaning + POLLED, labels, samples)
+    return Family(name, meaning + POLLED, labels, samples)
 
 
 def _group(name: str, meaning: str, field: str) -> Family:
@@ -264,8 +264,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_entry_request_age_seconds",
-        "gauge",
-        "seconds",
         f"{_ANSWERED}of the frontend group's request, when the factory wrote its ad. "
         "Unit: seconds." + POLLED,
         _GROUP,
@@ -273,8 +271,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_entry_advertisement_age_seconds",
-        "gauge",
-        "seconds",
         f"{_ANSWERED}of the glideresource ad that gwmond reads. Unit: seconds." + POLLED,
         _GROUP,
         _advertisement_ages,

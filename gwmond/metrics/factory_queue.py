@@ -62,19 +62,16 @@ def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:
     return {_KINDS[family.name]: ()}
 
 
-def _family(kind: FactoryKind, name: str, unit: str, meaning: str, source: str = _LINES) -> Family:
+def _family(kind: FactoryKind, name: str, meaning: str, source: str = _LINES) -> Family:
     _KINDS[name] = kind
-    return Family(
-        name, "counter", unit, meaning + source + _KEPT, ("entry", "client"), lambda s: _of(kind, s)
-    )
+    help_text = meaning + source + _KEPT
+    return Family(name, help_text, ("entry", "client"), lambda s: _of(kind, s))
 
 
 TOPIC = "The factory's own numbers"
 FAMILIES = (
     Family(
         _EVENTS,
-        "counter",
-        "",
         "Events of pilots as jobs of their factory: submitted, pending (handed to the site), "
         "started, ended, evicted, removed, held, released, failed (could not be handed over or "
         "started). From condor_activity_*.log." + _CLIENT + " Unit: events." + _KEPT,
@@ -84,76 +81,65 @@ FAMILIES = (
     _family(
         FactoryKind.SUMMARY_PILOTS,
         "gwmond_factory_completed_pilots_total",
-        "",
         "Pilots in the factory's summary; some that were killed hard are missing. Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_NO_DURATION,
         "gwmond_factory_completed_pilots_without_duration_total",
-        "",
         "Pilots in the factory's summary with a duration of -1, 0, or more than 60 days: their "
         "output did not come back whole. Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_STARTED,
         "gwmond_factory_completed_pilots_condor_started_total",
-        "",
         "Pilots in the factory's summary in which HTCondor started, if only for a moment. "
         "Unit: pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_SECONDS,
         "gwmond_factory_completed_pilot_seconds_total",
-        "seconds",
         "Time of the pilots in the factory's summary. Unit: wall-clock seconds of pilots, not of "
         "cores.",
     ),
     _family(
         FactoryKind.SUMMARY_VALIDATION_SECONDS,
         "gwmond_factory_completed_validation_seconds_total",
-        "seconds",
         "Validation time of the pilots in the factory's summary, exact to a thousandth of each "
         "duration. Unit: wall-clock seconds of pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_CONDOR_SECONDS,
         "gwmond_factory_completed_condor_seconds_total",
-        "seconds",
         "Time of HTCondor in the pilots of the factory's summary. Unit: wall-clock seconds of "
         "pilots.",
     ),
     _family(
         FactoryKind.SUMMARY_JOBS,
         "gwmond_factory_completed_jobs_total",
-        "",
         "Jobs in the factory's summary; older factories divide them by the pilot's cores, rounded "
         "up. Unit: jobs.",
     ),
     _family(
         FactoryKind.SUMMARY_JOB_SECONDS,
         "gwmond_factory_completed_job_seconds_total",
-        "seconds",
         "Time of jobs in the factory's summary; older factories divide it by the pilot's cores. "
         "Unit: seconds.",
     ),
     _family(
         FactoryKind.SUMMARY_GOODPUT_SECONDS,
         "gwmond_factory_completed_goodput_seconds_total",
-        "seconds",
         "Time of jobs that exited with 0 in the factory's summary, divided by the pilot's cores. "
         "Unit: seconds.",
     ),
     _family(
         FactoryKind.SUMMARY_TERMINATED_SECONDS,
         "gwmond_factory_completed_terminated_seconds_total",
-        "seconds",
         "Time of jobs that exited by themselves in the factory's summary, divided by the pilot's "
         "cores. Unit: seconds.",
     ),
     _family(
         FactoryKind.OUTPUTS_PILOTS,
         "gwmond_factory_outputs_total",
-        "",
         "Outputs of pilots (job.*.out and job.*.err, together one) that came back, each once, also "
         "if empty; a streamed output counts while its pilot runs." + _CLIENT + " Unit: pilots.",
         _OUTPUTS,
@@ -161,7 +147,6 @@ FAMILIES = (
     _family(
         FactoryKind.OUTPUTS_EMPTY,
         "gwmond_factory_outputs_empty_total",
-        "",
         "Outputs of pilots that were empty when they were read first: the pilot was killed, or its "
         "file was there before it began. client is the factory's user for the frontend. "
         "Unit: pilots.",
@@ -170,7 +155,6 @@ FAMILIES = (
     _family(
         FactoryKind.OUTPUTS_FILLED,
         "gwmond_factory_outputs_filled_total",
-        "",
         "Outputs of pilots that were empty at first and had content later; empty less filled are "
         "still empty. Unit: pilots.",
         _OUTPUTS,

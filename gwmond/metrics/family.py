@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["counter", "gauge", "info"]
 
+_UNITS = {"seconds", "bytes", "ratio"}
 POLLED = " As of the last poll."
 
 
@@ -27,13 +28,24 @@ class Sample(NamedTuple):
 class Family(NamedTuple):
     """One metric family.
 
-    ``unit`` is a base unit or empty; ``help`` says what is measured; ``labels`` are the names of
-    each sample's labels, in their order.  Counters have ``_total`` in ``name``.
+    Its kind and its unit follow from its name: a counter ends with ``_total``, and before that is
+    the unit, if it has one.  ``help`` says what is measured; ``labels`` are the names of each
+    sample's labels, in their order.  ``info``: it has labels, and nothing to be measured.
     """
 
     name: str
-    kind: Kind
-    unit: str
     help: str
     labels: tuple[str, ...]
     samples: Callable[[Snapshot], Iterable[Sample]]
+    info: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The type of OpenMetrics."""
+        return "info" if self.info else "counter" if self.name.endswith("_total") else "gauge"
+
+    @property
+    def unit(self) -> str:
+        """A base unit, or empty."""
+        last = self.name.removesuffix("_total").rpartition("_")[2]
+        return last if last in _UNITS else ""

@@ -5,8 +5,8 @@ Counters have the values in the ledger; they stand still while it cannot be writ
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.zeros import entries, places, with_zeros
@@ -33,24 +33,29 @@ AGREED = ("true", "false")
 _PLACE = ("resource", "category", "site", "entry", "group", "evidence")
 
 
-def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
-    """Sum over outcomes: each series never falls, so their sum does not."""
-    if s.pilot_time is None:
-        return iter(())
-    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
+def _sums(
+    counted: Iterable[tuple[tuple[str, ...], Total]],
+    known: Iterable[tuple[str, ...]],
+    unit: int = 1,
+) -> Iterator[Sample]:
+    """Yield the sums of what has the same labels: no part ever falls, so their sum does not."""
+    sums: Counter[tuple[str, ...]] = Counter()
     created: dict[tuple[str, ...], float] = {}
-    for pilot_series, shown in s.pilot_time.shown.items():
-        if pilot_series.measure == measure:
-            of_sum = (
-                pilot_series.resource,
-                pilot_series.category.value,
-                pilot_series.site,
-                pilot_series.entry,
-                pilot_series.group,
-                pilot_series.evidence,
-            )
-            sums[of_sum] += shown.micros
-            created[of_sum] = min(shown.created, created.get(of_sum, shown.created))
+    for labels, shown in counted:
+        sums[labels] += shown.micros
+        created[labels] = min(shown.created, created.get(labels, shown.created))
+    samples = (Sample(labels, sums[labels] / unit, created[labels]) for labels in sums)
+    return with_zeros(samples, known)
+
+
+def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
+    """Sum over outcomes."""
+    shown = s.pilot_time.shown if s.pilot_time is not None else {}
+    counted = (
+        ((key.resource, key.category.value, key.site, key.entry, key.group, key.evidence), total)
+        for key, total in shown.items()
+        if key.measure == measure
+    )
     known = (
         (resource, category.value, *place, evidence)
         for place, resources in places(s).items()
@@ -58,13 +63,7 @@ def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
         for category in Category
         for evidence in EVIDENCE
     )
-    return with_zeros(_samples(sums, created), known)
-
-
-def _samples(
-    micros: Mapping[tuple[str, ...], int], created: Mapping[tuple[str, ...], float]
-) -> Iterator[Sample]:
-    return (Sample(labels, amount / MICRO, created[labels]) for labels, amount in micros.items())
+    return _sums(counted, known, MICRO)
 
 
 def _unsettled(s: Snapshot) -> Iterator[Sample]:
@@ -73,53 +72,39 @@ def _unsettled(s: Snapshot) -> Iterator[Sample]:
             yield Sample((resource, *key, group), micros / MICRO)
 
 
-def _counted(s: Snapshot, what: str) -> Iterator[tuple[CountKey, Total]]:
+def _counted(s: Snapshot, *what: str) -> Iterator[tuple[CountKey, Total]]:
     if s.pilot_time is not None:
-        yield from (
-            (count_key, shown)
-            for count_key, shown in s.pilot_time.counted.items()
-            if count_key.what == what
-        )
+        for key, total in s.pilot_time.counted.items():
+            if key.what in what:
+                yield key, total
 
 
 def _runs(s: Snapshot) -> Iterator[Sample]:
-    counted = (
-        Sample((count_key.category.value, *count_key[2:]), shown.micros, shown.created)
-        for count_key, shown in _counted(s, "runs")
-    )
+    counted = (((key.category.value, *key[2:]), total) for key, total in _counted(s, "runs"))
     known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
-    return with_zeros(counted, known)
+    return _sums(counted, known)
+
+
+def _verdicts(s: Snapshot) -> Iterator[Sample]:
+    """Sum over the pilots' groups."""
+    counted = (
+        ((key.category.value, key.outcome, key.site, key.entry), total)
+        for key, total in _counted(s, "verdicts")
+    )
+    keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
+    known = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
+    return _sums(counted, known)
 
 
 _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
 
 
-def _verdicts(s: Snapshot) -> Iterator[Sample]:
-    """Sum over the pilots' groups."""
-    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
-    created: dict[tuple[str, ...], float] = {}
-    for count_key, shown in _counted(s, "verdicts"):
-        labels = count_key.category.value, count_key.outcome, count_key.site, count_key.entry
-        sums[labels] += shown.micros
-        created[labels] = min(shown.created, created.get(labels, shown.created))
-    keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
-    known = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
-    return with_zeros(
-        (Sample(labels, number, created[labels]) for labels, number in sums.items()), known
-    )
-
-
 def _assumed(s: Snapshot) -> Iterator[Sample]:
     """Sum over the pilots' own categories."""
-    if s.pilot_time is None:
-        return iter(())
-    sums: defaultdict[tuple[str, ...], int] = defaultdict(int)
-    created: dict[tuple[str, ...], float] = {}
-    for count_key, shown in s.pilot_time.counted.items():
-        if resource := _OF.get(count_key.what):
-            rule = resource, count_key.outcome, count_key.site, count_key.entry, count_key.group
-            sums[rule] += shown.micros
-            created[rule] = min(shown.created, created.get(rule, shown.created))
+    counted = (
+        ((_OF[key.what], key.outcome, key.site, key.entry, key.group), total)
+        for key, total in _counted(s, *_OF)
+    )
     known = (
         (resource, rule.value, *place)
         for place, resources in places(s).items()
@@ -127,20 +112,16 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
         for rule in Assumption
         if rule in BEARS[resource]
     )
-    return with_zeros(_samples(sums, created), known)
+    return _sums(counted, known, MICRO)
 
 
 def _ended(s: Snapshot) -> Iterator[Sample]:
     counted = (
-        Sample(
-            (count_key.category.value, count_key.site, count_key.entry, count_key.group),
-            shown.micros,
-            shown.created,
-        )
-        for count_key, shown in _counted(s, "pilots")
+        ((key.category.value, key.site, key.entry, key.group), total)
+        for key, total in _counted(s, "pilots")
     )
     known = ((category.value, *place) for place in places(s) for category in OWN)
-    return with_zeros(counted, known)
+    return _sums(counted, known)
 
 
 def _suspects(s: Snapshot) -> Iterator[Sample]:
@@ -156,8 +137,6 @@ TOPIC = "Pilots' time"
 FAMILIES = (
     Family(
         "gwmond_pilot_resource_seconds_total",
-        "counter",
-        "seconds",
         f"Settled time of pilots by category: {_CATEGORIES}. evidence is estimated where a "
         "rule stands for a missing fact (docs/estimates.md). "
         "Unit: core-seconds (cpu) or chip-seconds (gpu)." + _KEPT,
@@ -166,8 +145,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_canonical_seconds_total",
-        "counter",
-        "seconds",
         f"Settled time of pilots in canonical units, by category: {_CATEGORIES}. Unit: canonical "
         "seconds (1 core + 2 GB, or 1 GPU, for a second)." + _KEPT,
         _PLACE,
@@ -175,8 +152,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_unsettled_canonical_seconds",
-        "gauge",
-        "seconds",
         "Time of pilots whose category is not known yet: jobs that run, or whose end is not known. "
         "Unit: canonical seconds." + POLLED,
         ("resource", "site", "entry", "group"),
@@ -184,16 +159,12 @@ FAMILIES = (
     ),
     Family(
         "gwmond_job_runs_total",
-        "counter",
-        "",
         "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,
         ("category", "outcome", "site", "entry", "group"),
         _runs,
     ),
     Family(
         "gwmond_suspected_black_holes",
-        "gauge",
-        "",
         "Pilots, nodes, entries and sites (kind) where jobs of the same groups exited with 0 "
         "within a minute significantly more often than elsewhere, in the last two hours, computed "
         "once an hour; places within a larger suspect are not counted. A suspicion changes no "
@@ -203,8 +174,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilots_ended_total",
-        "counter",
-        "",
         "Pilots that ended, by the category of their own time: pilot_overhead (they ran jobs), "
         "decision_problem (they never did), validation_fails, unclassified (not known). "
         "Unit: pilots." + _KEPT,
@@ -213,8 +182,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_verdicts_checked_total",
-        "counter",
-        "",
         "Verdicts on entries (provisioning_bottleneck, insufficient_demand), checked by pilots "
         "that registered there: agreed is true where one ran a job within site.verdict_check after "
         "a bottleneck, or none after insufficient demand. Unit: pilots." + _KEPT,
@@ -223,8 +190,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_estimated_canonical_seconds_total",
-        "counter",
-        "seconds",
         f"Time of ended pilots that rests on rules for missing facts: {', '.join(Assumption)} "
         "(docs/estimates.md has the table; size is of cpu alone, gpus of gpu alone). Time to which "
         "several rules apply counts under the first of them. Unit: "
@@ -234,8 +199,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_time_known_timestamp_seconds",
-        "gauge",
-        "seconds",
         "Up to when pilots' time can be settled: all sources have been read up to there. Unit: "
         "seconds since the epoch." + POLLED,
         (),
@@ -247,8 +210,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_history_complete_timestamp_seconds",
-        "gauge",
-        "seconds",
         "Up to when a source's records of job runs have been read; it lags while a backlog is "
         "drained. Unit: seconds since the epoch." + POLLED,
         ("source", "kind"),
@@ -260,8 +221,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_run_contradictions_total",
-        "counter",
-        "",
         "Fields of a run in which sources differ, since gwmond started; and of a pilot in which "
         "its factory's summary differs (summary_duration, summary_condor_started, summary_jobs). "
         "The better source is believed. Unit: contradictions." + POLLED,

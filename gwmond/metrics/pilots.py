@@ -50,8 +50,6 @@ TOPIC = "Pilots"
 FAMILIES = (
     Family(
         "gwmond_pilots",
-        "gauge",
-        "",
         "Pilots by state, each pilot once. Registered in the collector: busy (runs jobs), idle "
         "(runs none), retiring (takes no more jobs). failed: the validation failed, and the pilot "
         "says so in the collector until its end. Not there yet, by the factory's count: submitted "
@@ -62,8 +60,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilots_unused",
-        "gauge",
-        "",
         "Registered pilots that have not run a job yet. Unit: pilots." + POLLED,
         _PLACE,
         lambda s: (
@@ -73,24 +69,18 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilots_requested",
-        "gauge",
-        "",
         "Idle pilots that the frontend group requests of the entry. Unit: pilots." + POLLED,
         _PLACE,
         requested("requested_idle"),
     ),
     Family(
         "gwmond_pilots_requested_max",
-        "gauge",
-        "",
         "The most pilots that the frontend group wants to run at the entry. Unit: pilots." + POLLED,
         _PLACE,
         requested("requested_max"),
     ),
     Family(
         "gwmond_pilot_canonical_units",
-        "gauge",
-        "",
         "Registered pilots' units by use: busy (filled by jobs), idle (a job of one unit would "
         "fit), remainder (neither). Unit: canonical units." + POLLED,
         ("resource", "use", *_PLACE),

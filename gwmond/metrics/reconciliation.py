@@ -67,8 +67,6 @@ def _figures() -> Iterator[Family]:
     for name, meaning in _MEANINGS.items():
         yield Family(
             f"gwmond_reconciliation_{name}_seconds",
-            "gauge",
-            "seconds",
             f"{meaning} One of the compared figures. Unit: seconds." + _DAY,
             ("entry",),
             _figure(name),
@@ -98,8 +96,6 @@ FAMILIES = (
     *_figures(),
     Family(
         "gwmond_reconciliation_difference_seconds",
-        "gauge",
-        "seconds",
         "The factory's time of pilots less gwmond's, by cause (docs/reconcile.md); not_recorded, "
         "unknown_pilot and different are not explained. Unit: wall-clock seconds of pilots." + _DAY,
         ("entry", "cause"),
@@ -107,8 +103,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_reconciliation_unexplained_ratio",
-        "gauge",
-        "ratio",
         "The share of pilots' time (the larger of the factory's and gwmond's) that differs without "
         "an explanation. Unit: ratio." + _DAY,
         ("entry",),
@@ -116,8 +110,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_reconciliation_end_timestamp_seconds",
-        "gauge",
-        "seconds",
         "The end of the 24 hours that were reconciled. Unit: seconds since the epoch." + POLLED,
         (),
         _until,

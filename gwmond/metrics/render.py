@@ -27,8 +27,6 @@ OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST
 
 FOLDED = Family(
     "gwmond_series_folded",
-    "gauge",
-    "",
     'Series of a family that are summed under "other", to stay within metrics.series_budget; '
     "those at 0 are not counted. Unit: series." + POLLED,
     ("family",),

@@ -62,15 +62,10 @@ def _units(s: Snapshot) -> Iterator[Sample]:
             yield Sample((resource, state, reason, *key), amount / SCALE)
 
 
-def _capacities(s: Snapshot) -> Iterator[Sample]:
-    for (key, resource), row in s.evaluation.rows.items():
-        yield Sample((resource, *key), row.capacity.units)
-
-
 def _untaken(s: Snapshot) -> Iterator[Sample]:
     for (key, resource), row in s.evaluation.rows.items():
         if row.untaken is not None:
-            yield Sample((resource, key.site, key.entry), row.untaken / SCALE)
+            yield Sample((resource, *key), row.untaken / SCALE)
 
 
 def _states(s: Snapshot) -> Iterator[Sample]:
@@ -129,8 +124,6 @@ def _families_of_jobs() -> Iterator[Family]:
     for kind, count in counts.items():
         yield Family(
             f"gwmond_entry_idle_jobs_{kind}",
-            "gauge",
-            "",
             f"Idle jobs that could run at the entry: {_MEANINGS[kind]}.{_LEAST} Unit: jobs."
             + POLLED,
             _ENTRY,
@@ -139,8 +132,6 @@ def _families_of_jobs() -> Iterator[Family]:
     for kind in ("matching", "proportional", "unique", "effective"):
         yield Family(
             f"gwmond_entry_frontend_idle_jobs_{kind}",
-            "gauge",
-            "",
             "Idle jobs that the frontend group counts for the entry (glideresource ad): "
             f"{_MEANINGS[kind]}. Unit: jobs." + POLLED,
             (*_ENTRY, "group"),
@@ -149,8 +140,6 @@ def _families_of_jobs() -> Iterator[Family]:
     for kind in ("matching", "proportional", "unique"):
         yield Family(
             f"gwmond_entry_idle_jobs_{kind}_discrepancy",
-            "gauge",
-            "",
             "Our count of idle jobs less the frontends' own (glideresource ads), which know cores "
             f"only: {_MEANINGS[kind]}. Absent while part of the demand is unknown. Unit: jobs."
             + POLLED,
@@ -163,8 +152,6 @@ TOPIC = "Sites"
 FAMILIES = (
     Family(
         "gwmond_site_canonical_seconds_total",
-        "counter",
-        "seconds",
         "Time of the entry's capacity by its use: provisioned (held by running pilots, "
         "busy or not), provisioning_bottleneck (jobs waited that could have run there), "
         "insufficient_demand (none could), filling, down, unknown. reason is empty if none "
@@ -175,8 +162,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_site_canonical_units",
-        "gauge",
-        "",
         "The uses of the entry's capacity now, with the states and reasons of "
         "gwmond_site_canonical_seconds_total, which is integrated from them. They sum to the "
         "capacity; at a saturated entry to what is provisioned, as the site has no room for the "
@@ -187,16 +172,15 @@ FAMILIES = (
     ),
     Family(
         "gwmond_site_capacity_canonical_units",
-        "gauge",
-        "",
         "The entry's capacity: what could run there for us. Unit: canonical units." + POLLED,
         ("resource", *_ENTRY),
-        _capacities,
+        lambda s: (
+            Sample((resource, *key), row.capacity.units)
+            for (key, resource), row in s.evaluation.rows.items()
+        ),
     ),
     Family(
         "gwmond_site_idle_slots_untaken_canonical_units",
-        "gauge",
-        "",
         "Free slots (part of provisioned) that jobs have matched for longer than "
         "site.untaken_grace, and that no job takes (priorities, quotas, the negotiator). "
         "Unit: canonical units." + POLLED,
@@ -205,16 +189,12 @@ FAMILIES = (
     ),
     Family(
         "gwmond_site_state",
-        "gauge",
-        "",
         "1 for the state that the entry is in, 0 for the others. No unit." + POLLED,
         ("state", "site", "entry"),
         _states,
     ),
     Family(
         "gwmond_site_evidence_info",
-        "gauge",
-        "",
         "What the entry's numbers rest on: evidence of the state (measured, estimated) and of the "
         "capacity (pledge, peak, limit, none). No unit; value 1." + POLLED,
         ("resource", "evidence", "capacity_evidence", "site", "entry"),
@@ -222,8 +202,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_entry_limit_hit",
-        "gauge",
-        "",
         "1 for each limit or curb which the frontend or the factory says that the entry has hit, "
         "by the attribute of the glideresource ad that says so; absent when not hit. No unit."
         + POLLED,

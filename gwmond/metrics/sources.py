@@ -36,16 +36,12 @@ TOPIC = "gwmond itself"
 FAMILIES = (
     Family(
         "gwmond_source_up",
-        "gauge",
-        "",
         "Whether the last query of this kind to this source succeeded: 1 or 0. No unit." + POLLED,
         ("source", "kind"),
         _up,
     ),
     Family(
         "gwmond_source_duration_seconds",
-        "gauge",
-        "seconds",
         "Wall time of the last query of this kind to this source, its process included. "
         "Unit: seconds." + POLLED,
         ("source", "kind"),
@@ -53,16 +49,12 @@ FAMILIES = (
     ),
     Family(
         "gwmond_source_cpu_seconds",
-        "gauge",
-        "seconds",
         "CPU time of the process of the last query that succeeded. Unit: seconds." + POLLED,
         ("source", "kind"),
         lambda s: (Sample((x.source, x.kind), x.cpu_s) for x in s.sources if x.up),
     ),
     Family(
         "gwmond_source_peak_memory_bytes",
-        "gauge",
-        "bytes",
         "Largest resident size of the process of the last query that succeeded. Unit: bytes."
         + POLLED,
         ("source", "kind"),
@@ -70,16 +62,12 @@ FAMILIES = (
     ),
     Family(
         "gwmond_source_last_success_timestamp_seconds",
-        "gauge",
-        "seconds",
         "When the last query that succeeded ended. Unit: seconds since the epoch." + POLLED,
         ("source", "kind"),
         _success,
     ),
     Family(
         "gwmond_source_records_total",
-        "counter",
-        "",
         "Ads or rows that the source has returned since gwmond started. Unit: records." + POLLED,
         ("source", "kind"),
         lambda s: (
@@ -88,16 +76,12 @@ FAMILIES = (
     ),
     Family(
         "gwmond_source_skipped_polls",
-        "gauge",
-        "",
         "Polls in a row that left out a busy schedd (poll.busy_duty_cycle). Unit: polls." + POLLED,
         ("source", "kind"),
         lambda s: (Sample((x.source, x.kind), x.skipped) for x in s.sources if x.kind == "demand"),
     ),
     Family(
         "gwmond_problems_total",
-        "counter",
-        "",
         "Bad input and failures since gwmond started, by name (docs/problems.md): each record or "
         "line, a file once a scan, a query that fails once. "
         "Unit: occurrences." + POLLED,
@@ -109,8 +93,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_names_together",
-        "gauge",
-        "",
         "Names of a kind (entries, groups, accounting groups) that are seen now and accounted as "
         '"other", because more than [names] allows are seen; absent if none are. Unit: names.'
         + POLLED,
@@ -122,8 +104,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_poll_duration_seconds",
-        "gauge",
-        "seconds",
         "Wall time of the last whole poll, from the first query to the stored totals. "
         "Unit: seconds." + POLLED,
         (),
@@ -131,24 +111,18 @@ FAMILIES = (
     ),
     Family(
         "gwmond_poll_stage_seconds",
-        "gauge",
-        "seconds",
         f"Wall time of the last poll by stage: {', '.join(STAGES)}. Unit: seconds." + POLLED,
         ("stage",),
         lambda s: (Sample((stage,), seconds) for stage, seconds in s.stages.items()),
     ),
     Family(
         "gwmond_polls_total",
-        "counter",
-        "",
         "Polls that ended since gwmond started. Unit: polls." + POLLED,
         (),
         lambda s: [Sample((), s.polls, s.started_at)],
     ),
     Family(
         "gwmond_poll_timestamp_seconds",
-        "gauge",
-        "seconds",
         "When the last poll ended: all other gauges are of this time. Unit: seconds since the "
         "epoch." + POLLED,
         (),
@@ -156,8 +130,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_ledger_residual_seconds",
-        "gauge",
-        "seconds",
         "How far the parts of time are from their total; always 0. site_canonical: of site time, "
         "in the last poll; resource, canonical: of pilots that were closed since gwmond started. "
         "Unit: "
@@ -167,8 +139,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_ledger_waiting_increments",
-        "gauge",
-        "",
         "Increments that wait in memory because the ledger cannot be written. Unit: increments."
         + POLLED,
         (),
@@ -176,8 +146,6 @@ FAMILIES = (
     ),
     Family(
         "gwmond_replay_speed_ratio",
-        "gauge",
-        "ratio",
         "Recorded seconds per second, while a recording is replayed; absent on a live pool. "
         "Unit: ratio." + POLLED,
         (),
@@ -185,10 +153,9 @@ FAMILIES = (
     ),
     Family(
         "gwmond_build_info",
-        "info",
-        "",
         "Versions of gwmond and of the pool's collector. No unit; value 1." + POLLED,
         ("version", "htcondor_version"),
         lambda s: [Sample((__version__, s.htcondor_version), 1)],
+        info=True,
     ),
 )

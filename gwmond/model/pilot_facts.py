@@ -17,6 +17,8 @@ from gwmond.model.units import RESOURCES, Resource
 
 Measure: TypeAlias = Literal["resource", "canonical"]
 MEASURES: tuple[Measure, ...] = ("resource", "canonical")
+Kind: TypeAlias = tuple[Resource, Measure]
+KINDS: tuple[Kind, ...] = tuple((r, m) for r in RESOURCES for m in MEASURES)
 
 Interval: TypeAlias = tuple[int, int]
 """[start, end) in microseconds."""

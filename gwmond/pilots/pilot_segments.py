@@ -27,12 +27,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import sub
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from gwmond.model.facts import Evidence
 from gwmond.model.pilot_facts import (
-    MEASURES,
+    KINDS,
     Interval,
+    Kind,
     Measure,
     PilotLife,
     Resources,
@@ -41,12 +42,10 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.shares import MILLI, accrued, cascade, milli
 from gwmond.model.times import HOUR_US
-from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource, canonical, pilot_units
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
 
 NOTHING = Resources(0, 0, 0)
-Kind: TypeAlias = tuple[Resource, Measure]
-_KINDS: Sequence[Kind] = [(resource, measure) for resource in RESOURCES for measure in MEASURES]
-_CPU = [kind for kind in _KINDS if kind[0] == "cpu"]
+_CPU = [kind for kind in KINDS if kind[0] == "cpu"]
 
 
 class Parts(NamedTuple):
@@ -251,7 +250,7 @@ def meters(
 
 def kinds(segment: Segment) -> Sequence[Kind]:
     """Return what a segment's size has: of GPUs only where there are any."""
-    return _KINDS if segment.size.gpus > 0 else _CPU
+    return KINDS if segment.size.gpus > 0 else _CPU
 
 
 def by_hours(interval: Interval) -> tuple[range, list[int]]:

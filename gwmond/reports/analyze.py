@@ -86,7 +86,7 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
         )
         notes = analyze_frontends.notes(watched)
         records = list(analyze_frontends.records(watched, compare=asked.compare))
-        empty = not watched.means
+        empty = not watched.cells
 
     def parts() -> list[Part]:
         paragraphs = [Paragraph(text) for text in (age.text, *notes)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
@@ -27,6 +27,8 @@ from gwmond.reports.figures import NOT_KNOWN, marked, number_text
 from gwmond.reports.pilot_sums import WallClockSums
 from gwmond.reports.render.formats import plain, ratio
 from gwmond.reports.wall_clock import WallClock
+
+C = TypeVar("C")
 
 
 class KnownOf(NamedTuple):
@@ -160,6 +162,37 @@ def original(counts: Counter[str], by_statistics: int = 0, from_start: int = 0) 
     )
 
 
+class ByFrontend(Generic[C]):
+    """Something of each frontend at each entry."""
+
+    cells: dict[tuple[str, str], C]
+
+    @property
+    def frontends(self) -> list[str]:
+        return sorted({frontend for frontend, _ in self.cells})
+
+    def entries(self, frontend: str | None = None) -> list[str]:
+        return sorted({entry for name, entry in self.cells if frontend in {None, name}})
+
+    def fitting(self, frontend: str | None, entry: str | None) -> list[C]:
+        """Return what is of a frontend, of an entry, of both, or all there is."""
+        return [
+            cell
+            for (name, at), cell in self.cells.items()
+            if frontend in {None, name} and entry in {None, at}
+        ]
+
+    def parts(self) -> Iterator[dict[str, str | None]]:
+        """Yield what has a record: everything, entries, frontends, entries of frontends."""
+        yield {"part": "total", "frontend": None, "entry": None}
+        for entry in self.entries():
+            yield {"part": "entry", "frontend": None, "entry": entry}
+        for frontend in self.frontends:
+            yield {"part": "frontend", "frontend": frontend, "entry": None}
+            for entry in self.entries(frontend):
+                yield {"part": "frontend_entry", "frontend": frontend, "entry": entry}
+
+
 @dataclass(slots=True)
 class ArchivedPilots:
     """The pilots of one frontend at one entry; ``archive`` is None unless it is compared."""
@@ -177,7 +210,7 @@ class Compared(NamedTuple):
 
 
 @dataclass(slots=True)
-class Analysis:
+class Analysis(ByFrontend[ArchivedPilots]):
     """All pilots that ended in a period, by frontend and entry."""
 
     period: Period
@@ -185,7 +218,6 @@ class Analysis:
     cells: dict[tuple[str, str], ArchivedPilots] = field(default_factory=dict)
 
     def add(self, pilot: WallClock) -> None:
-        """Count a pilot."""
         key = pilot.frontend, pilot.entry
         if key not in self.cells:
             archive = Archive(self.period.length_us // MICRO) if self.compare else None
@@ -197,28 +229,12 @@ class Analysis:
             numberless = {NUMBERLESS: finished.numberless_s}
             cell.archive.add(before_s, data_sets(finished) | numberless)
 
-    @property
-    def frontends(self) -> list[str]:
-        """All frontends, by name."""
-        return sorted({frontend for frontend, _ in self.cells})
-
-    def entries(self, frontend: str | None = None) -> list[str]:
-        """Return all entries, or those of a frontend, by name."""
-        return sorted({entry for name, entry in self.cells if frontend in {None, name}})
-
     def row(self, frontend: str | None = None, entry: str | None = None) -> Compared:
         """Return all of a frontend, of an entry, of both, or all there is.
 
         The original adds up what it has cut for each frontend and entry; so does this.
         """
-        if frontend is not None and entry is not None:
-            cells = [self.cells[frontend, entry]]
-        else:
-            cells = [
-                cell
-                for (name, at), cell in self.cells.items()
-                if frontend in {None, name} and entry in {None, at}
-            ]
+        cells = self.fitting(frontend, entry)
         sums = WallClockSums().add_up(cell.sums for cell in cells)
         if not self.compare:
             return Compared(sums, exact(sums), None)
@@ -284,34 +300,26 @@ def notes(analysis: Analysis) -> list[str]:
 
 
 def records(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """Yield all of it for JSON and CSV: everything, entries, frontends, entries of frontends."""
-    yield _record(analysis, "total", None, None)
-    for entry in analysis.entries():
-        yield _record(analysis, "entry", None, entry)
-    for frontend in analysis.frontends:
-        yield _record(analysis, "frontend", frontend, None)
-        for entry in analysis.entries(frontend):
-            yield _record(analysis, "frontend_entry", frontend, entry)
-
-
-def _record(
-    analysis: Analysis, part: str, frontend: str | None, entry: str | None
-) -> dict[str, Any]:
-    row, period_s = analysis.row(frontend, entry), analysis.period.length_us / MICRO
-    found: dict[str, Any] = {"part": part, "frontend": frontend, "entry": entry}
-    found |= _values(row.numbers, period_s)
-    found |= row.sums.known_json()
-    found["used_by_statistics_seconds"] = row.sums.used_by_statistics / MICRO
-    found["good_by_statistics_seconds"] = row.sums.good_by_statistics / MICRO
-    found["pilots_with_known_validation"] = row.sums.known_validation
-    found["pilots_with_assumed_size"] = row.sums.size_assumed
-    found["pilots_settled"] = row.sums.settled
-    if row.printed is not None:
-        found["analyze_entries"] = {
-            **_values(row.printed, period_s),
-            "pilots_with_unknown_program_start": row.printed.from_start,
+    """Yield all of it for JSON and CSV."""
+    period_s = analysis.period.length_us / MICRO
+    for part in analysis.parts():
+        row = analysis.row(part["frontend"], part["entry"])
+        found: dict[str, Any] = {
+            **part,
+            **_values(row.numbers, period_s),
+            **row.sums.known_json(),
+            "used_by_statistics_seconds": row.sums.used_by_statistics / MICRO,
+            "good_by_statistics_seconds": row.sums.good_by_statistics / MICRO,
+            "pilots_with_known_validation": row.sums.known_validation,
+            "pilots_with_assumed_size": row.sums.size_assumed,
+            "pilots_settled": row.sums.settled,
         }
-    return found
+        if row.printed is not None:
+            found["analyze_entries"] = {
+                **_values(row.printed, period_s),
+                "pilots_with_unknown_program_start": row.printed.from_start,
+            }
+        yield found
 
 
 def _values(numbers: Numbers, period_s: float) -> dict[str, Any]:
@@ -389,12 +397,12 @@ def entries_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     wide = name_width([*analysis.entries(), _ALL], ORIGINAL if analysis.compare else "")
     lines = [RULE, f"Period of {length / 3600:.1f} hours:", ""]
     lines += block(everything, length, None)
-    lines += ["", *_title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
+    lines += ["", *title(f"Per Entry (all frontends) stats for {length / 3600:.1f} hours.")]
     lines.append(_header(wide))
     for entry in ordered(analysis.entries(), lambda name: analysis.row(entry=name), sort):
         lines += _entry(entry, analysis.row(entry=entry), wide)
     lines += _entry(_ALL, everything, wide)
-    lines += ["", *_title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
+    lines += ["", *title(f"Per Entry (per frontend) stats for {length / 3600:.1f} hours.")]
     for frontend in analysis.frontends:
         lines += [RULE, f"{shown(frontend)}:", ""]
         lines += [*block(analysis.row(frontend), length, everything), "", _header(wide)]
@@ -410,7 +418,7 @@ def frontends_text(analysis: Analysis, sort: str | None = None) -> list[str]:
     if not analysis.cells:
         return [NOTHING]
     length = analysis.period.length_us / MICRO
-    lines = _title(f"Frontend stats for {length / 3600:.1f} hours.")
+    lines = title(f"Frontend stats for {length / 3600:.1f} hours.")
     names = ("used", "u%", "val", "v%", "idle", "i%", "waste", "w%")
     pairs = "|".join(f"{names[i]:>7} {names[i + 1]:>6}" for i in range(0, 8, 2))
     wide = name_width(map(shown, analysis.frontends), ORIGINAL if analysis.compare else "")
@@ -429,7 +437,7 @@ def shown(frontend: str) -> str:
     return f"frontend_{plain(frontend)}" if frontend else "(frontend not known)"
 
 
-def _title(text: str) -> list[str]:
+def title(text: str) -> list[str]:
     return [RULE, RULE, text, ""]
 
 
@@ -552,7 +560,7 @@ def _entry(name: str, row: Compared, wide: int) -> Iterator[str]:
 
 
 def _cells(numbers: Numbers, *, cut: bool) -> list[str]:
-    percents = {name: _percent(share(numbers), cut=cut) for name, share in SHARES.items()}
+    percents = {name: percent(share(numbers), cut=cut) for name, share in SHARES.items()}
     for name, amount in AMOUNTS.items():
         percents[name] = (
             str(int(amount(numbers))) if cut or name == "total" else f"{amount(numbers):.1f}"
@@ -561,7 +569,7 @@ def _cells(numbers: Numbers, *, cut: bool) -> list[str]:
     return [marked(cell, guess if name in _OF_JOBS else 0) for name, cell in percents.items()]
 
 
-def _percent(share: float | None, *, cut: bool) -> str:
+def percent(share: float | None, *, cut: bool) -> str:
     if share is None:
         return "-"
     return f"{int(100 * share)}%" if cut else f"{100 * share:.1f}%"
@@ -577,7 +585,7 @@ def _frontend(numbers: Numbers, length: float, *, cut: bool) -> str:
     ):
         share = None if value is None or not numbers.time else value / numbers.time
         slots = marked("-" if value is None else km(value / length), rests)
-        pairs.append(f"{slots:>7} {marked(_percent(share, cut=cut), rests):>6}")
+        pairs.append(f"{slots:>7} {marked(percent(share, cut=cut), rests):>6}")
     per = marked(f"{numbers.used / numbers.waste:.2f}" if numbers.waste else "-", guess)
     efficiency = marked("-" if numbers.efficiency is None else f"{numbers.efficiency:.2f}", guess)
     total = km(numbers.time / length)

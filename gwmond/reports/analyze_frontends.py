@@ -20,7 +20,15 @@ from typing import Any
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.reports.analyze_entries import RULE, name_width, printline, shown
+from gwmond.reports.analyze_entries import (
+    RULE,
+    ByFrontend,
+    name_width,
+    percent,
+    printline,
+    shown,
+    title,
+)
 from gwmond.reports.analyze_rounding import km
 from gwmond.reports.render.formats import plain, ratio
 
@@ -136,43 +144,29 @@ def _plus(
 
 
 @dataclass(slots=True)
-class FrontendMeans:
+class FrontendMeans(ByFrontend[dict[str, float]]):
     """What the clients' and the factory's ads had over a period, by client and entry."""
 
     period: Period
-    means: dict[tuple[str, str], dict[str, float]]
+    cells: dict[tuple[str, str], dict[str, float]]
     watched_s: int
-
-    @property
-    def clients(self) -> list[str]:
-        """All clients, by name."""
-        return sorted({client for client, _ in self.means})
 
     @property
     def length(self) -> float:
         """The period in seconds."""
         return self.period.length_us / MICRO
 
-    def entries(self, client: str | None = None) -> list[str]:
-        """Return all entries, or those of a client, by name."""
-        return sorted({entry for name, entry in self.means if client in {None, name}})
-
     def line(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
         """Return the sum over all that fits."""
-        return add_up(map(line_of, self._fitting(client, entry)))
+        return add_up(map(line_of, self.fitting(client, entry)))
 
     def printed(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
         """Return the same in seconds as the original has it: cut one by one, and 0 for unknown."""
         columns = (*FIELDS.values(), RUNNING)
         return add_up(
             line_of({name: float(int(means.get(name, 0) * self.length)) for name in columns})
-            for means in self._fitting(client, entry)
+            for means in self.fitting(client, entry)
         )
-
-    def _fitting(self, client: str | None, entry: str | None) -> Iterator[Mapping[str, float]]:
-        for (name, at), means in self.means.items():
-            if client in {None, name} and entry in {None, at}:
-                yield means
 
 
 def watched(
@@ -205,22 +199,13 @@ def notes(means: FrontendMeans) -> list[str]:
 
 
 def records(means: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
-    """Yield all of it for JSON and CSV: everything, entries, clients, entries of clients."""
-
-    def record(part: str, client: str | None, entry: str | None) -> dict[str, Any]:
-        found: dict[str, Any] = {"part": part, "frontend": client, "entry": entry}
-        found |= _named(means.line(client, entry))
+    """Yield all of it for JSON and CSV."""
+    for part in means.parts():
+        where = part["frontend"], part["entry"]
+        found: dict[str, Any] = {**part, **_named(means.line(*where))}
         if compare:
-            found[ORIGINAL] = _named(means.printed(client, entry))
-        return found
-
-    yield record("total", None, None)
-    for entry in means.entries():
-        yield record("entry", None, entry)
-    for client in means.clients:
-        yield record("frontend", client, None)
-        for entry in means.entries(client):
-            yield record("frontend_entry", client, entry)
+            found[ORIGINAL] = _named(means.printed(*where))
+        yield found
 
 
 def _named(line: FrontendLine) -> dict[str, float | None]:
@@ -230,12 +215,11 @@ def _named(line: FrontendLine) -> dict[str, float | None]:
 
 def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
     """Return the report: all, and lines for entries, or only for clients."""
-    if not means.means:
+    if not means.cells:
         return ["No ad of a client or of the factory was watched in this period."]
-    title = f"for {means.length / 3600:.1f} hours."
+    hours = f"for {means.length / 3600:.1f} hours."
     lines = [RULE, f"Period of {means.length / 3600:.1f} hours:", "", *_block(means)]
-    rule = ["", RULE, RULE]
-    names = [*map(shown, means.clients), *(means.entries() if entries else ())]
+    names = [*map(shown, means.frontends), *(means.entries() if entries else ())]
     wide = name_width(names, ORIGINAL if compare else "")
 
     def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
@@ -250,16 +234,16 @@ def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool
                 yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
 
     if not entries:
-        lines += [*rule, f"Frontend stats {title}", ""]
+        lines += ["", *title(f"Frontend stats {hours}")]
         return [
             *lines,
-            *table("", ((shown(c), c, None) for c in means.clients)),
+            *table("", ((shown(c), c, None) for c in means.frontends)),
             *_legend(compare=compare),
         ]
-    lines += [*rule, f"Per Entry (all frontends) stats {title}", ""]
-    lines += [*table("", ((entry, None, entry) for entry in means.entries())), *rule]
-    lines += [f"Per Entry (per frontend) stats {title}"]
-    for client in means.clients:
+    lines += ["", *title(f"Per Entry (all frontends) stats {hours}")]
+    lines += [*table("", ((entry, None, entry) for entry in means.entries())), ""]
+    lines += title(f"Per Entry (per frontend) stats {hours}")[:-1]
+    for client in means.frontends:
         lines += ["", *table(shown(client), ((e, client, e) for e in means.entries(client)))]
     return [*lines, *_legend(compare=compare)]
 
@@ -290,10 +274,7 @@ def _cells(line: FrontendLine, *, cut: bool) -> list[str]:
     cells = []
     for name, value in line.told.items():
         if name.startswith("%"):
-            known = 0 if value is None and cut else value
-            cells.append(
-                "-" if known is None else f"{int(100 * known)}%" if cut else f"{100 * known:.1f}%"
-            )
+            cells.append(percent(0 if value is None and cut else value, cut=cut))
         else:
             cells.append("-" if value is None else km(value) if cut else f"{value:.1f}")
     return cells

@@ -6,17 +6,16 @@ have seconds of these, tables hours.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Mapping
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from gwmond.model.pilot_facts import MEASURES, Category, Measure
+from gwmond.model.pilot_facts import MEASURES, Category, Kind, Measure
 from gwmond.model.units import MICRO, RESOURCES, Resource
-from gwmond.reports.render.formats import seconds
+from gwmond.reports.render.formats import ratio, seconds
 
-Kind: TypeAlias = tuple[Resource, Measure]
+T = TypeVar("T")
 Sums: TypeAlias = Mapping[tuple[Resource, Measure, Category], int]
 
-KINDS: tuple[Kind, ...] = tuple((r, m) for r in RESOURCES for m in MEASURES)
 CPU: Kind = ("cpu", "canonical")
 GPU: Kind = ("gpu", "canonical")
 CORES: Kind = ("cpu", "resource")
@@ -110,6 +109,16 @@ def of_kind(sums: Sums, kind: Kind, categories: Collection[Category] = CATEGORIE
     return sum(sums.get((*kind, category), 0) for category in categories)
 
 
+def share(sums: Sums, kind: Kind, categories: Collection[Category]) -> float | None:
+    """Return the share of some categories in all time of one resource and measure."""
+    return ratio(of_kind(sums, kind, categories), of_kind(sums, kind))
+
+
+def by_kind(value: Callable[[Kind], T], unit: str = "") -> dict[str, dict[str, T]]:
+    """Return ``{cpu: {resource: ..., canonical: ...}, gpu: ...}``, with the unit in the names."""
+    return {r: {f"{m}{unit}": value((r, m)) for m in MEASURES} for r in RESOURCES}
+
+
 def categories_json(
     sums: Sums, known: Collection[Category] = CATEGORIES
 ) -> dict[str, dict[str, dict[str, float]]]:
@@ -117,25 +126,22 @@ def categories_json(
 
     A category that is not among the known is absent; all others are there, also with 0.
     """
-    return {
-        resource: {
-            f"{measure}_seconds": {
-                category.value: sums.get((resource, measure, category), 0) / MICRO
-                for category in CATEGORIES
-                if category in known
-            }
-            for measure in MEASURES
-        }
-        for resource in RESOURCES
-    }
+    shown = [category for category in CATEGORIES if category in known]
+    return by_kind(
+        lambda kind: {c.value: sums.get((*kind, c), 0) / MICRO for c in shown}, "_seconds"
+    )
 
 
-def kinds_json(amounts: Mapping[Kind, int | None]) -> dict[str, dict[str, Any]]:
-    """Return ``{cpu: {resource_seconds: ..., canonical_seconds: ...}, gpu: ...}``."""
-    return {
-        resource: {
-            f"{measure}_seconds": seconds(amounts.get((resource, measure), 0))
-            for measure in MEASURES
-        }
-        for resource in RESOURCES
-    }
+def shares_json(
+    sums: Sums, known: Collection[Category] = CATEGORIES
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Return ``{cpu: {resource: {goodput: ...}, canonical: ...}, gpu: ...}``, shares of each."""
+    shown = [category for category in CATEGORIES if category in known]
+    return by_kind(lambda kind: {c.value: share(sums, kind, (c,)) for c in shown})
+
+
+def kinds_json(amounts: Mapping[Kind, int] | None) -> dict[str, dict[str, float | None]]:
+    """Return ``{cpu: {resource_seconds: ..., canonical_seconds: ...}, gpu: ...}``, or nulls."""
+    return by_kind(
+        lambda kind: None if amounts is None else seconds(amounts.get(kind, 0)), "_seconds"
+    )

@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gwmond.model.pilot_evidence import FailureClass
+from gwmond.model.pilot_facts import KINDS
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.reports.categories import CORES, CPU, GPU, KINDS, Kind, kinds_json
+from gwmond.reports.categories import CORES, CPU, GPU, kinds_json
 from gwmond.reports.figures import NOT_KNOWN
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import counted, hours, percent, ratio
@@ -112,7 +113,6 @@ class Failures:
 
     @property
     def total(self) -> PilotSums:
-        """All of them."""
         return PilotSums().add_up(self.of.values())
 
     @property
@@ -219,7 +219,6 @@ class Failures:
         ]
 
     def total_record(self) -> dict[str, Any]:
-        """Return all of them for JSON."""
         return _record({}, self.total, self.ended.total())
 
 
@@ -242,13 +241,8 @@ def _record(names: Mapping[str, str], failed: PilotSums, ended: int) -> dict[str
         "share_of_pilots": ratio(failed.pilots, ended),
         "time": kinds_json(failed.time),
         "pilots_with_known_validation_end": failed.timed,
-        "validating": _phase(failed, failed.validating),
-        "asleep": _phase(failed, failed.asleep),
+        "validating": kinds_json(failed.phase(failed.validating)),
+        "asleep": kinds_json(failed.phase(failed.asleep)),
         "not_known": kinds_json({kind: failed.not_known(kind) for kind in KINDS}),
-        "times_estimated": _phase(failed, failed.phases_estimated),
+        "times_estimated": kinds_json(failed.phase(failed.phases_estimated)),
     }
-
-
-def _phase(failed: PilotSums, amounts: Counter[Kind]) -> dict[str, Any]:
-    known = failed.phase(amounts)
-    return kinds_json({kind: None if known is None else known[kind] for kind in KINDS})

@@ -41,8 +41,10 @@ from gwmond.reports.render.table import Column
 NOT_KNOWN = "n/k"
 
 
-def as_json(sums: PilotSums, period_us: int) -> dict[str, Any]:
-    """Return the figures for JSON."""
+def as_json(sums: PilotSums | None, period_us: int) -> dict[str, Any]:
+    """Return the figures for JSON; all are null where it is not known which pilots ended."""
+    if sums is None:
+        return dict.fromkeys(as_json(PilotSums(), period_us))
     core, by_statistics = sums.core, core_time(sums.settled_by_statistics)
     average = sums.average_job_us
     return {

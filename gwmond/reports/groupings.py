@@ -93,7 +93,6 @@ def basis(by: Iterable[str]) -> Basis:
 
 
 def of_series(series: PilotSeries, time_us: int) -> Facts:
-    """Return the facts of an hourly total."""
     return {
         "time_us": time_us,
         "site": series.site,
@@ -105,7 +104,6 @@ def of_series(series: PilotSeries, time_us: int) -> Facts:
 
 
 def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
-    """Return the facts of a pilot."""
     failure, started = pilot.row.failure, pilot.jobs.started
     if not failure and started is not True:
         failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value

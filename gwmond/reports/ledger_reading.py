@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from gwmond.ledger import hourly
 from gwmond.ledger.hourly import Reach
 from gwmond.ledger.pilot_reader import chunks
-from gwmond.ledger.pilot_reports import PilotFilter
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.cursor_kinds import (
     FACTORY_FILES,
     IMPORTED_LOG,
@@ -77,7 +76,6 @@ class Age(NamedTuple):
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for JSON."""
         return {
             "ledger": self.where,
             **both("time", self.now_us),
@@ -100,7 +98,6 @@ def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
 
 
 def add_ledger_option(parser: argparse._ActionsContainer) -> None:
-    """Add ``--ledger``."""
     parser.add_argument(
         "--ledger",
         type=place,

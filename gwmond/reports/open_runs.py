@@ -78,7 +78,6 @@ def sentence(found: Sequence[Wait]) -> str:
 
 
 def as_json(found: Iterable[Wait]) -> list[dict[str, Any]]:
-    """Return what is open for JSON."""
     return [
         {"why": wait.why.value, "runs": wait.runs, **both("until", wait.until_us)} for wait in found
     ]

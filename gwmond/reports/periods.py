@@ -55,12 +55,10 @@ def parse_time(text: str, now_us: int) -> int:
     return found
 
 
-def parse_period(
-    first: str | None, last: str | None, now_us: int, default_us: int = 24 * HOUR_US
-) -> Period:
-    """Return [first, last): until now, and ``default_us`` long, where they are not given."""
+def parse_period(first: str | None, last: str | None, now_us: int) -> Period:
+    """Return [first, last): until now, and a day long, where they are not given."""
     until_us = now_us if last is None else parse_time(last, now_us)
-    since_us = until_us - default_us if first is None else parse_time(first, now_us)
+    since_us = until_us - 24 * HOUR_US if first is None else parse_time(first, now_us)
     if since_us >= until_us:
         raise ValueError(
             f"the period is empty: from {rfc3339(since_us)} to {rfc3339(until_us)}; {FORMS}"

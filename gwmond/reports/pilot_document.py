@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import MEASURES, Category, Validation
+from gwmond.model.pilot_facts import KINDS, MEASURES, Category, Kind, Validation
 from gwmond.model.run_facts import Source
 from gwmond.model.stored_pilots import PilotCorrection, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
-from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, KINDS, Kind, kinds_json, of_kind
+from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, kinds_json, of_kind
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
@@ -75,15 +75,14 @@ def _head(story: Story, age: Age) -> Iterator[Part]:
     )
     for rule in story.rules:
         yield Paragraph(rule.line(), "caution")
-    yield Paragraph(
-        f"{story.pilot.doing}{left}; {_validation_text(story.pilot, story.life.effective_end_us)}"
-    )
+    validation = _validation_text(story.pilot, story.pilot.life_now.effective_end_us)
+    yield Paragraph(f"{story.pilot.doing}{left}; {validation}")
 
 
 def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
-    columns = max(20, width - _LABEL - 1)
+    columns, life = max(20, width - _LABEL - 1), story.pilot.life_now
     drawn = lanes(story, columns, most)
-    ticks, times = axis(story.life.start_us, story.life.effective_end_us, columns)
+    ticks, times = axis(life.start_us, life.effective_end_us, columns)
     yield Paragraph("")
     yield Spans([Cell(f"{'':{_LABEL}}{times}", "bright_black")])
     yield Spans([Cell(f"{'':{_LABEL}}{ticks}", "bright_black")])
@@ -126,13 +125,12 @@ class _RunLine(NamedTuple):
 
     @property
     def row(self) -> RunRow:
-        """The run as stored."""
         return self.run.row
 
     @property
     def outcome(self) -> tuple[str | None, str | None]:
         """Outcome and evidence, if these are settled."""
-        outcome = self.run.outcome
+        outcome = self.row.outcome
         return (None, None) if outcome is None else (outcome.label, outcome.evidence)
 
     def hours(self, kind: Kind) -> str:
@@ -141,7 +139,7 @@ class _RunLine(NamedTuple):
 
 
 def _run_lines(story: Story) -> list[_RunLine]:
-    until_us, gpus = story.life.effective_end_us, bool(story.total[GPU])
+    until_us, gpus = story.pilot.life_now.effective_end_us, bool(story.pilot.offered[GPU])
     return [
         _RunLine(number, run, until_us if run.row.end_us is None else run.row.end_us, gpus)
         for number, run in enumerate(story.runs, 1)
@@ -153,7 +151,7 @@ def _runs(story: Story) -> Iterator[Part]:
         yield Paragraph("No job is known to have run on it.", "heading")
         return
     yield table("Runs of jobs (hours: canonical)", fields.columns(_RUN), _run_lines(story))
-    decided = {run.rule or "?": run.rule_source for run in story.runs if run.outcome}
+    decided = {run.rule or "?": run.rule_source for run in story.runs if run.row.outcome}
     for rule, source in sorted(decided.items()):
         yield Paragraph(f"{rule}: {source}", "soft")
     for number, run in enumerate(story.runs, 1):
@@ -179,7 +177,8 @@ def _sources(line: _RunLine) -> str:
 def _codes(line: _RunLine) -> str:
     run = line.run
     codes = [f"{name.replace('_', ' ')} {code}" for name, code in run.codes.items()]
-    return ", ".join([*codes, *([run.reason.value] if run.reason else [])])
+    reason = run.merged.ending.reason
+    return ", ".join([*codes, *([reason.value] if reason else [])])
 
 
 def _contradictions(line: _RunLine) -> list[dict[str, str]]:
@@ -209,7 +208,7 @@ _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("cores", lambda line: line.row.size.cores, 8, cell=lambda x: f"{x.row.size.cores:g}"),
     Datum("memory_mib", lambda line: line.row.size.memory_mib),
     Datum("gpus", lambda line: line.row.size.gpus),
-    Datum("settled", lambda line: line.run.outcome is not None),
+    Datum("settled", lambda line: line.row.outcome is not None),
     Datum("category", lambda line: line.run.category, 5, unit=_CATEGORY, text=True),
     Datum("outcome", lambda line: line.outcome[0], 6, text=True),
     Datum("", lambda line: line.hours(CPU), 9, "hours"),
@@ -218,7 +217,7 @@ _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("rule", lambda line: line.run.rule or None, 11, "decided by", text=True),
     Datum("rule_source", lambda line: line.run.rule_source or None),
     Datum("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
-    Datum("reason", lambda line: line.run.reason and line.run.reason.value),
+    Datum("reason", lambda line: line.run.merged.ending.reason or None),
     Datum("", _sources, 13, "known from", text=True, wrap=16),
     Datum("sources", lambda line: [source.value for source in line.run.merged.sources]),
     Datum("contradictions", _contradictions),
@@ -229,7 +228,7 @@ _FREE = {"all": "all, no job runs", "part": "what is free beside jobs", "none": 
 
 
 def _own_fields(story: Story) -> tuple[Datum[OwnSpan], ...]:
-    gpus = bool(story.total[GPU])
+    gpus = bool(story.pilot.offered[GPU])
     return (
         Datum("start", lambda part: part.start_us, 1, "from (UTC)", TIME, name=True),
         Datum("end", lambda part: part.end_us, 2, "to (UTC)", TIME, name=True),
@@ -273,9 +272,9 @@ def _sums(story: Story) -> Table:
     headers: dict[Kind, str] = {}
     for kind in KINDS:
         resource, measure = kind
-        if measure == "resource" and (resource == "cpu" or story.total[kind]):
+        if measure == "resource" and (resource == "cpu" or story.pilot.offered[kind]):
             headers[kind] = f"{resource} {'core' if resource == 'cpu' else 'chip'}-hours"
-        elif measure == "canonical" and story.total[kind]:
+        elif measure == "canonical" and story.pilot.offered[kind]:
             if _measures_agree(story, resource):
                 headers[resource, "resource"] += " = canonical"
             else:
@@ -304,7 +303,7 @@ def _sum_lines(story: Story) -> Iterator[_Sum]:
             {kind: percent(share) for kind, share in shares.items()},
         )
     yield _Sum("not settled", {kind: hours(story.unsettled[kind], 4) for kind in KINDS})
-    yield _Sum("total", {kind: hours(story.total[kind], 4) for kind in KINDS})
+    yield _Sum("total", {kind: hours(story.pilot.offered[kind], 4) for kind in KINDS})
     left = {kind: story.residual[kind] for kind in KINDS}
     yield _Sum(
         "residual", {kind: f"{exact_seconds(us)} s" if us else "0" for kind, us in left.items()}
@@ -318,7 +317,7 @@ def _measures_agree(story: Story, resource: Resource) -> bool:
             *(story.pilot.settled.get((resource, measure, category), 0) for category in CATEGORIES),
             *(
                 record[resource, measure]
-                for record in (story.unsettled, story.total, story.residual)
+                for record in (story.unsettled, story.pilot.offered, story.residual)
             ),
         ]
         for measure in MEASURES
@@ -369,7 +368,6 @@ def phases_json(phases: Phases | None) -> dict[str, Any]:
 
 
 def story_json(story: Story) -> dict[str, Any]:
-    """Return all of it."""
     own = _own_fields(story)
     return {
         "pilot": record(story.pilot),
@@ -378,12 +376,12 @@ def story_json(story: Story) -> dict[str, Any]:
         ],
         "runs": [fields.record(_RUN, line) for line in _run_lines(story)],
         **both("validation_end", story.pilot.row.validation_end_us),
-        **phases_json(story.pilot.phases(story.life.effective_end_us)),
+        **phases_json(story.pilot.phases(story.pilot.life_now.effective_end_us)),
         "rules": [rule.as_json() for rule in story.rules],
         "own_time": [fields.record(own, part) for part in story.own],
         "corrections": [fields.record(_CORRECTION, made) for made in story.corrections],
         "corrections_complete": story.corrections_complete,
-        "total": kinds_json(story.total),
+        "total": kinds_json(story.pilot.offered),
         "unsettled": kinds_json(story.unsettled),
         "residual": kinds_json(story.residual),
     }

@@ -10,26 +10,26 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.pilot_reports import PilotFilter, PilotReports
-from gwmond.model.condor_codes import Meaning
+from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.model.endings import Ending
 from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
 from gwmond.model.pilot_facts import (
+    KINDS,
     Assumption,
     Category,
-    Outcome,
+    Kind,
     PilotLife,
     RunKey,
     Validation,
 )
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition
 from gwmond.pilots.rules import Rules
-from gwmond.reports.categories import KINDS, Kind
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 
@@ -85,13 +85,11 @@ class AssumedRule(NamedTuple):
         return _PASSED if self.passed and self.rule is Assumption.VALIDATION else RULES[self.rule]
 
     def line(self) -> str:
-        """Return it for a terminal."""
         length = span(self.end_us - self.start_us)
         when = f"{short(self.start_us)} to {short(self.end_us)} ({length})"
         return f"estimated, rule {self.rule.value}: {when}: {self.text}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
         when = {**both("start", self.start_us), **both("end", self.end_us)}
         return {"rule": self.rule.value, **when, "text": self.text}
 
@@ -136,11 +134,6 @@ class RunStory(NamedTuple):
     amounts: Mapping[Kind, int]
 
     @property
-    def outcome(self) -> Outcome | None:
-        """How it ended, if that is settled."""
-        return self.row.outcome
-
-    @property
     def category(self) -> Category | None:
         """Where its time goes, if that is settled."""
         return self.row.outcome.category if self.row.outcome else None
@@ -154,11 +147,6 @@ class RunStory(NamedTuple):
         return {
             name: code for name in names_of_codes if (code := getattr(ending, name)) is not None
         }
-
-    @property
-    def reason(self) -> Meaning | None:
-        """What these codes say."""
-        return self.merged.ending.reason
 
 
 class Story(NamedTuple):
@@ -178,31 +166,20 @@ class Story(NamedTuple):
     unsettled: Mapping[Kind, int]
     residual: Mapping[Kind, int]
 
-    @property
-    def life(self) -> PilotLife:
-        """Its life up to when it was heard of last."""
-        return self.pilot.life_now
 
-    @property
-    def total(self) -> Mapping[Kind, int]:
-        """All that it had to offer."""
-        return self.pilot.offered
-
-
-def find(ledger: PilotReports, text: str) -> list[PilotRow]:
+def find(ledger: LedgerReader, text: str) -> list[PilotRow]:
     """Return the pilots that a number, a startd's name or a part of one may mean.
 
     What fits best alone is returned: the number, else the whole name, else the part.
     """
     if is_number(text) and len(text) < 19 and (found := ledger.pilots_by_id([int(text)])):
         return list(found.values())
-    if whole := ledger.find_pilots([text]).get(text):
-        return whole
+    if whole := ledger.fetch(PilotKeys(startds={text})).pilots:
+        return list(whole)
     return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
 
 
-def story_of(ledger: PilotReports, row: PilotRow, now_us: int, rules: Rules) -> Story:
-    """Return a pilot's life."""
+def story_of(ledger: LedgerReader, row: PilotRow, now_us: int, rules: Rules) -> Story:
     as_of = AsOf(now_us, rules.memory_per_unit_mib, silent_before_us(ledger.cursors()))
     pilot = StoredPilot(row, ledger.runs_of([row.id]).get(row.id, []), as_of)
     runs_of = ledger.find_runs([run.key.job for run in pilot.runs])

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
 
 from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Category, Measure
+from gwmond.model.pilot_facts import Category, Kind, Measure
 from gwmond.model.units import Resource
-from gwmond.reports.categories import CORES, CPU, Kind
+from gwmond.reports.categories import CORES, CPU
 from gwmond.reports.render.formats import ratio
 from gwmond.reports.stored_pilot import KnownJobs, StoredPilot
 
@@ -54,7 +54,6 @@ class CoreTime(NamedTuple):
 
 
 def core_time(settled: Settled) -> CoreTime:
-    """Return the core-time of what is settled of pilots."""
     found: Counter[str] = Counter()
     for (resource, measure, category, outcome), micros in settled.items():
         if (resource, measure) != CORES:
@@ -113,7 +112,6 @@ class KnownJobCounts:
         self.by_statistics += jobs.by_statistics
 
     def add_up(self, others: Iterable[Self]) -> Self:
-        """Add other sums to these."""
         for other in others:
             for part in fields(self):
                 mine, theirs = getattr(self, part.name), getattr(other, part.name)
@@ -186,12 +184,10 @@ class PilotSums(KnownJobCounts):
 
     @property
     def core(self) -> CoreTime:
-        """Their core-time."""
         return core_time(self.settled)
 
     @property
     def time(self) -> Counter[Kind]:
-        """All their time."""
         return of_kinds(self.settled)
 
     def not_known(self, kind: Kind) -> int:
@@ -244,7 +240,6 @@ class WallClockSums(KnownJobCounts):
     from_start: int = 0
 
     def add(self, pilot: WallClock) -> None:
-        """Count a pilot."""
         jobs = pilot.jobs
         self.count(jobs, pilot.lengths_us)
         self.time += pilot.life_us

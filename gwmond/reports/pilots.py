@@ -9,20 +9,20 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_reader import chunks
-from gwmond.ledger.pilot_reports import Order, PilotFilter, PilotReports
+from gwmond.ledger.reader import LedgerReader, Order, PilotFilter
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import MEASURES, Category, Validation
+from gwmond.model.pilot_facts import Category, Validation
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow
-from gwmond.model.units import RESOURCES
 from gwmond.model.waits import Wait
 from gwmond.reports import open_runs
 from gwmond.reports.categories import (
-    CATEGORIES,
     CPU,
     GPU,
     categories_json,
     kinds_json,
     of_kind,
+    share,
+    shares_json,
     within,
 )
 from gwmond.reports.ledger_reading import Age
@@ -38,7 +38,7 @@ SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "le
 
 
 def stored_pilots(
-    ledger: PilotReports,
+    ledger: LedgerReader,
     wanted: PilotFilter,
     as_of: AsOf,
     *,
@@ -125,19 +125,6 @@ def _of_gpus(cell: Callable[[StoredPilot], str]) -> Callable[[StoredPilot], str]
     return lambda pilot: cell(pilot) if pilot.offered[GPU] else ""
 
 
-def _shares(pilot: StoredPilot) -> dict[str, dict[str, dict[str, float | None]]]:
-    return {
-        resource: {
-            measure: {
-                category.value: pilot.share((resource, measure), (category,))
-                for category in CATEGORIES
-            }
-            for measure in MEASURES
-        }
-        for resource in RESOURCES
-    }
-
-
 _GOOD = within("good")
 FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("id", lambda p: p.row.id, 1, name=True),
@@ -172,17 +159,17 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("users_now", lambda p: list(p.users_now)),
     Datum("users", lambda p: list(p.users), 5, cell=_some_users, text=True, wrap=20),
     Datum("categories", lambda p: categories_json(p.settled)),
-    Datum("shares", _shares),
+    Datum("shares", lambda p: shares_json(p.settled)),
     Datum("unsettled", lambda p: kinds_json(p.unsettled)),
     Datum("", lambda p: p.offered[CPU], 20, "hours", HOURS),
     Datum("", _posted(_GOOD), 21, "good", HOURS, zero=True),
-    Datum("", lambda p: percent(p.share(CPU, _GOOD), 0), 22, "%", share=True),
+    Datum("", lambda p: percent(share(p.settled, CPU, _GOOD), 0), 22, "%", share=True),
     Datum("", _posted(within("badput")), 23, "badput", HOURS, zero=True),
     Datum("", _posted(within("own")), 24, "own", HOURS, zero=True),
     Datum("", _posted(within("uncl.")), 25, "uncl.", HOURS, zero=True),
     Datum("", lambda p: p.unsettled[CPU], 26, "open", HOURS),
     Datum("", _of_gpus(lambda p: hours(p.offered[GPU])), 27, "GPU hours"),
-    Datum("", _of_gpus(lambda p: percent(p.share(GPU, _GOOD), 0)), 28, "%", share=True),
+    Datum("", _of_gpus(lambda p: percent(share(p.settled, GPU, _GOOD), 0)), 28, "%", share=True),
 )
 """In the order of JSON and CSV; amounts are seconds there, hours in the table.
 
@@ -191,7 +178,6 @@ Cells are empty where there is nothing to say, JSON has null where nothing is kn
 
 
 def record(pilot: StoredPilot) -> dict[str, Any]:
-    """Return a pilot for JSON and CSV."""
     return fields.record(FIELDS, pilot)
 
 
@@ -206,7 +192,6 @@ class PilotList(NamedTuple):
 
     @property
     def document(self) -> Document:
-        """Return it in all forms."""
         return Document(
             self._parts, self._record, lambda: map(record, self.pilots), lambda: record(_NOBODY)
         )

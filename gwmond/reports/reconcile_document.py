@@ -189,12 +189,10 @@ FIELDS: tuple[Datum[Reconciled], ...] = (
 
 
 def record(row: Reconciled) -> dict[str, Any]:
-    """Return an entry for JSON and CSV."""
     return fields.record(FIELDS, row)
 
 
 def document(found: Reconciliation, age: Age) -> Document:
-    """Return a reconciliation in all forms."""
     since, until = found.period
 
     def parts() -> Iterator[Part]:

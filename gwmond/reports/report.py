@@ -20,11 +20,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.pilot_facts import Category, Measure
+from gwmond.model.pilot_facts import Category, Kind, Measure
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import groupings
-from gwmond.reports.categories import CATEGORIES, CPU, GPU, OF_JOBS, Kind, of_kind
+from gwmond.reports.categories import CATEGORIES, CPU, GPU, OF_JOBS, of_kind
 from gwmond.reports.failures import MOST, Failures
 from gwmond.reports.groupings import DAY_US, NOT_KNOWN, STEPS, Basis
 from gwmond.reports.pilot_sums import PilotSums
@@ -51,7 +51,6 @@ class Scope(NamedTuple):
 
     @property
     def basis(self) -> Basis:
-        """What counts."""
         return groupings.basis(self.by)
 
     @property
@@ -81,7 +80,6 @@ class Scope(NamedTuple):
         return HOUR_US if length <= 4 * DAY_US else DAY_US if length <= 366 * DAY_US else 7 * DAY_US
 
     def covers(self, site: str, entry: str, group: str | None) -> bool:
-        """Return whether a place is reported."""
         wanted = (self.site, site), (self.entry, entry), (self.group, group)
         return all(own is None or own == other for own, other in wanted)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import MEASURES, Category
+from gwmond.model.pilot_facts import Category, Kind
 from gwmond.model.units import RESOURCES
 from gwmond.reports import figures, report_plots, report_suspects
 from gwmond.reports.categories import (
@@ -21,10 +21,10 @@ from gwmond.reports.categories import (
     GPU,
     INFO,
     INFOS,
-    KINDS,
-    Kind,
+    by_kind,
     categories_json,
     kinds_json,
+    shares_json,
 )
 from gwmond.reports.failures import DEFINITION, NAMES, Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS
@@ -53,7 +53,6 @@ class _Row(NamedTuple):
 
 
 def document(report: Report, age: Age) -> Document:
-    """Return a report in all forms."""
     return Document(
         lambda: parts(report, age),
         lambda: report_json(report, age),
@@ -86,7 +85,6 @@ def parts(report: Report, age: Age) -> Iterator[Part]:
 
 
 def title(report: Report) -> str:
-    """Return the report's title."""
     scope = report.scope
     places = (scope.site, scope.entry, scope.group)
     only = ", ".join(place for place in places if place is not None)
@@ -264,12 +262,10 @@ def notes(report: Report) -> list[str]:
 
 
 def record(key: Key, group: Group, report: Report) -> dict[str, Any]:
-    """Return a group for JSON."""
     return {**_named(key, report.scope), **_values(group, report)}
 
 
 def report_json(report: Report, age: Age) -> dict[str, Any]:
-    """Return all of it."""
     scope = report.scope
     step = "hour" if scope.step_us == STEPS["hour"] else "day"
     return {
@@ -329,44 +325,27 @@ def _named(key: Key, scope: Scope) -> dict[str, Any]:
 
 
 def _values(group: Group, report: Report) -> dict[str, Any]:
-    scope, all_canonical = report.scope, {}
-    for resource in RESOURCES:
-        kind = resource, MEASURES[1]
-        all_canonical[resource] = ratio(group.total(kind), report.total.total(kind))
-    site = group.site_time
-    waited = {
-        (resource, state): None if site is None else site[resource, state]
-        for resource in RESOURCES
-        for state in SITE_STATES
-    }
+    scope, everything = report.scope, report.total
     return {
         "categories": categories_json(group.sums, scope.known),
-        "shares": {
-            resource: {
-                measure: {
-                    category.value: group.share((resource, measure), category)
-                    for category in CATEGORIES
-                    if category in scope.known
-                }
-                for measure in MEASURES
-            }
-            for resource in RESOURCES
+        "shares": shares_json(group.sums, scope.known),
+        "total": by_kind(lambda kind: seconds(group.total(kind)), "_seconds"),
+        "unsettled": kinds_json(group.unsettled),
+        "share_of_all": {
+            kind[0]: ratio(group.total(kind), everything.total(kind)) for kind in (CPU, GPU)
         },
-        "total": kinds_json({kind: group.total(kind) for kind in KINDS}),
-        "unsettled": kinds_json(
-            {kind: None if group.unsettled is None else group.unsettled[kind] for kind in KINDS}
-        ),
-        "share_of_all": all_canonical,
-        **{
-            name: {r: {m: getattr(group, name)((r, m)) for m in MEASURES} for r in RESOURCES}
-            for name in ("efficiency", "utilization", "settled_share", "estimated_share")
-        },
+        "efficiency": by_kind(group.efficiency),
+        "utilization": by_kind(group.utilization),
+        "settled_share": by_kind(group.settled_share),
+        "estimated_share": by_kind(group.estimated_share),
         "pilots_ended": None if group.ended is None else group.ended.pilots,
         "runs_ended": group.runs,
         "runs_ended_not_settled": group.open_runs,
         "site_time": {
             resource: {
-                f"{state}_canonical_seconds": seconds(waited[resource, state])
+                f"{state}_canonical_seconds": None
+                if group.site_time is None
+                else seconds(group.site_time[resource, state])
                 for state in SITE_STATES
             }
             for resource in RESOURCES
@@ -378,11 +357,5 @@ def _values(group: Group, report: Report) -> dict[str, Any]:
             }
             for state in SITE_STATES
         },
-        "analyze_entries": _figures(group.ended, scope.period.length_us),
+        "analyze_entries": figures.as_json(group.ended, scope.period.length_us),
     }
-
-
-def _figures(sums: PilotSums | None, period_us: int) -> dict[str, Any]:
-    if sums is None:
-        return dict.fromkeys(figures.as_json(PilotSums(), period_us))
-    return figures.as_json(sums, period_us)

@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gwmond.ledger.pilot_reports import PilotFilter, RunFilter
-from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_facts import Assumption
+from gwmond.ledger.reader import LedgerReader, PilotFilter, RunFilter
+from gwmond.model.pilot_facts import KINDS, Assumption
 from gwmond.model.stored_pilots import PilotId, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.pilot_time import partition
-from gwmond.reports.categories import CPU, KINDS
+from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
 from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
@@ -53,7 +52,6 @@ class _Made:
         return tuple(GROUPINGS[name].key(facts) for name in self.scope.by)
 
     def every(self) -> list[Group]:
-        """All groups."""
         return [*self.groups.values(), self.total, *self.series.values()]
 
 
@@ -143,7 +141,6 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
 
 
 def _add(group: Group, pilot: StoredPilot) -> None:
-    """Add a pilot's whole life."""
     group.sums.update(pilot.settled)
     group.unsettled = (group.unsettled or Counter()) + Counter(pilot.unsettled)
     for (resource, measure, _, outcome), micros in pilot.row.settled.items():

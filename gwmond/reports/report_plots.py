@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_facts import Category, Kind
 from gwmond.model.times import HOUR_US
-from gwmond.reports.categories import INFOS, Kind
+from gwmond.reports.categories import INFOS
 from gwmond.reports.groupings import STEPS
 from gwmond.reports.periods import short
 from gwmond.reports.render.document import Drawing, GridLine, Rectangle, Word

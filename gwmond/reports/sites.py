@@ -11,7 +11,7 @@ from gwmond.model.evaluation import SCALE, EntryTime, entry_states, overall
 from gwmond.model.facts import EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, Snapshot
 from gwmond.model.states import State
-from gwmond.model.units import RESOURCES, Resource, known_sum
+from gwmond.model.units import Resource, known_sum
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, right, words
 from gwmond.reports.render.table import Cell, Column, table
@@ -204,7 +204,6 @@ def worst_first(rows: Sequence[SiteRow]) -> list[SiteRow]:
 
 
 def columns(*, entries: bool) -> list[Column[SiteRow]]:
-    """Return the columns of a table of sites, or of entries."""
     return [
         Column("site", lambda row: row.site, name=True, head=entries),
         *([Column("entry", lambda row: row.entry, name=True)] if entries else []),
@@ -239,12 +238,6 @@ def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
     for state in entry_states(snapshot.evaluation).values():
         counts[state.value] += 1
     return counts
-
-
-def resources(rows: list[SiteRow]) -> list[Resource]:
-    """Return the resources that occur, ``cpu`` first."""
-    found = {row.resource for row in rows}
-    return [resource for resource in RESOURCES if resource in found]
 
 
 def _limits(totals: EntryTotals | None) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.pilot_reports import PilotFilter
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.rules import Rules
@@ -83,7 +82,7 @@ def _with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:
 
 def _drawing(story: Story) -> Drawing:
     """Return a pilot's own time and its runs as bars, one below the other."""
-    start, until = story.life.start_us, story.life.effective_end_us
+    start, until = story.pilot.life_now.start_us, story.pilot.life_now.effective_end_us
     rows = lanes(story, _COLUMNS, _LANES)
     scale = (_WIDTH - _LABEL) / _COLUMNS
     text = f"the pilot's own time, and its first {len(rows) - 1} runs, over {span(until - start)}"

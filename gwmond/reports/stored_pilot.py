@@ -18,7 +18,7 @@ end of its failing test and its own.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
@@ -26,9 +26,11 @@ from typing import Literal, NamedTuple, TypeAlias
 from gwmond.ledger.pilot_life import life_of
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import (
+    KINDS,
     Assumption,
     Category,
     Interval,
+    Kind,
     Measure,
     PilotLife,
     Resources,
@@ -43,8 +45,8 @@ from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.ad_times import is_silent
 from gwmond.pilots.pilot_segments import NOTHING, total_rate
 from gwmond.pilots.pilot_time import own_category, partition, total
-from gwmond.reports.categories import INFO, KINDS, Kind, Sums, of_kind
-from gwmond.reports.render.formats import counted, ratio
+from gwmond.reports.categories import INFO, Sums, of_kind
+from gwmond.reports.render.formats import counted
 
 State: TypeAlias = Literal["running", "idle", "open", "retiring", "silent", "failed", "ended"]
 """``open``: known from its output only, without an end, and not whether it runs jobs.
@@ -104,12 +106,10 @@ class Phases(NamedTuple):
 
     @property
     def validating_us(self) -> int:
-        """How long it validated."""
         return self.validating[1] - self.validating[0]
 
     @property
     def asleep_us(self) -> int | None:
-        """How long it slept."""
         return None if self.asleep is None else self.asleep[1] - self.asleep[0]
 
 
@@ -162,7 +162,6 @@ class StoredPilot:
 
     @cached_property
     def state(self) -> State:
-        """What it does now."""
         row = self.row
         if row.end_us is not None:
             return "ended"
@@ -196,12 +195,10 @@ class StoredPilot:
 
     @property
     def first_size(self) -> Resources:
-        """The size that it had at first."""
         return self.row.steps[0].size if self.row.steps else NOTHING
 
     @property
     def size(self) -> Resources:
-        """Its latest size."""
         return self._step.size
 
     @property
@@ -253,7 +250,6 @@ class StoredPilot:
 
     @property
     def users_now(self) -> tuple[str, ...]:
-        """The users of runs that run now."""
         return _users(self.running)
 
     # --- Its time -----------------------------------------------------------------------------
@@ -277,10 +273,6 @@ class StoredPilot:
     def unsettled(self) -> Mapping[Kind, int]:
         """What of that is not posted."""
         return {kind: self.offered[kind] - of_kind(self.settled, kind) for kind in KINDS}
-
-    def share(self, kind: Kind, categories: Collection[Category]) -> float | None:
-        """The share of some categories in all that is settled."""
-        return ratio(of_kind(self.settled, kind, categories), of_kind(self.settled, kind))
 
     @cached_property
     def estimated(self) -> Mapping[Kind, int] | None:

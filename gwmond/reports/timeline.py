@@ -39,7 +39,7 @@ class Lane(NamedTuple):
 
 def lanes(story: Story, columns: int, most: int | None = None) -> list[Lane]:
     """Return the pilot's own lane and those of its runs, each of so many columns."""
-    start, until = story.life.start_us, story.life.effective_end_us
+    start, until = story.pilot.life_now.start_us, story.pilot.life_now.effective_end_us
     edges = [start + (until - start) * i // columns for i in range(columns + 1)]
     made = [Lane("pilot", _marks(edges, lambda a, b: _own(story.own, a, b)))]
     for number, run in enumerate(story.runs[:most], 1):
@@ -61,7 +61,7 @@ def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
 
 def ends(story: Story) -> str:
     """Return from when to when, for the title."""
-    life = story.life
+    life = story.pilot.life_now
     doing = "silent" if story.pilot.state == "silent" else "runs"
     until = short(life.effective_end_us) + ("" if life.end_us is not None else f" ({doing})")
     return f"{short(life.start_us)} to {until} UTC, {span(life.effective_end_us - life.start_us)}"

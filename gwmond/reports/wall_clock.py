@@ -66,7 +66,6 @@ class WallClock(NamedTuple):
 
 
 def wall_clock(pilot: StoredPilot) -> WallClock:
-    """Return the wall-clock time of a pilot that ended."""
     row, life, jobs = pilot.row, pilot.life, pilot.jobs
     if row.end_us is None:
         raise ValueError(f"pilot {row.id} has not ended")

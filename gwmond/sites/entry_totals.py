@@ -18,18 +18,13 @@ Absent is not zero: if one live ad lacks its part, the sum is absent.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.units import known_sum
 
 T = TypeVar("T")
-
-
-def live(requests: Iterable[EntryRequest], now_s: int, max_age_s: int) -> Iterator[EntryRequest]:
-    """Yield the ads that were heard within ``max_age_s`` seconds before ``now_s``."""
-    return (request for request in requests if now_s - request.last_heard <= max_age_s)
 
 
 def combine(requests: Iterable[EntryRequest]) -> dict[EntryKey, EntryTotals]:

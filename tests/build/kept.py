@@ -17,6 +17,7 @@ from gwmond.ledger.schema import metadata
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_facts import RunKey
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import CountKey, PilotId, PilotRow, PilotSeries, RunRow
 
 MEMORY = Path("/dev/shm")
@@ -90,4 +91,4 @@ class Kept(Ledger):
 
     def place(self, name: str) -> QueueRecord:
         """What the factory's queue and summary said of a job."""
-        return self.find_places([name])[name]
+        return self.fetch(PilotKeys(places={name})).places[name]

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build import command_line
 from tests.daemon.probe import LatencyProbe
@@ -210,7 +211,7 @@ class RunningDaemon:
     def stored(self, name: str) -> tuple[list[PilotRow], list[RunRow]]:
         """The pilots of a name in its ledger, and the runs on them by their start."""
         with LedgerReader.open(f"sqlite:///{self._ledger}") as ledger:
-            pilots = ledger.find_pilots([name]).get(name, [])
+            pilots = list(ledger.fetch(PilotKeys(startds={name})).pilots)
             runs = ledger.runs_of([pilot.id for pilot in pilots]).values()
         return pilots, sorted((run for of in runs for run in of), key=lambda run: run.start_us)
 

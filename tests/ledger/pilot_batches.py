@@ -30,6 +30,7 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import (
@@ -300,7 +301,7 @@ def prove_pilots(ledger: LedgerReader, least: int = 0, most: int | None = None) 
     assert {at: micros for at, micros in hours.items() if micros} == expected_hours(number)
     assert ledger.factory_hours(0, 10**7) == expected_factory(number)
     every = {place.name: place for n in range(1, number + 1) for place in places(n)}
-    assert ledger.find_places(every) == every
+    assert ledger.fetch(PilotKeys(places=set(every))).places == every
     assert {place.name: place for place in state.places} == {
         k: of for k, of in every.items() if of.open
     }

@@ -10,13 +10,12 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import event
 
-from gwmond.ledger import pilot_reports
-from gwmond.ledger.pilot_reports import Order, PilotFilter, RunFilter
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reader import LedgerReader, Order, PilotFilter, RunFilter
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.pilots.early_failure import Result, Trial
 from tests.ledger.pilot_batches import HOUR, NOTHING, ORIGIN, batch, identity, now_us, pilots_at
@@ -106,7 +105,7 @@ def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ]
     for at_once, (wanted, holds) in itertools.product((1, 4, 1000), cases):
-        monkeypatch.setattr(pilot_reports, "_PILOTS_AT_ONCE", at_once)
+        monkeypatch.setattr("gwmond.ledger.reader._PILOTS_AT_ONCE", at_once)
         rows = [(a, identities[a.pilot]) for a in every if holds(a)]
         assert rows
         assert list(reader.run_rows(wanted)) == rows
@@ -207,11 +206,11 @@ def test_look_ups_use_indexes(file: Path) -> None:
         connection = ledger._backend.connection
         look_ups: list[tuple[str, Callable[[], object]]] = [
             ("ix_pilots_open", ledger.load),
-            ("ix_pilots_name", lambda: ledger.find_pilots(["a", "b"])),
+            ("ix_pilots_name", lambda: ledger.fetch(PilotKeys(startds={"a", "b"}))),
             ("sqlite_autoindex_runs_1", lambda: ledger.find_runs(["a", "b"])),
             ("ix_runs_pilot", lambda: ledger.runs_of([1, 2])),
             ("ix_runs_start_us", lambda: ledger.trials(5, 9, 99, ["a"])),
-            ("ix_pilots_factory_job", lambda: ledger.find_factory_jobs(["a#1.0", "b#2.0"])),
+            ("ix_pilots_factory_job", lambda: ledger.fetch(PilotKeys(factory_jobs={"a#1.0"}))),
             ("ix_pilots_end_us", lambda: ledger.prune(ORIGIN / 1e6, NOTHING)),
         ]
         for index, look_up in look_ups:

@@ -10,7 +10,7 @@ import pytest
 from gwmond.ledger import counters, pilot_prune
 from gwmond.ledger.errors import LedgerRefused
 from gwmond.ledger.pilot_prune import Pruned, Retention
-from gwmond.ledger.pilot_reports import PilotFilter
+from gwmond.ledger.reader import PilotFilter
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.stored_pilots import PilotCorrection, PilotSeries

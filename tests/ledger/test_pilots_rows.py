@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
-from gwmond.ledger.pilot_codec import KINDS
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import (
+    KINDS,
     Assumption,
     Category,
     Outcome,

@@ -13,6 +13,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState
 from gwmond.model.facts import Cursor, EntryKey, Gap
 from gwmond.model.pilot_facts import Category, Resources, RunKey
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
 from gwmond.model.totals import Total
 from tests.ledger import batches
@@ -43,7 +44,7 @@ def test_a_new_ledger_has_no_pilots(url: str) -> None:
     with Ledger.open(url) as ledger:
         assert all(check_pilot.micros == 0 for check_pilot in ledger.check())
         assert ledger.runs_of([1]) == {}
-        assert ledger.find_pilots(["x"]) == {}
+        assert ledger.fetch(PilotKeys(startds={"x"})).pilots == ()
         assert ledger.find_runs([]) == {}
 
 
@@ -62,8 +63,8 @@ def test_what_was_committed_is_loaded(url: str) -> None:
             prove_polls(ledger, number)
         state = ledger.load()
         wanted = pilots_at(28)
-        named = ledger.find_pilots([identity(n).name for n in wanted] + ["nobody"])
-        assert {row.id: row for key in named.values() for row in key} == {
+        named = PilotKeys(startds={*(identity(n).name for n in wanted), "nobody"})
+        assert {row.id: row for row in ledger.fetch(named).pilots} == {
             i: rows.row for i, rows in wanted.items()
         }
         assert ledger.pilots_by_id([1, 10**6]) == {1: wanted[1].row}
@@ -240,9 +241,8 @@ def test_any_name_can_be_stored(url: str) -> None:
         found = ledger.find_runs(names)
         assert {name: len(run_rows) for name, run_rows in found.items()} == dict.fromkeys(names, 1)
         assert found[names[2]] == [theirs[2]]
-        assert {name: key[0].id for name, key in ledger.find_pilots(names).items()} == {
-            name: number for number, name in enumerate(names, 1)
-        }
+        for number, name in enumerate(names, 1):
+            assert [row.id for row in ledger.fetch(PilotKeys(startds={name})).pilots] == [number]
         # As they come back they can be written again, and are the same rows.
         ledger.commit(_empty(1)._replace(pilots=state.pilots, runs=state.runs))
         again = ledger.load()

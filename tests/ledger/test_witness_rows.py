@@ -11,8 +11,8 @@ from sqlalchemy import event
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import OutputFacts, PilotFacts
-from gwmond.model.stored_pilots import PilotRow
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6
@@ -63,17 +63,18 @@ def fill(ledger: Ledger, names: dict[int, tuple[str, str]]) -> None:
     ledger.commit(Batch(0, BASE, tuple(rows)))
 
 
-def numbers(rows: list[PilotRow]) -> list[int]:
-    return sorted(row.id for row in rows)
+def numbers(ledger: Ledger, keys: PilotKeys) -> list[int]:
+    return sorted(row.id for row in ledger.fetch(keys).pilots)
 
 
 def test_by_the_startds_name(ledger: Ledger) -> None:
     """All of the name as far as the @, and no longer ones."""
-    assert numbers(ledger.find_startds({"glidein_1_2"})) == [1, 3]
-    assert numbers(ledger.find_startds({"glidein_1_2", "glidein_1_20", "x%_"})) == [1, 2, 3]
-    assert ledger.find_startds({"glidein_1_", "%"}) == []
+    assert numbers(ledger, PilotKeys(bare_startds={"glidein_1_2"})) == [1, 3]
+    some = {"glidein_1_2", "glidein_1_20", "x%_"}
+    assert numbers(ledger, PilotKeys(bare_startds=some)) == [1, 2, 3]
+    assert numbers(ledger, PilotKeys(bare_startds={"glidein_1_", "%"})) == []
     many = {f"glidein_{n}_{n}" for n in range(700)} | {"glidein_1_20"}
-    assert numbers(ledger.find_startds(many)) == [2]
+    assert numbers(ledger, PilotKeys(bare_startds=many)) == [2]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +84,8 @@ def test_by_the_startds_name(ledger: Ledger) -> None:
         ("wn1", 3600, [1, 2]),
         ("wn1", -60, [1]),
         ("wn1", -61, []),
-        ("wn1", 7200 + 900, [2]),
-        ("wn1", 7200 + 901, []),
+        ("wn1", 7200 + 960, [2]),
+        ("wn1", 7200 + 961, []),
         ("wn2", 3.5 * 3600, [4]),
         ("wn2", 3 * 3600, [3, 4]),
         ("wn11", 4.5 * 3600, []),
@@ -94,7 +95,7 @@ def test_by_the_startds_name(ledger: Ledger) -> None:
 def test_by_node_and_time(ledger: Ledger, node: str, at_s: float, found: list[int]) -> None:
     """Those that ended and were there then, give or take; with and without a domain."""
     moments = {(node, BASE + round(at_s * S)), ("other", BASE), (node, BASE - 10**12)}
-    assert numbers(ledger.find_on_nodes(moments, 60 * S, 900 * S)) == found
+    assert numbers(ledger, PilotKeys(on_nodes=moments, guard_us=60 * S)) == found
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_by_node_and_time(ledger: Ledger, node: str, at_s: float, found: list[in
         ("wn1", 0, [1]),
         ("wn1", -61, []),
         ("wn1", 3540, [1, 2]),
-        ("wn1", 10 * 3600, [1, 2]),  # long after they ended; the fifth one has not
-        ("wn1", 10 * 3600 + 1, [2]),
+        ("wn1", 60 * 86400, [1, 2]),  # long after they ended; the fifth one has not
+        ("wn1", 60 * 86400 + 1, [2]),
         ("wn2", 3600, []),
     ],
 )
@@ -113,8 +114,8 @@ def test_those_without_a_startds_name(url: str, node: str, at_s: float, found: l
     with Ledger.open(url) as ledger:
         fill(ledger, NAMELESS)
         moments = {(node, BASE + round(at_s * S)), ("other", BASE), (node, BASE - 10**12)}
-        rows = ledger.find_nameless(moments, 60 * S, 10 * 3600 * S)
-        assert numbers(rows) == found
+        rows = ledger.fetch(PilotKeys(nameless=moments, guard_us=60 * S)).pilots
+        assert [row.id for row in rows] == found
         for row in rows:  # and what their outputs told comes back
             assert row.facts == facts(row.id)
 
@@ -128,7 +129,7 @@ def test_names_are_found_by_the_index(file: Path) -> None:
             asked.append((statement, values))
 
         event.listen(connection, "before_cursor_execute", ask)
-        ledger.find_startds({"glidein_1_2", "glidein_1_3"})
+        ledger.fetch(PilotKeys(bare_startds={"glidein_1_2", "glidein_1_3"}))
         event.remove(connection, "before_cursor_execute", ask)
         ((statement, values),) = [of for of in asked if "FROM pilots" in of[0]]
         with ledger._transaction():

@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from gwmond.metrics import catalog
-from gwmond.metrics.family import Family, Kind, Sample
+from gwmond.metrics.family import Family, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import OTHER
@@ -30,8 +30,8 @@ from tests.metrics import golden
 REMEDY = "Run: python -m tests.metrics.golden, and look at what has changed with git diff"
 
 
-def family(kind: Kind, name: str, *samples: Sample, labels: Sequence[str] = ("site",)) -> Family:
-    return Family(name, kind, "", "Help. Unit: things.", tuple(labels), lambda _: samples)
+def family(name: str, *samples: Sample, labels: Sequence[str] = ("site",)) -> Family:
+    return Family(name, "Help. Unit: things.", tuple(labels), lambda _: samples)
 
 
 def rendered(*families: Family, budget: int = 100) -> Exposition:
@@ -97,23 +97,23 @@ def test_both_formats_say_the_same() -> None:
 
 def test_created_is_when_the_total_began() -> None:
     """A counter tells in OpenMetrics when its total began; without that, nothing."""
-    total = family("counter", "a_total", Sample(("x",), 5, 1000.0), Sample(("y",), 1))
+    total = family("a_total", Sample(("x",), 5, 1000.0), Sample(("y",), 1))
     made = rendered(total)
     assert b'a_created{site="x"} 1000.0' in made.openmetrics
     assert b'a_created{site="y"}' not in made.openmetrics
 
 
-@pytest.mark.parametrize("kind", ["counter", "gauge"])
-def test_duplicates_are_a_defect(kind: Kind) -> None:
+@pytest.mark.parametrize("name", ["a_total", "a"])
+def test_duplicates_are_a_defect(name: str) -> None:
     """Two samples of the same labels are not shown but raised, with what they are."""
-    twice = family(kind, "a_total", Sample(("x",), 1), Sample(("x",), 2))
-    with pytest.raises(DuplicateSeries, match=r"a_total\('x',\)"):
+    twice = family(name, Sample(("x",), 1), Sample(("x",), 2))
+    with pytest.raises(DuplicateSeries, match=rf"{name}\('x',\)"):
         rendered(twice)
 
 
 def test_family_without_samples_is_not_there() -> None:
     """A family of which nothing is known has neither samples nor a header."""
-    made = rendered(family("gauge", "nothing"), family("gauge", "something", Sample(("x",), 1)))
+    made = rendered(family("nothing"), family("something", Sample(("x",), 1)))
     assert b"nothing " not in made.text.replace(b'family="nothing"', b"")
     assert value(made.text, "something", site="x") == 1
 
@@ -121,7 +121,7 @@ def test_family_without_samples_is_not_there() -> None:
 def test_label_values_are_escaped() -> None:
     """Any site name survives both formats."""
     name = 'a"b\\c\nd<&é'
-    made = rendered(family("gauge", "a", Sample((name,), 1)))
+    made = rendered(family("a", Sample((name,), 1)))
     assert value(made.text, "a", site=name) == 1
     (sample,) = openmetrics(made.openmetrics)[0].samples
     assert sample.labels == {"site": name}
@@ -254,8 +254,8 @@ def test_replay_tells_its_speed() -> None:
 
 def test_budget_is_told() -> None:
     """A family beyond its budget says how many series were folded, in a metric of its own."""
-    many = family("gauge", "a", *(Sample((f"s{n}",), n) for n in range(1, 11)))
-    made = rendered(many, family("gauge", "b", Sample(("x",), 1)), budget=4)
+    many = family("a", *(Sample((f"s{n}",), n) for n in range(1, 11)))
+    made = rendered(many, family("b", Sample(("x",), 1)), budget=4)
     assert value(made.text, "gwmond_series_folded", family="a") == 6
     assert value(made.text, "gwmond_series_folded", family="b") == 0
     assert value(made.text, "a", site="other") == 1 + 2 + 3 + 4 + 5 + 6
@@ -282,30 +282,30 @@ def test_counters_of_entries_that_were_forgotten_leave() -> None:
         for group in ("g", "h", OTHER)
     ]
     seen = replace(snapshot(), names=names)
-    made = render([family("counter", "x_total", *samples, labels=labels)], seen, 100)
+    made = render([family("x_total", *samples, labels=labels)], seen, 100)
     found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
     assert {tuple(record[label] for label in labels) for record in found} == {
         *(("A", "a", "g"), ("A", "a", OTHER)),
         *((OTHER, OTHER, group) for group in ("g", "h", OTHER)),
     }
     other = [Sample(("b", "client"), 1, 1.0)]
-    made = render([family("counter", "y_total", *other, labels=("entry", "client"))], seen, 100)
+    made = render([family("y_total", *other, labels=("entry", "client"))], seen, 100)
     assert value(made.text, "y_total", entry="b", client="client") == 1
-    made = render([family("gauge", "z", *samples, labels=labels)], seen, 100)
+    made = render([family("z", *samples, labels=labels)], seen, 100)
     assert sum(1 for name, _ in shown(made.text) if name == "z") == len(samples)
 
 
-@pytest.mark.parametrize("kind", ["counter", "gauge"])
-def test_entries_that_came_lately_give_their_series_to_others(kind: Kind) -> None:
+@pytest.mark.parametrize("name", ["x_total", "x"])
+def test_entries_that_came_lately_give_their_series_to_others(name: str) -> None:
     """However large, or old, they are, what is theirs is in ``other``; those that were seen for a
     day, or that a factory names, stay."""
     first, second = EntryKey("A", "a"), EntryKey("B", "b")
     samples = [Sample(first, 5, 1.0), Sample(second, 2, 9.0)]
-    if kind == "gauge":
+    if name == "x":
         samples = [sample._replace(created=None) for sample in samples]
-    of = family(kind, "x_total", *samples, labels=("site", "entry"))
+    of = family(name, *samples, labels=("site", "entry"))
     for weak, kept in ((frozenset[EntryKey](), first), (frozenset({first}), second)):
         names = KeptNames(frozenset({first, second}), frozenset(), weak, ())
         made = render([of], replace(snapshot(), names=names), 1)
-        found = [dict(of) for name, of in shown(made.text) if name == "x_total"]
+        found = [dict(of) for shown_name, of in shown(made.text) if shown_name == name]
         assert {(record["site"], record["entry"]) for record in found} == {kept, (OTHER, OTHER)}

@@ -13,6 +13,7 @@ from gwmond.model.pilot_evidence import (
     PilotOutput,
 )
 from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
@@ -245,7 +246,7 @@ def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
     play = Play()
     add_files(play, *facts)
     assert play.accounting.left_out[ProblemName.BAD_TIME] == 1
-    assert not play.stored.find_places(["entry#7.0"])
+    assert not play.stored.fetch(PilotKeys(places={"entry#7.0"})).places
 
 
 @pytest.mark.parametrize("queued", [False, True])
@@ -259,7 +260,7 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
         for at in (2000, 20_000, 50_000):
             steps.settle(us(at), us(at))
             steps.store(us(at))
-        rows = ledger.find_factory_numbers(["7.0"]).get("7.0", [])
+        rows = ledger.fetch(PilotKeys(factory_numbers={"7.0"})).pilots
         assert [row.validation_end_us for row in rows] == ([us(1200)] if queued else [])
         assert steps.accounting.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
 

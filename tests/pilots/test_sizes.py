@@ -10,6 +10,7 @@ import pytest
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
@@ -181,7 +182,7 @@ def test_an_absurd_size_can_be_stored(tmp_path: Path, absurd: dict[str, int]) ->
         now_us = us(100_000)
         steps.settle(now_us, now_us)
         steps.store(now_us)
-        (row,) = ledger.find_factory_numbers(["7.0"])["7.0"]
+        (row,) = ledger.fetch(PilotKeys(factory_numbers={"7.0"})).pilots
         assert row.closed
 
 

@@ -7,9 +7,8 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_facts import Category, Kind
 from gwmond.model.times import SECOND_US
-from gwmond.reports.categories import Kind
 from gwmond.reports.pilot_story import Story, story_of
 from tests.build.kept import Kept
 from tests.build.truths import RULES, Truth, play, truths
@@ -41,7 +40,7 @@ def check(stored: Kept, now_us: int) -> None:
         assert +own == +posted
         for run in story.runs:
             every.update(run.amounts)
-        assert {kind: every[kind] for kind in story.total} == story.total
+        assert {kind: every[kind] for kind in story.pilot.offered} == story.pilot.offered
         assert all(micros >= 0 for micros in story.unsettled.values())
         assert story.pilot.unsettled == story.unsettled
 
@@ -64,7 +63,7 @@ def test_a_killed_pilot_has_no_time_after_its_last_contact() -> None:
         play.poll(at, [shown(heard=600)])
         (story,) = stories(play.stored, (T0 + at) * SECOND_US)
         assert not any(story.residual.values())
-        assert story.total["cpu", "resource"] == 4 * 600e6
+        assert story.pilot.offered["cpu", "resource"] == 4 * 600e6
         assert story.own[-1].end_us == (T0 + 600) * SECOND_US
         check(play.stored, (T0 + at) * SECOND_US)
     overhead = story.pilot.settled["cpu", "resource", Category.PILOT_OVERHEAD]

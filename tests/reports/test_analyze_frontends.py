@@ -111,7 +111,7 @@ def test_records_have_every_part_once(of: FrontendMeans) -> None:
 def test_wanted() -> None:
     """Only what is asked for."""
     found = watched(TOLD, HOURS, lambda client, entry: (client, entry) == ("fe.main", "Y"))
-    assert (found.clients, found.entries()) == (["fe.main"], ["Y"])
+    assert (found.frontends, found.entries()) == (["fe.main"], ["Y"])
 
 
 def test_sorted() -> None:

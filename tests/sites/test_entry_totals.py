@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from gwmond.model.facts import Limit, Size
-from gwmond.sites.entry_totals import combine, live
+from gwmond.sites.entry_totals import combine
 from tests.build.facts import NOW, A, B, request
 
 
@@ -119,9 +119,3 @@ def test_entries_are_apart() -> None:
     found = combine([request(A, pending=1), request(B, pending=2)])
     assert {key: of.pending for key, of in found.items()} == {A: 1, B: 2}
     assert combine([]) == {}
-
-
-def test_ads_that_were_not_renewed_are_not_live() -> None:
-    """An ad counts until its age exceeds the limit."""
-    ads = [request(last_heard=NOW - age) for age in (0, 900, 901)]
-    assert len(list(live(ads, NOW, 900))) == 2

@@ -57,7 +57,6 @@ class Datum(Layout, Generic[R]):
 
 
 def record(known: Iterable[Datum[R]], row: R) -> dict[str, Any]:
-    """Return a record for JSON and CSV."""
     made: dict[str, Any] = {}
     for field in known:
         if field.key:
@@ -66,7 +65,6 @@ def record(known: Iterable[Datum[R]], row: R) -> dict[str, Any]:
 
 
 def columns(known: Iterable[Datum[R]]) -> list[Column[R]]:
-    """Return the columns of tables."""
     shown = sorted((field for field in known if field.at), key=lambda field: field.at)
     return [Column(field.header or field.key, _cell(field), **_layout(field)) for field in shown]
 

@@ -31,12 +31,10 @@ def hours(micros: int | None, digits: int = 1) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share in percent."""
     return NO_SHARE if share is None else f"{100 * share:z.{digits}f}%"
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Return a number."""
     return UNKNOWN if value is None else f"{value:z.{digits}f}"
 
 

@@ -19,7 +19,6 @@ class Cell(str):
     hint: str
 
     def __new__(cls, text: str, style: str = "", hint: str = "") -> Cell:
-        """Make a cell."""
         made = super().__new__(cls, text)
         made.style, made.hint = style, hint
         return made
@@ -49,7 +48,6 @@ class Layout:
 
     @property
     def left(self) -> bool:
-        """Whether it is aligned to the left."""
         return self.name or self.text
 
 
@@ -122,7 +120,6 @@ class Table:
         return f"Not shown, as {why}: {names.removesuffix('.')}." if names else ""
 
     def keeping(self, places: Sequence[int]) -> Table:
-        """Return some of the columns."""
 
         def kept(cells: Sequence[Any]) -> tuple[Any, ...]:
             return tuple(cells[at] for at in places)
@@ -140,7 +137,6 @@ def table(
     total: R | None = None,
     note: str = "",
 ) -> Table:
-    """Return records as a table."""
     known = tuple(columns)
 
     def cells(row: R) -> tuple[str, ...]:

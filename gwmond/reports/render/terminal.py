@@ -143,7 +143,6 @@ class _Layout:
         return sum(map(self._width, columns)) + self.gap * max(0, len(columns) - 1)
 
     def fits(self, columns: Sequence[int], width: int) -> bool:
-        """Return whether these columns fit side by side."""
         return self._sum(columns) <= width
 
     def wrap(self, columns: Sequence[int], width: int) -> None:
@@ -170,7 +169,6 @@ class _Layout:
         return [sorted(block) for block in found]
 
     def lines(self, columns: Sequence[int]) -> Iterator[Text]:
-        """Yield the lines of some columns."""
         headers = [[Text(part, "bold") for part in self._header(at)] for at in columns]
         deep = max(map(len, headers))
         yield from self._row(
