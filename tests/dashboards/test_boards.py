@@ -335,15 +335,15 @@ def test_alerts_lead_to_boards() -> None:
 
 
 def test_colours_are_those_of_the_pages() -> None:
-    """Categories have the colours of the reports, uses of capacity those of the page Now."""
+    """Categories have the colours of the reports, states and uses of capacity those of pages."""
     style = client().get("/static/gwmond.css").text
     light, dark_page = style.split("prefers-color-scheme: dark", 1)
     of_page = dict(re.findall(r"--(\w+): (#\w+);", dark_page))
     assert of_page != dict(re.findall(r"--(\w+): (#\w+);", light))
-    for name in ("provisioning_bottleneck", "insufficient_demand"):
-        assert colours.CAPACITY[name] == of_page[name]
+    states = dict(re.findall(r"dark\) {\s*\.s-(\w+) { background: (#\w+);", style))
+    assert {name: states[name] for name in colours.CAPACITY} == colours.CAPACITY
+    assert {state: states[state] for state in State} == colours.STATES
     assert colours.USE["busy"] == of_page["busy"]
-    assert colours.CAPACITY["provisioned"] == of_page["not_busy"]
     assert set(colours.CAPACITY) == values("gwmond_site_canonical_units", "state")
     assert set(colours.STATES) == set(State)
     dark = {info.category: info.dark for info in INFOS if info.category}

@@ -9,20 +9,16 @@ from collections.abc import Mapping
 
 from gwmond.model.states import State
 from gwmond.reports.categories import INFOS
-from gwmond.web.parts import USES
+from gwmond.web.parts import STATE_COLOURS, USES
 
 _PAGE = {use.name: use.dark for use in USES}
 
 CATEGORIES: Mapping[str, str] = {
     info.category.value: info.dark for info in INFOS if info.category is not None
 }
+_NO_TIME = {State.FULL, State.SATURATED}
 CAPACITY: Mapping[str, str] = {
-    "provisioned": _PAGE["not_busy"],
-    "provisioning_bottleneck": _PAGE["provisioning_bottleneck"],
-    "insufficient_demand": _PAGE["insufficient_demand"],
-    "filling": _PAGE["other"],  # the page has one colour for the three that are left
-    "down": "#aa3377",
-    "unknown": "#66ccee",
+    name: dark for name, (_, dark) in STATE_COLOURS.items() if name not in _NO_TIME
 }
 """By the label ``state`` of canonical units and seconds of sites."""
 USE: Mapping[str, str] = {
@@ -31,8 +27,4 @@ USE: Mapping[str, str] = {
     "remainder": _PAGE["other"],
 }
 """By the label ``use`` of the pilots' canonical units."""
-STATES: Mapping[State, str] = {
-    **{state: CAPACITY[state] for state in State if state in CAPACITY},
-    State.FULL: _PAGE["busy"],
-    State.SATURATED: _PAGE["not_busy"],
-}
+STATES: Mapping[State, str] = {state: STATE_COLOURS[state][1] for state in State}
