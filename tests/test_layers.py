@@ -172,6 +172,7 @@ _WRITERS = {
         (",".join(child.PRELOAD), {*_UNNEEDED, "sqlalchemy", "structlog", "rich", *_FILES}),
         *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS, *_NEVER}) for of in _READERS),
         *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS}) for of in ("sites", "once", "check")),
+        *((f"gwmond.commands.{of}", {"sqlalchemy"}) for of in ("sites", "once")),
     ],
 )
 def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> None:

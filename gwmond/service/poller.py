@@ -12,7 +12,6 @@ import structlog
 
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
@@ -460,6 +459,8 @@ def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | Non
 
     Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
     """
+    from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (a replay does without)
+
     try:
         with LedgerReader.open(config.ledger.url) as ledger:
             state = ledger.load(pilots=False)

@@ -57,6 +57,17 @@ def file(tmp_path: Path) -> Callable[[str], str]:
     return write
 
 
+def test_commands_seldom_look_for_cycles() -> None:
+    """Loading a command makes tens of thousands of objects that stay."""
+    code = (
+        "import gc; from gwmond import cli; before = gc.get_stats()[0]['collections'];"
+        "cli.main(['report', '--from', 'never']); print(gc.get_stats()[0]['collections'] - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "never" in done.stderr
+    assert int(done.stdout) < 10
+
+
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each command explains itself, with the options that all have."""

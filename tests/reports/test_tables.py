@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gwmond import cli
+from gwmond.reports.render import terminal
 from gwmond.reports.render.table import Cell, Column, Table
 from gwmond.reports.render.terminal import lines, room, show
 from tests.build.gwms import generate, simulated
@@ -200,6 +201,23 @@ def test_columns_in_which_nothing_is_said_are_named_instead() -> None:
     )
     one = Table("", made, (("A", *["0"] * 8),)).without_nothing()
     assert one.note == "Not shown, as all of it is 0: held, other, pending."
+
+
+def test_headers_are_not_divided_anew_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long table costs what its cells cost."""
+    divided: list[str] = []
+
+    def wrapped(text: str, width: int) -> list[str]:
+        divided.append(text)
+        return [text]
+
+    monkeypatch.setattr(terminal, "_wrapped", wrapped)
+    counts = []
+    for rows in (10, 1000):
+        said(Table("", columns(("site", "hours")), (("A", "1.0"),) * rows), 80)
+        counts.append(divided.count("hours"))
+        divided.clear()
+    assert counts[0] == counts[1]
 
 
 def test_room(monkeypatch: pytest.MonkeyPatch) -> None:

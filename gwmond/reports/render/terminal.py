@@ -80,8 +80,7 @@ def _table(console: Console, table: Table) -> None:
     shown = table.without_nothing()
     if table.title:
         say(console, f"\n{table.title}", "bold")
-    for line in lines(shown, console.width):
-        console.print(line, soft_wrap=True)
+    console.print(Text("\n").join(lines(shown, console.width)), soft_wrap=True)
     if shown.note:
         say(console, shown.note, "bright_black")
 
@@ -115,10 +114,15 @@ class _Layout:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._columns = table.columns
+        numbers = range(len(table.columns))
         self._cells = [
-            max((_length(line[at]) for line in table.lines), default=0)
-            for at in range(len(table.columns))
+            max((_length(line[at]) for line in table.lines), default=0) for at in numbers
         ]
+        self._longest = {
+            at: max((_longest(line[at]) for line in table.lines), default=0)
+            for at in numbers
+            if table.columns[at].wrap
+        }
         self._most: dict[int, int] = {}
         self.heads: list[int] = []
         self.deep = False
@@ -150,8 +154,7 @@ class _Layout:
         may = [at for at in columns if self._columns[at].wrap]
         for at in sorted(may, key=self._width, reverse=True):
             left = width - self._sum(columns) + self._width(at)
-            longest = max((_longest(line[at]) for line in self._table.lines), default=0)
-            self._most[at] = max(self._columns[at].wrap, left, longest)
+            self._most[at] = max(self._columns[at].wrap, left, self._longest[at])
 
     def blocks(self, names: Sequence[int], rest: Sequence[int], width: int) -> list[list[int]]:
         """Return which columns go together; a share stays with what it is a share of."""
@@ -169,22 +172,23 @@ class _Layout:
         return [sorted(block) for block in found]
 
     def lines(self, columns: Sequence[int]) -> Iterator[Text]:
+        widths = [(at, self._indent(at), self._width(at)) for at in columns]
         headers = [[Text(part, "bold") for part in self._header(at)] for at in columns]
         deep = max(map(len, headers))
         yield from self._row(
-            columns, [[Text()] * (deep - len(header)) + header for header in headers]
+            widths, [[Text()] * (deep - len(header)) + header for header in headers]
         )
         for head, rows in self._headed():
             if head is not None:
                 yield head
             for row in rows:
-                yield from self._row(columns, [self._parts(row[at], at) for at in columns])
+                yield from self._row(widths, [self._parts(row[at], at) for at in columns])
         if (total := self._table.total) is not None:
             named = list(total)
             named[len(self.heads)] = total[0]
             bold = [[Text(part.plain, "bold") for part in self._parts(named[at], at)]
                     for at in columns]  # fmt: skip
-            yield from self._row(columns, bold)
+            yield from self._row(widths, bold)
 
     def _headed(self) -> Iterator[tuple[Text | None, Sequence[Sequence[str]]]]:
         """Yield rows below what they share, in the order of the first of each."""
@@ -202,13 +206,15 @@ class _Layout:
         most = self._most.get(at, len(text))
         return [Text(part, _style(cell)) for part in _wrapped(text, most)]
 
-    def _row(self, columns: Sequence[int], cells: Sequence[Sequence[Text]]) -> Iterator[Text]:
+    def _row(
+        self, widths: Sequence[tuple[int, int, int]], cells: Sequence[Sequence[Text]]
+    ) -> Iterator[Text]:
+        """Yield the lines of a row; each column has its number, its indent and its width."""
         for number in range(max(map(len, cells))):
             line = Text()
-            for place, (at, parts) in enumerate(zip(columns, cells, strict=True)):
+            for place, ((at, indent, width), parts) in enumerate(zip(widths, cells, strict=True)):
                 text = parts[number] if number < len(parts) else Text()
-                indent = self._indent(at)
-                pad = self._width(at) - indent - text.cell_len
+                pad = width - indent - text.cell_len
                 line.append(" " * ((self.gap if place else 0) + indent))
                 if self._columns[at].left:
                     line.append_text(text).append(" " * pad)
