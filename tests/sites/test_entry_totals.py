@@ -68,7 +68,7 @@ def test_absent_is_not_zero() -> None:
     assert found.pending is None
     assert found.jobs_matching is None
     assert found.max_pilots == 100
-    assert found.requested_idle == 10
+    assert found.jobs_proportional == 10
     assert (
         combine([request(factory="x", max_pilots=None), request(factory="y")])[A].max_pilots is None
     )
