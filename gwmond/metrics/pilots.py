@@ -81,8 +81,9 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_canonical_units",
-        "Registered pilots' units by use: busy (filled by jobs), idle (a job of one unit would "
-        "fit), remainder (neither). Unit: canonical units." + POLLED,
+        "Registered pilots' units by use: busy (what jobs take: each the pilot's units divided by "
+        "how many such jobs fit), idle (a job of one unit would fit), remainder (neither). Unit: "
+        "canonical units." + POLLED,
         ("resource", "use", *_PLACE),
         _units,
     ),

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable
+from math import floor
 
 from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
 from gwmond.model.snapshot import PilotGroup, PilotUnits
 from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites.need import need_at, own_need
+
+_ROUNDING = 1e-9
+"""Three thirds of a pilot are the whole pilot."""
 
 
 def pilot_groups(
@@ -18,8 +23,8 @@ def pilot_groups(
 
     ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
 
-    Idle is what free slots offer to jobs of one unit, busy what running jobs fill in whole units
-    (never more than the rest), by design section 3; a pilot below one unit is either as a whole.
+    Idle is what free slots offer to jobs of one unit, busy what running jobs take of the pilot (see
+    ``need``) in whole units, never more than the rest; a pilot below one unit is either as a whole.
     A pilot whose validation failed has not registered: it is counted apart, until it has ended, and
     has no units.  Neither has one of unknown size.
     """
@@ -58,10 +63,13 @@ def _units(pilot: Pilot, resource: Resource, memory_per_unit_mib: int) -> PilotU
         busy = total if pilot.jobs else 0
         return PilotUnits(total, busy, total - busy if pilot.free else 0)
     idle = min(total, sum(units_of(size, resource, memory_per_unit_mib) for size in pilot.free))
-    busy = min(
-        total - idle, sum(units_of(size, resource, memory_per_unit_mib) for size in pilot.jobs)
+    taken = sum(
+        (need_at(job, pilot.size, memory_per_unit_mib) or own_need(job, memory_per_unit_mib)).units(
+            resource
+        )
+        for job in pilot.jobs
     )
-    return PilotUnits(total, busy, idle)
+    return PilotUnits(total, min(total - idle, floor(taken + _ROUNDING)), idle)
 
 
 def _add(units: Iterable[PilotUnits]) -> PilotUnits:

@@ -109,7 +109,7 @@ _PILOTS = Row(
         Panel(
             *("Units of the pilots by use", "stack", "short"),
             (Query(total("use", _HERE.now("gwmond_pilot_canonical_units")), "{{use}}"),),
-            "Canonical units of registered pilots: busy (filled by jobs, each rounded down), idle "
+            "Canonical units of registered pilots: busy (taken by jobs), idle "
             "(free for a job of one unit, also in retiring pilots), remainder (neither: the board "
             "Unusable idle cores says why).",
             colours=USE,

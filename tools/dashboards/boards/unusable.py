@@ -17,8 +17,9 @@ _NOW = Row(
         Panel(
             *("Busy", "stat", "percentunit"),
             (Query(share("", _HERE.now(_UNITS, 'use="busy"'), _HERE.now(_UNITS)), "busy"),),
-            "Share of the canonical units of registered pilots that jobs fill now. Each job's size "
-            "is rounded down: a job of 1 core with less than 2 GB fills none.",
+            "Share of the canonical units of registered pilots that jobs take now. A job takes the "
+            "pilot's units divided by how many such jobs fit: of 8 cores with 16 GB a job of "
+            "1 core and 8 GB takes half.",
             empty="while no pilot is registered",
             width=6,
             height=4,
@@ -40,9 +41,8 @@ _NOW = Row(
                     "remainder",
                 ),
             ),
-            "Share of the canonical units that are neither filled nor free for a job of one unit: "
-            "cores are left without memory, or memory without cores, or jobs take less than a "
-            "unit each. The table below tells which.",
+            "Share of the canonical units that are neither taken nor free for a job of one unit: "
+            "cores are left without memory, or memory without cores. The table below tells which.",
             empty="while no pilot is registered",
             width=6,
             height=4,
@@ -65,7 +65,7 @@ _NOW = Row(
         Panel(
             *("Units of the pilots by use", "stack", "short"),
             (Query(total("use", _HERE.now(_UNITS)), "{{use}}"),),
-            "Canonical units of registered pilots: busy (filled by jobs, each rounded down), idle "
+            "Canonical units of registered pilots: busy (taken by jobs), idle "
             "(free for a job of one unit, also in retiring pilots), remainder (neither).",
             colours=USE,
         ),
@@ -97,10 +97,9 @@ _WHY = Row(
                 ),
             ),
             "Cores that the frontends counted as idle in their last cycle; canonical units that "
-            "are free, and neither free nor filled; pilots that take no more jobs. More idle cores "
+            "are free, and neither free nor taken; pilots that take no more jobs. More idle cores "
             "than idle units: cores without memory, so ask for pilots with more memory, or users "
-            "for what they need. A remainder without idle cores: jobs of less than a unit, nothing "
-            "is lost. Idle units beside retiring pilots: no job can start there.",
+            "for what they need. Idle units beside retiring pilots: no job can start there.",
             drill=("site", "entry"),
             width=24,
         ),
@@ -164,7 +163,7 @@ _WHY = Row(
                 )
                 for resource in ("cpu", "gpu")
             ),
-            "Share of the units of registered pilots that jobs fill, of CPUs and of GPUs. GPUs "
+            "Share of the units of registered pilots that jobs take, of CPUs and of GPUs. GPUs "
             "that are full leave cores beside them that CPU jobs cannot get. No line for GPUs: no "
             "pilot has any.",
         ),
