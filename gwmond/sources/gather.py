@@ -297,8 +297,8 @@ class Gatherer:
         factories = schedd.unmaterialized != 0
         name = schedd.daemon.name
         start = self._start_keys(name) if self._targets.groups else demand.NO_KEYS
-        asked = demand.Asked(config.attributes, config.demand, start)
-        arguments = access, schedd.daemon, asked, factories, self._apart
+        grouping = demand.JobGrouping(config.attributes, config.demand, start)
+        arguments = access, schedd.daemon, grouping, factories, self._apart
         found = self.run(name, DEMAND, tasks.schedd_demand, *arguments)
         for attribute in found.ungrouped if found else ():
             self._ungrouped.setdefault((name, attribute), time.monotonic())

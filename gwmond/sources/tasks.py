@@ -55,10 +55,14 @@ def slot_templates(
 
 
 def schedd_demand(
-    access: Access, schedd: Daemon, asked: demand.Asked, factories: bool, apart: demand.Apart
+    access: Access,
+    schedd: Daemon,
+    grouping: demand.JobGrouping,
+    factories: bool,
+    apart: demand.Apart,
 ) -> Counted[demand.ScheddDemand]:
     """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(access, schedd, asked, factories, apart)
+    result = demand.fetch(access, schedd, grouping, factories, apart)
     return result, result.rows
 
 
@@ -94,29 +98,29 @@ def record_ads(
 
 
 def record_demand(
-    access: Access, schedd: Daemon, asked: demand.Asked
+    access: Access, schedd: Daemon, grouping: demand.JobGrouping
 ) -> Counted[tuple[list[Ad], tuple[str, ...], set[str]]]:
     """Ask a schedd for its idle jobs, grouped, for a recording.
 
     Also what was left out, and which attributes of pilots the jobs refer to.  Rows carry what
     their jobs do not have, as a replay cannot ask for it.
     """
-    rows, asked = demand.fetch_rows(access, schedd, asked)
-    names = (*demand.query(asked).attributes, "JobCount")
+    rows, grouping = demand.fetch_rows(access, schedd, grouping)
+    names = (*demand.query(grouping).attributes, "JobCount")
     dumped = recording.dump(rows, names)
-    kept = [ad | demand.known(asked.start, {name.lower() for name in ad}) for ad in dumped]
-    return (kept, asked.start.ungrouped, recording.referred(rows, names)), len(kept)
+    kept = [ad | demand.known(grouping.start, {name.lower() for name in ad}) for ad in dumped]
+    return (kept, grouping.start.ungrouped, recording.referred(rows, names)), len(kept)
 
 
 def record_clusters(
-    access: Access, schedd: Daemon, asked: demand.Asked
+    access: Access, schedd: Daemon, grouping: demand.JobGrouping
 ) -> Counted[tuple[list[Ad], set[str]]]:
     """Ask a schedd for clusters with jobs to materialize, for a recording.
 
     Also which attributes of pilots they refer to.
     """
-    found = demand.fetch_clusters(access, schedd, asked)
-    names = demand.factories_query(asked).attributes
+    found = demand.fetch_clusters(access, schedd, grouping)
+    names = demand.factories_query(grouping).attributes
     return (recording.dump(found, names), recording.referred(found, names)), len(found)
 
 

@@ -20,8 +20,8 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.pages import Pages, style_sheet
-from gwmond.web.pilots import Asked as AskedPilots
-from gwmond.web.time import Asked
+from gwmond.web.pilots import Selection
+from gwmond.web.time import Choice
 
 HEALTH = "/-/healthy"
 _METHODS = ["GET", "HEAD"]
@@ -130,6 +130,31 @@ def create(
         Guard, token_file=token_file, hosts=hosts, connections=connections or Connections()
     )
 
+    _add_machines(app, state)
+    _add_pages(app, state)
+
+    @app.exception_handler(404)
+    async def missing(request: Request, _error: Exception) -> JSONResponse:
+        known = [
+            "/",
+            "/time",
+            "/pilots",
+            "/problems",
+            "/site",
+            "/entry",
+            "/metrics",
+            HEALTH,
+            "/-/ready",
+        ]
+        path = request.scope["path"]
+        return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
+
+    return app
+
+
+def _add_machines(app: FastAPI, state: Served) -> None:
+    """Add what programs ask for: metrics, and how the daemon is."""
+
     @app.api_route("/metrics", methods=_METHODS)
     async def metrics(request: Request) -> Response:
         """Metrics in the Prometheus text format, or OpenMetrics where a scraper prefers it."""
@@ -156,26 +181,6 @@ def create(
             return PlainTextResponse(f"not ready: {reason}\n", status_code=503)
         return PlainTextResponse("gwmond is ready\n")
 
-    _add_pages(app, state)
-
-    @app.exception_handler(404)
-    async def missing(request: Request, _error: Exception) -> JSONResponse:
-        known = [
-            "/",
-            "/time",
-            "/pilots",
-            "/problems",
-            "/site",
-            "/entry",
-            "/metrics",
-            HEALTH,
-            "/-/ready",
-        ]
-        path = request.scope["path"]
-        return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
-
-    return app
-
 
 def _add_pages(app: FastAPI, state: Served) -> None:
     """Add the pages for people.  What is made for a request is made in a worker thread."""
@@ -193,14 +198,14 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         entry: str = "",
     ) -> Response:
         """Serve what time was spent on."""
-        return _page(state.pages.time(Asked(last, resource, site, entry)))
+        return _page(state.pages.time(Choice(last, resource, site, entry)))
 
     @app.api_route("/pilots", methods=_METHODS)
     def pilots(
         which: Literal["running", "past"] = "running", site: str = "", entry: str = ""
     ) -> Response:
         """Serve a list of pilots."""
-        return _page(state.pages.pilots(AskedPilots(which, site, entry)))
+        return _page(state.pages.pilots(Selection(which, site, entry)))
 
     @app.api_route("/pilot", methods=_METHODS)
     def pilot(id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:

@@ -19,7 +19,7 @@ from gwmond.reports.time_by_hour import read
 from gwmond.web import now, pilots, place, problems
 from gwmond.web import time as time_page
 from gwmond.web.parts import STATE_COLOURS, USES, shown
-from gwmond.web.time import Asked
+from gwmond.web.time import Choice
 
 MOST_KEPT = 200
 """So many pages of a poll stay in memory."""
@@ -55,16 +55,18 @@ class Pages:
         s, key = self._snapshot, EntryKey(site, entry)
         return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
-    def time(self, asked: Asked) -> str | None:
+    def time(self, choice: Choice) -> str | None:
         """Return the page of time, for which the ledger is read; None if the place is unknown."""
-        return self._made(("time", *asked), lambda: self._time(asked))
+        return self._made(("time", *choice), lambda: self._time(choice))
 
-    def pilots(self, asked: pilots.Asked) -> str | None:
+    def pilots(self, selection: pilots.Selection) -> str | None:
         """Return the list of pilots, for which the ledger is read; None if the place is unknown."""
-        if not self._is_known(asked.site, asked.entry):
+        if not self._is_known(selection.site, selection.entry):
             return None
         now_us = self._now_us
-        return self._made(("pilots", *asked), lambda: pilots.list_page(self._config, now_us, asked))
+        return self._made(
+            ("pilots", *selection), lambda: pilots.list_page(self._config, now_us, selection)
+        )
 
     def pilot(self, number: int) -> str | None:
         """Return the page of a pilot, for which the ledger is read; None if there is none."""
@@ -94,12 +96,12 @@ class Pages:
             page = self._kept[key]
         return None if page is None else shown(page, time.time())
 
-    def _time(self, asked: Asked) -> str | None:
-        if not self._is_known(asked.site, asked.entry):
+    def _time(self, choice: Choice) -> str | None:
+        if not self._is_known(choice.site, choice.entry):
             return None
-        where = asked.resource, asked.site, asked.entry
+        where = choice.resource, choice.site, choice.entry
         now_s = self._now_us / SECOND_US
-        return time_page.page(asked, read(self._config.ledger.url, asked.range, now_s, *where))
+        return time_page.page(choice, read(self._config.ledger.url, choice.range, now_s, *where))
 
 
 def style_sheet() -> str:

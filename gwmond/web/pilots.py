@@ -22,21 +22,21 @@ from gwmond.web.parts import entry_link, link, render, site_link
 _AT_A_PLACE = frozenset({"site", "entry"})
 
 
-class Asked(NamedTuple):
-    """Which pilots are asked for: of a site or an entry, empty names standing for all."""
+class Selection(NamedTuple):
+    """Which pilots are shown: of a site or an entry, empty names standing for all."""
 
     which: str = "running"
     site: str = ""
     entry: str = ""
 
 
-def list_page(config: Config, now_us: int, asked: Asked) -> str:
+def list_page(config: Config, now_us: int, selection: Selection) -> str:
     """Return the list of pilots."""
-    running = asked.which == "running"
+    running = selection.which == "running"
     parts: list[Part] = []
     error = more = ""
     try:
-        found = pilots_at(config, now_us, asked.site, asked.entry, running=running)
+        found = pilots_at(config, now_us, selection.site, selection.entry, running=running)
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
@@ -45,12 +45,16 @@ def list_page(config: Config, now_us: int, asked: Asked) -> str:
         more = f"{what}: {counted(number, 'pilot')}."
         if len(found) > MOST:
             more += f" There are more: gwmond pilots{'' if running else ' --past'} --limit 0."
-        parts = [table("", _columns(asked), found[:MOST])] if found else []
+        parts = [table("", _columns(selection), found[:MOST])] if found else []
     choices = [
-        (text, which == asked.which, f"pilots?{urlencode(asked._replace(which=which)._asdict())}")
+        (
+            text,
+            which == selection.which,
+            f"pilots?{urlencode(selection._replace(which=which)._asdict())}",
+        )
         for which, text in (("running", "running"), ("past", "ended"))
     ]
-    return _page("pilots", "Pilots", asked, parts, error, more, choices)
+    return _page("pilots", "Pilots", selection, parts, error, more, choices)
 
 
 def life_page(config: Config, now_us: int, number: int) -> str | None:
@@ -58,17 +62,17 @@ def life_page(config: Config, now_us: int, number: int) -> str | None:
     try:
         parts = life(config, now_us, number)
     except Unreadable as unreadable:
-        return _page("pilots", f"Pilot {number}", Asked(), [], str(unreadable))
-    return None if parts is None else _page("pilots", f"Pilot {number}", Asked(), parts)
+        return _page("pilots", f"Pilot {number}", Selection(), [], str(unreadable))
+    return None if parts is None else _page("pilots", f"Pilot {number}", Selection(), parts)
 
 
-def _columns(asked: Asked) -> list[Column[StoredPilot]]:
+def _columns(selection: Selection) -> list[Column[StoredPilot]]:
     """Return the columns of the list; the place is left out where it is one."""
 
     def number(pilot: StoredPilot) -> Markup:
         return link("pilot", str(pilot.row.id), id=str(pilot.row.id))
 
-    one = {name for name in _AT_A_PLACE if getattr(asked, name)}
+    one = {name for name in _AT_A_PLACE if getattr(selection, name)}
     return [
         replace(column, cell=number) if column.header == "id" else column
         for column in fields.columns(FIELDS)
@@ -79,15 +83,15 @@ def _columns(asked: Asked) -> list[Column[StoredPilot]]:
 def _page(
     page: str,
     title: str,
-    asked: Asked,
+    selection: Selection,
     parts: list[Part],
     error: str = "",
     more: str = "",
     choices: list[tuple[str, bool, str]] | None = None,
 ) -> str:
-    place = site_link(asked.site) if asked.site else ""
-    if asked.entry:
-        place = entry_link(EntryKey(asked.site, asked.entry))
+    place = site_link(selection.site) if selection.site else ""
+    if selection.entry:
+        place = entry_link(EntryKey(selection.site, selection.entry))
     return render(
         page, title=title, place=place, parts=parts, error=error, more=more, choices=choices or ()
     )

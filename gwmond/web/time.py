@@ -18,8 +18,8 @@ from gwmond.reports.time_by_hour import RANGES, Range, Times, Values
 from gwmond.web.parts import entry_link, render, site_link, time_text
 
 
-class Asked(NamedTuple):
-    """What a page of time is asked for; an empty name stands for all."""
+class Choice(NamedTuple):
+    """Which time a page shows, and of which place; an empty name stands for all."""
 
     last: str = "24h"
     resource: Resource = "cpu"
@@ -56,11 +56,11 @@ _PILOTS = (
 )
 
 
-def page(asked: Asked, times: Times) -> str:
+def page(choice: Choice, times: Times) -> str:
     """Return the page."""
-    key = EntryKey(asked.site, asked.entry)
-    link = entry_link(key) if asked.entry else site_link(asked.site) if asked.site else ""
-    hours = asked.range.hours
+    key = EntryKey(choice.site, choice.entry)
+    link = entry_link(key) if choice.entry else site_link(choice.site) if choice.site else ""
+    hours = choice.range.hours
     looks = {str(info.category): f"c-{info.category}" for info in INFOS if info.category}
     charts = [
         _chart("Capacity by state", _CAPACITY, times.starts, times.capacity, {}),
@@ -68,10 +68,10 @@ def page(asked: Asked, times: Times) -> str:
     ]
     return render(
         "time",
-        place=asked.entry or asked.site,
+        place=choice.entry or choice.site,
         place_link=link,
-        choices=_choices(asked),
-        resource=asked.resource,
+        choices=_choices(choice),
+        resource=choice.resource,
         step="1 day" if hours == 24 else "1 hour" if hours == 1 else f"{hours} hours",
         error=times.error,
         charts=charts,
@@ -79,22 +79,22 @@ def page(asked: Asked, times: Times) -> str:
     )
 
 
-def _choices(asked: Asked) -> list[tuple[str, bool, str]]:
+def _choices(choice: Choice) -> list[tuple[str, bool, str]]:
     """Return the other periods and resources: text, whether it is this one, and address."""
     found = [
-        (chosen.name, last == asked.last, _address(asked._replace(last=last)))
+        (chosen.name, last == choice.last, _address(choice._replace(last=last)))
         for last, chosen in RANGES.items()
     ]
     names: dict[Resource, str] = {"cpu": "CPU", "gpu": "GPUs"}
     found += [
-        (names[resource], resource == asked.resource, _address(asked._replace(resource=resource)))
+        (names[resource], resource == choice.resource, _address(choice._replace(resource=resource)))
         for resource in RESOURCES
     ]
     return found
 
 
-def _address(asked: Asked) -> str:
-    return f"time?{urlencode({name: text for name, text in asked._asdict().items() if text})}"
+def _address(choice: Choice) -> str:
+    return f"time?{urlencode({name: text for name, text in choice._asdict().items() if text})}"
 
 
 def _chart(

@@ -43,7 +43,7 @@ def _query(collector: str, schedd: str, config: str, *, group: bool) -> dict[str
     from gwmond.sources.htcondor import demand  # noqa: PLC0415
 
     settings = load(Path(config))
-    wanted = demand.query(demand.Asked(settings.attributes, settings.demand))
+    wanted = demand.query(demand.JobGrouping(settings.attributes, settings.demand))
     ad = next(
         ad
         for ad in htcondor2.Collector(collector).query(htcondor2.AdType.Schedd)

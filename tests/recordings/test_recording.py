@@ -144,7 +144,7 @@ def test_a_name_that_users_refer_to_is_no_way_to_a_secret() -> None:
         **CANARIES,
     }
     names = (
-        *demand.query(demand.Asked(ATTRIBUTES_OF_POOL, DemandOptions())).attributes,
+        *demand.query(demand.JobGrouping(ATTRIBUTES_OF_POOL, DemandOptions())).attributes,
         "JobCount",
     )
     (kept,) = recording.dump([classad(row)], names)

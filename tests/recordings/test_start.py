@@ -40,7 +40,7 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
     assert Recording(str(tmp_path / "rec")).times
     access = ReplayAccess(str(tmp_path / "rec"), NOW, 0)
     found = demand.fetch(
-        access, Daemon("ap1", "<ap1>"), demand.Asked(ATTRIBUTES, DemandOptions()), False
+        access, Daemon("ap1", "<ap1>"), demand.JobGrouping(ATTRIBUTES, DemandOptions()), False
     )
     ads = access.collector_ads("cm", slots.query(ATTRIBUTES))
     samples = slots.decode(ads, ATTRIBUTES, "cm", NOW).samples

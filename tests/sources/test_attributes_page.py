@@ -23,8 +23,8 @@ QUERIES: dict[str, tuple[Query, ...]] = {
     "Schedd ads": (schedds.query(),),
     "Submitter ads": (schedds.submitters_query(),),
     "Idle jobs": (
-        demand.query(demand.Asked(ATTRIBUTES, DEMAND)),
-        demand.factories_query(demand.Asked(ATTRIBUTES, DEMAND)),
+        demand.query(demand.JobGrouping(ATTRIBUTES, DEMAND)),
+        demand.factories_query(demand.JobGrouping(ATTRIBUTES, DEMAND)),
     ),
     "Epoch history": (histories.query("epochs"),),
     "Schedd history": (histories.query("history"),),

@@ -14,7 +14,7 @@ from gwmond.model.names import OTHER
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, demand
 from gwmond.sources.htcondor.access import Daemon, Query
-from gwmond.sources.htcondor.demand import NO_KEYS, Apart, Asked, ScheddDemand, StartKeys
+from gwmond.sources.htcondor.demand import NO_KEYS, Apart, JobGrouping, ScheddDemand, StartKeys
 from tests.pool.adtext import Ad, Expr, Value
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 
@@ -53,7 +53,7 @@ def decode(
     options: DemandOptions = OPTIONS,
     by: Attributes = ATTRIBUTES,
 ) -> ScheddDemand:
-    return demand.decode(classads(*rows), classads(*clusters), "schedd1", Asked(by, options))
+    return demand.decode(classads(*rows), classads(*clusters), "schedd1", JobGrouping(by, options))
 
 
 def group(jobs: int = 1, **more: Value) -> DemandGroup:
@@ -119,7 +119,7 @@ def test_configured_accounting_group() -> None:
     """The accounting group comes from the configured attribute."""
     by = Attributes(accounting_group="Experiment")
     assert decode(row(Experiment="x"), by=by).counts[0].accounting_group == "x"
-    assert "Experiment" in demand.query(Asked(by, OPTIONS)).projection
+    assert "Experiment" in demand.query(JobGrouping(by, OPTIONS)).projection
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_secrets_are_never_in_the_text() -> None:
     assert "SECRET" not in found.ad
     options = DemandOptions(attributes=("Environment", "ClaimId", "Owner"))
     by = Attributes(accounting_group="Args")
-    projection = {name.lower() for name in demand.query(Asked(by, options)).projection}
+    projection = {name.lower() for name in demand.query(JobGrouping(by, options)).projection}
     assert "owner" in projection
     assert not projection & ads.SECRET
 
@@ -203,7 +203,7 @@ def test_secrets_are_never_in_the_text() -> None:
 def test_what_each_job_has_of_its_own_is_never_a_key() -> None:
     """An attribute that differs from job to job is not grouped by, even if it was configured."""
     options = DemandOptions(attributes=("ClusterId", "ProcId", "GlobalJobId", "QDate", "VO"))
-    projection = demand.query(Asked(ATTRIBUTES, options)).projection
+    projection = demand.query(JobGrouping(ATTRIBUTES, options)).projection
     assert "VO" in projection
     assert not {"ClusterId", "ProcId", "GlobalJobId", "QDate"} & set(projection)
 
@@ -236,7 +236,7 @@ def test_jobs_of_accounting_groups_that_are_not_kept_apart_are_matched_together(
     rows += [row(7, AcctGroup="known"), row(3, AcctGroup="large")]
     apart = Apart(frozenset({"known"}), 1)
     options = DemandOptions(max_groups=10)
-    found = demand.decode(classads(*rows), (), "schedd1", Asked(ATTRIBUTES, options), apart)
+    found = demand.decode(classads(*rows), (), "schedd1", JobGrouping(ATTRIBUTES, options), apart)
     assert {(g.accounting_group, g.jobs) for g in found.groups} == {
         *(("known", 7), ("large", 3), (OTHER, 100)),
     }
@@ -268,8 +268,8 @@ def test_cluster_with_nothing_left() -> None:
 
 def test_signature_does_not_depend_on_the_schedd() -> None:
     """Alike groups of two schedds share their signature, and so their verdicts."""
-    one = demand.decode(classads(row(), row()), (), "a", Asked(ATTRIBUTES, OPTIONS)).groups[0]
-    other = demand.decode(classads(row()), (), "b", Asked(ATTRIBUTES, OPTIONS)).groups[0]
+    one = demand.decode(classads(row(), row()), (), "a", JobGrouping(ATTRIBUTES, OPTIONS)).groups[0]
+    other = demand.decode(classads(row()), (), "b", JobGrouping(ATTRIBUTES, OPTIONS)).groups[0]
     assert (one.signature, one.ad) == (other.signature, other.ad)
 
 
@@ -278,15 +278,15 @@ def test_keys_of_start_are_projected_once() -> None:
     names = ("wantvo", "REQUESTCPUS", "ProcId", "Environment", "_condor_RequestCpus")
     keys = StartKeys(names).usable()
     assert keys == StartKeys(("wantvo", "REQUESTCPUS", "_condor_RequestCpus"), ("ProcId",))
-    query = demand.query(Asked(ATTRIBUTES, OPTIONS, keys))
+    query = demand.query(JobGrouping(ATTRIBUTES, OPTIONS, keys))
     assert {"wantvo", "_condor_RequestCpus", "RequestCpus"} <= set(query.projection)
     assert len({name.lower() for name in query.projection}) == len(query.projection)
     assert query.limit == OPTIONS.max_groups + 1
-    assert demand.query(Asked(ATTRIBUTES, OPTIONS)).limit == -1
+    assert demand.query(JobGrouping(ATTRIBUTES, OPTIONS)).limit == -1
 
 
 def keyed(ad: Ad, keys: StartKeys) -> str:
-    found = demand.decode(classads(ad), (), "schedd1", Asked(ATTRIBUTES, OPTIONS, keys))
+    found = demand.decode(classads(ad), (), "schedd1", JobGrouping(ATTRIBUTES, OPTIONS, keys))
     return found.groups[0].ad
 
 
@@ -304,7 +304,7 @@ def test_a_group_says_what_its_jobs_do_not_have() -> None:
 def test_keys_that_are_left_out_are_reported() -> None:
     """Each is named, and groups carry that their START is not all known."""
     keys = StartKeys((), ("QDate", "Serial"))
-    found = demand.decode(classads(row()), (), "schedd1", Asked(ATTRIBUTES, OPTIONS, keys))
+    found = demand.decode(classads(row()), (), "schedd1", JobGrouping(ATTRIBUTES, OPTIONS, keys))
     assert [p.problem for p in found.problems] == ["start_attribute"] * 2
     assert [p.detail.partition(":")[0] for p in found.problems] == ["QDate", "Serial"]
     assert "gwmondungrouped" in attributes(found.groups[0].ad)
@@ -334,7 +334,7 @@ def refers(query: Query) -> set[str]:
 def test_constraint_is_projected() -> None:
     """A schedd groups nothing unless all that the constraint refers to is projected."""
     query = demand.query(
-        Asked(ATTRIBUTES, DemandOptions(constraint='JobPrio >= 0 && VO == "cms" && My.X'))
+        JobGrouping(ATTRIBUTES, DemandOptions(constraint='JobPrio >= 0 && VO == "cms" && My.X'))
     )
     assert "(JobPrio >= 0" in query.constraint
     assert refers(query) <= {"my.x"}
@@ -344,7 +344,7 @@ def test_constraint_is_projected() -> None:
 def test_bad_constraint() -> None:
     """A constraint that is no expression is named as what it is."""
     with pytest.raises(QueryError) as caught:
-        demand.query(Asked(ATTRIBUTES, DemandOptions(constraint="JobPrio >")))
+        demand.query(JobGrouping(ATTRIBUTES, DemandOptions(constraint="JobPrio >")))
     assert caught.value.problem == "bad_constraint"
     assert "JobPrio >" in caught.value.detail
 
@@ -368,7 +368,7 @@ def test_which_clusters_are_asked_for(more: str, counts: bool) -> None:
         f'[ JobUniverse = 5; JobMaterializeDigestFile = "/x"; {more} '
         "TotalSubmitProcs = 9; JobMaterializeNextProcId = 3 ]"
     )
-    constraint = demand.factories_query(Asked(ATTRIBUTES, OPTIONS)).constraint
+    constraint = demand.factories_query(JobGrouping(ATTRIBUTES, OPTIONS)).constraint
     assert classad2.ExprTree(constraint).eval(ad) is counts
 
 
@@ -413,7 +413,7 @@ def fetch(
     options: DemandOptions = OPTIONS,
 ) -> ScheddDemand:
     there = Daemon("schedd1", "<>")
-    return demand.fetch(schedd, there, Asked(ATTRIBUTES, options, start), factories)
+    return demand.fetch(schedd, there, JobGrouping(ATTRIBUTES, options, start), factories)
 
 
 def serials(number: int) -> list[Ad]:

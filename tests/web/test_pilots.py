@@ -14,7 +14,7 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 from gwmond.web.pages import Pages
-from gwmond.web.pilots import Asked
+from gwmond.web.pilots import Selection
 from tests.build import pilot_ledger
 from tests.build.pilot_ledger import BASE, LAST
 from tests.build.snapshots import row, snapshot
@@ -54,7 +54,7 @@ def cells(page: str | None) -> list[list[str]]:
 
 def test_running_pilots(pages: Pages) -> None:
     """With a link to each; how many is said."""
-    page = pages.pilots(Asked())
+    page = pages.pilots(Selection())
     (line,) = cells(page)
     assert "<b>carol|*" in line
     assert "entry-a2" in line
@@ -64,17 +64,17 @@ def test_running_pilots(pages: Pages) -> None:
 
 def test_pilots_that_have_ended(pages: Pages) -> None:
     """The latest first; of a place only its own, without the columns of the place."""
-    assert [line[-1] != "" for line in cells(pages.pilots(Asked("past")))] == [True, True]
-    page = pages.pilots(Asked("past", "Site-A", "entry-a"))
+    assert [line[-1] != "" for line in cells(pages.pilots(Selection("past")))] == [True, True]
+    page = pages.pilots(Selection("past", "Site-A", "entry-a"))
     (line,) = cells(page)
     assert "Site-A" not in line
     assert "entry?site=Site-A&amp;entry=entry-a" in str(page)
-    assert pages.pilots(Asked("past", "Site-A", "nowhere")) is None
+    assert pages.pilots(Selection("past", "Site-A", "nowhere")) is None
 
 
 def test_the_life_of_a_pilot(pages: Pages) -> None:
     """Its runs with their rules, its sums, and a bar for itself and for each run."""
-    listed = str(pages.pilots(Asked("past", "Site-A", "entry-a")))
+    listed = str(pages.pilots(Selection("past", "Site-A", "entry-a")))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     page = pages.pilot(int(link[1]))
@@ -94,7 +94,7 @@ def test_the_life_of_a_pilot(pages: Pages) -> None:
 
 def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
     """Neither in the list, nor in the life."""
-    listed = str(pages.pilots(Asked()))
+    listed = str(pages.pilots(Selection()))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     for page in (listed, str(pages.pilot(int(link[1])))):
@@ -105,5 +105,5 @@ def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The pages say why."""
     pages = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite")))
-    for page in (pages.pilots(Asked()), pages.pilot(1)):
+    for page in (pages.pilots(Selection()), pages.pilot(1)):
         assert 'role="alert"' in str(page)

@@ -12,7 +12,7 @@ import pytest
 import gwmond.web
 from gwmond.reports.time_by_hour import RANGES, Times, read
 from gwmond.web.pages import Pages
-from gwmond.web.time import Asked
+from gwmond.web.time import Choice
 from tests.build import hours_ledger
 from tests.build.facts import NOW
 from tests.build.snapshots import BORED, ODD, STARVING, snapshot
@@ -63,7 +63,7 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The page says why, and has no chart."""
     times = read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
     assert times.error
-    page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Asked())
+    page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Choice())
     assert page is not None
     assert 'role="alert"' in page
     assert "data-chart" not in page
@@ -72,7 +72,9 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_page_says_what_is_drawn(url: str) -> None:
     """The table, and the JSON for the charts, have the same numbers."""
-    page = Pages(snapshot(), with_ledger(url)).time(Asked(site=STARVING.site, entry=STARVING.entry))
+    page = Pages(snapshot(), with_ledger(url)).time(
+        Choice(site=STARVING.site, entry=STARVING.entry)
+    )
     assert page is not None
     found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
     assert found
@@ -89,14 +91,14 @@ def test_page_says_what_is_drawn(url: str) -> None:
 def test_page_of_a_place(url: str) -> None:
     """Its name leads to the place, choices keep it; what is not known has no page."""
     pages = Pages(snapshot(), with_ledger(url))
-    page = pages.time(Asked("7d", "cpu", *ODD))
+    page = pages.time(Choice("7d", "cpu", *ODD))
     assert page is not None
     assert "<b>" not in page
     assert "Nothing is accounted in this period." in page
     assert "time?last=30d&amp;resource=cpu&amp;site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd" in page
     assert 'aria-current="true">7 days' in page
-    assert pages.time(Asked(site="nowhere")) is None
-    assert pages.time(Asked(site=BORED.site, entry=STARVING.entry)) is None
+    assert pages.time(Choice(site="nowhere")) is None
+    assert pages.time(Choice(site=BORED.site, entry=STARVING.entry)) is None
 
 
 def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
@@ -104,10 +106,10 @@ def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(Path(url).read_bytes())
     pages = Pages(snapshot(), with_ledger(str(copy)))
-    before = pages.time(Asked())
+    before = pages.time(Choice())
     copy.unlink()
-    assert pages.time(Asked()) == before
-    assert 'role="alert"' in (pages.time(Asked("7d")) or "")
+    assert pages.time(Choice()) == before
+    assert 'role="alert"' in (pages.time(Choice("7d")) or "")
 
 
 def test_uplot_is_as_it_was_published() -> None:

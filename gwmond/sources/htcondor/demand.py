@@ -87,7 +87,7 @@ class StartKeys(NamedTuple):
 NO_KEYS = StartKeys()
 
 
-class Asked(NamedTuple):
+class JobGrouping(NamedTuple):
     """By what idle jobs are grouped: the configuration's keys, and those of START."""
 
     attributes: Attributes
@@ -105,14 +105,14 @@ class Apart(NamedTuple):
 ALL_APART = Apart(frozenset(), 10**9)
 
 
-def query(asked: Asked) -> Query:
+def query(grouping: JobGrouping) -> Query:
     """Return the GroupBy query for idle jobs.
 
     Keys of START are only known by their names, so the rows that they may make are limited.
     """
-    options, grouped = asked.options, asked.start.grouped
+    options, grouped = grouping.options, grouping.start.grouped
     constraint = f"{IDLE} && ({options.constraint})" if options.constraint else IDLE
-    names = _distinct((*_keys(asked), *grouped, *_constrained(options.constraint)))
+    names = _distinct((*_keys(grouping), *grouped, *_constrained(options.constraint)))
     return Query("demand", "", constraint, names, options.max_groups + 1 if grouped else -1)
 
 
@@ -124,12 +124,12 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def factories_query(asked: Asked, refs: Iterable[str] = ()) -> Query:
+def factories_query(grouping: JobGrouping, refs: Iterable[str] = ()) -> Query:
     """Return the query for clusters that have jobs still to materialize."""
-    own = asked.options.constraint
+    own = grouping.options.constraint
     names = (
-        *(*_keys(asked), "TotalSubmitProcs", "JobMaterializeNextProcId"),
-        *(*asked.start.grouped, *refs),
+        *(*_keys(grouping), "TotalSubmitProcs", "JobMaterializeNextProcId"),
+        *(*grouping.start.grouped, *refs),
     )
     constraint = f"{FACTORIES} && ({own})" if own else FACTORIES
     return Query("unmaterialized", "", constraint, _distinct(names))
@@ -145,53 +145,53 @@ def _constrained(constraint: str) -> list[str]:
         raise QueryError(ProblemName.BAD_CONSTRAINT, f"{constraint}: {error}") from None
 
 
-def _keys(asked: Asked) -> tuple[str, ...]:
-    attributes = asked.attributes
+def _keys(grouping: JobGrouping) -> tuple[str, ...]:
+    attributes = grouping.attributes
     wanted = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
-        *(*attributes.walltime_minutes, *attributes.walltime_seconds, *asked.options.attributes),
+        *(*attributes.walltime_minutes, *attributes.walltime_seconds, *grouping.options.attributes),
     )
     usable = (n for n in wanted if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
     return tuple(dict.fromkeys(usable))
 
 
 def fetch(
-    access: Access, schedd: Daemon, asked: Asked, factories: bool, apart: Apart = ALL_APART
+    access: Access, schedd: Daemon, grouping: JobGrouping, factories: bool, apart: Apart = ALL_APART
 ) -> ScheddDemand:
     """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
-    rows, asked = fetch_rows(access, schedd, asked)
-    clusters = fetch_clusters(access, schedd, asked) if factories else ()
-    return decode(rows, clusters, schedd.name, asked, apart)
+    rows, grouping = fetch_rows(access, schedd, grouping)
+    clusters = fetch_clusters(access, schedd, grouping) if factories else ()
+    return decode(rows, clusters, schedd.name, grouping, apart)
 
 
 def fetch_rows(
-    access: Access, schedd: Daemon, asked: Asked
-) -> tuple[Sequence[classad2.ClassAd], Asked]:
+    access: Access, schedd: Daemon, grouping: JobGrouping
+) -> tuple[Sequence[classad2.ClassAd], JobGrouping]:
     """Ask for groups of idle jobs, and return by what they could be grouped as well."""
-    asked = asked._replace(start=asked.start.usable())
-    rows = access.job_ads(schedd, query(asked))
-    while names := _differing(rows, asked):
-        asked = asked._replace(start=asked.start.without(names))
-        rows = access.job_ads(schedd, query(asked))
-    if asked.start.grouped and len(rows) > asked.options.max_groups:
-        rows = access.job_ads(schedd, query(asked)._replace(limit=-1))  # not because of START
-    return rows, asked
+    grouping = grouping._replace(start=grouping.start.usable())
+    rows = access.job_ads(schedd, query(grouping))
+    while names := _differing(rows, grouping):
+        grouping = grouping._replace(start=grouping.start.without(names))
+        rows = access.job_ads(schedd, query(grouping))
+    if grouping.start.grouped and len(rows) > grouping.options.max_groups:
+        rows = access.job_ads(schedd, query(grouping)._replace(limit=-1))  # not because of START
+    return rows, grouping
 
 
-def _differing(rows: Sequence[classad2.ClassAd], asked: Asked) -> list[str]:
+def _differing(rows: Sequence[classad2.ClassAd], grouping: JobGrouping) -> list[str]:
     """Return the keys of START that make too many groups.
 
     Those with a value of their own for more than half of the jobs; if there are still too many
     groups, the one with the most values.
     """
-    others = {name.lower() for name in _keys(asked)}
-    keys = [name for name in asked.start.grouped if name.lower() not in others]
+    others = {name.lower() for name in _keys(grouping)}
+    keys = [name for name in grouping.start.grouped if name.lower() not in others]
     if len(rows) <= _FEW_GROUPS or not keys:
         return []
     jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
     values = {name: len({_written(ad, name) for ad in rows}) for name in keys}
     many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
-    if not many and len(rows) > asked.options.max_groups:
+    if not many and len(rows) > grouping.options.max_groups:
         most = max(keys, key=lambda name: values[name])
         many = [most] if values[most] > 1 else []
     return many
@@ -204,20 +204,22 @@ def _written(ad: classad2.ClassAd, name: str) -> str:
         return ""
 
 
-def fetch_clusters(access: Access, schedd: Daemon, asked: Asked) -> Sequence[classad2.ClassAd]:
+def fetch_clusters(
+    access: Access, schedd: Daemon, grouping: JobGrouping
+) -> Sequence[classad2.ClassAd]:
     """Ask for cluster ads; once more, for what their Requirements refer to, where there are any."""
-    clusters = access.cluster_ads(schedd, factories_query(asked))
+    clusters = access.cluster_ads(schedd, factories_query(grouping))
     if not clusters:
         return clusters
     refs = sorted({ref for ad in clusters for ref in _references(ad)})
-    return access.cluster_ads(schedd, factories_query(asked, refs))
+    return access.cluster_ads(schedd, factories_query(grouping, refs))
 
 
 def decode(
     rows: Sequence[classad2.ClassAd],
     clusters: Sequence[classad2.ClassAd],
     schedd: str,
-    asked: Asked,
+    grouping: JobGrouping,
     apart: Apart = ALL_APART,
 ) -> ScheddDemand:
     """Turn rows and cluster ads into demand groups; alike ones are added up.
@@ -225,7 +227,7 @@ def decode(
     Accounting groups that are not kept ``apart`` are one here, and each has its share of the groups
     that are matched: however many groups one makes of its jobs, those of others are matched.
     """
-    attributes, options, start = asked
+    attributes, options, start = grouping
     groups: dict[tuple[str, str], DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
     problems = [
@@ -237,7 +239,7 @@ def decode(
             continue
         accounting_group = ads.label(ad, (attributes.accounting_group,)) or ""
         counts[accounting_group, status] += jobs
-        group = _group(ad, jobs, schedd, accounting_group, asked, problems)
+        group = _group(ad, jobs, schedd, accounting_group, grouping, problems)
         key = accounting_group, group.signature
         if before := groups.get(key):
             group = group._replace(jobs=before.jobs + jobs)
@@ -302,10 +304,10 @@ def _group(
     jobs: int,
     schedd: str,
     accounting_group: str,
-    asked: Asked,
+    grouping: JobGrouping,
     problems: list[Problem],
 ) -> DemandGroup:
-    attributes, _, start = asked
+    attributes, _, start = grouping
     keys = {name.lower() for name in start.grouped}
     drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
     drop -= set(map(str.lower, _references(ad)))

@@ -136,16 +136,16 @@ class Recorder:
         self._refers |= {name for template in templates for name in template.refers}
 
     def _schedd(self, access: Access, schedd: Daemon, now: float) -> None:
-        asked = demand.Asked(self._config.attributes, self._config.demand)
+        grouping = demand.JobGrouping(self._config.attributes, self._config.demand)
         name = f"schedd/{schedd.name}"
         left_out = self._ungrouped.get(schedd.name, ())
         start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
-        grouped = asked._replace(start=start)
+        grouped = grouping._replace(start=start)
         if found := self._ask(f"{name}/demand", tasks.record_demand, access, schedd, grouped):
             self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = found
             self._asked_of_pilots |= refers
         stream = f"{name}/unmaterialized"
-        if kept := self._ask(stream, tasks.record_clusters, access, schedd, asked):
+        if kept := self._ask(stream, tasks.record_clusters, access, schedd, grouping):
             self._answers[stream], refers = kept
             self._asked_of_pilots |= refers
         for kind in recorded_runs.KINDS:
