@@ -12,8 +12,8 @@ from gwmond.model.snapshot import SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.open_runs import sentence
-from gwmond.reports.render.formats import number, words
-from gwmond.reports.render.table import Cell, Column, Table, table
+from gwmond.reports.render.formats import words
+from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.sites import (
     SiteRow,
     entry_state_counts,
@@ -22,7 +22,7 @@ from gwmond.reports.sites import (
     verdicts_text,
     worst_first,
 )
-from gwmond.web.parts import USES, ago, bar, entry_link, render, site_link, time_text
+from gwmond.web.parts import ROW_COLUMNS, USES, ago, entry_link, render, site_link, time_text
 from gwmond.web.words import reason_meaning, state_meaning
 
 _MATCHING = (
@@ -141,24 +141,9 @@ def _state(status: Status) -> str:
     return Markup('<span class="bad">{}: {}</span>').format(status.problem, status.detail)
 
 
-def _why(row: SiteRow) -> str:
-    """Return what a row's reason means, with the limits that were hit."""
-    return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
-
-
 _SITES: tuple[Column[SiteRow], ...] = (
     Column("site", lambda row: site_link(row.site), name=True),
-    Column("resource", lambda row: row.resource, text=True),
-    Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
-    Column("reason", lambda row: Cell(words(row.reason), hint=_why(row)), text=True),
-    Column("use of capacity", bar, text=True),
-    Column("capacity", lambda row: number(row.capacity_units)),
-    Column("provi\u00adsioned", lambda row: number(row.provisioned_units)),
-    Column("busy", lambda row: number(row.busy_units)),
-    Column("bottle\u00adneck", lambda row: number(row.provisioning_bottleneck_units)),
-    Column("insuffi\u00adcient", lambda row: number(row.insufficient_demand_units)),
-    Column("pilots", lambda row: number(row.registered_pilots)),
-    Column("pending", lambda row: number(row.pending_pilots)),
+    *ROW_COLUMNS,
     Column("matching jobs before assign\u00adment", jobs_text, hint=_MATCHING),
     Column("verdicts right", lambda r: verdicts_text(r) if r.verdicts_checked else "", hint=_RIGHT),
 )

@@ -16,7 +16,9 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
 from gwmond.reports.render.html import template
+from gwmond.reports.render.table import Cell, Column
 from gwmond.reports.sites import SiteRow
+from gwmond.web.words import reason_meaning, state_meaning
 
 _AGE = re.compile(r"<age ([^>]*)>")
 
@@ -118,3 +120,24 @@ def bar(row: SiteRow) -> Markup:
         '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
         'aria-label="{}">{}</svg>'
     ).format(label, Markup("".join(boxes)))
+
+
+def _why(row: SiteRow) -> str:
+    """Return what a row's reason means, with the limits that were hit."""
+    return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
+
+
+ROW_COLUMNS: tuple[Column[SiteRow], ...] = (
+    Column("resource", lambda row: row.resource, text=True),
+    Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
+    Column("reason", lambda row: Cell(words(row.reason), hint=_why(row)), text=True),
+    Column("use of capacity", bar, text=True),
+    Column("capacity", lambda row: number(row.capacity_units)),
+    Column("provi\u00adsioned", lambda row: number(row.provisioned_units)),
+    Column("busy", lambda row: number(row.busy_units)),
+    Column("bottle\u00adneck", lambda row: number(row.provisioning_bottleneck_units)),
+    Column("insuffi\u00adcient", lambda row: number(row.insufficient_demand_units)),
+    Column("pilots", lambda row: number(row.registered_pilots)),
+    Column("pending", lambda row: number(row.pending_pilots)),
+)
+"""What tables of sites and of entries show of each."""

@@ -15,7 +15,17 @@ from gwmond.reports.periods import span
 from gwmond.reports.render.formats import hours, number, percent, ratio, words
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.sites import SiteRow, entry_rows, jobs_text, site_rows, verdicts_text
-from gwmond.web.parts import USES, ago, bar, entry_link, link, render, site_link, time_text
+from gwmond.web.parts import (
+    ROW_COLUMNS,
+    USES,
+    ago,
+    bar,
+    entry_link,
+    link,
+    render,
+    site_link,
+    time_text,
+)
 from gwmond.web.words import capacity_meanings, reason_meaning, state_meaning
 
 _ROWS = 500  # of a table
@@ -185,20 +195,7 @@ _GROUPS: tuple[Column[_Group], ...] = (
 )
 _ENTRIES: tuple[Column[SiteRow], ...] = (
     Column("entry", lambda row: entry_link(EntryKey(row.site, row.entry)), name=True),
-    Column("resource", lambda row: row.resource, text=True),
-    Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
-    Column(
-        *("reason", lambda r: Cell(words(r.reason), hint=reason_meaning(r.reason))),
-        text=True,
-    ),
-    Column("use of capacity", bar, text=True),
-    Column("capacity", lambda row: number(row.capacity_units)),
-    Column("provisioned", lambda row: number(row.provisioned_units)),
-    Column("busy", lambda row: number(row.busy_units)),
-    Column("bottleneck", lambda row: number(row.provisioning_bottleneck_units)),
-    Column("insufficient", lambda row: number(row.insufficient_demand_units)),
-    Column("pilots", lambda row: number(row.registered_pilots)),
-    Column("pending", lambda row: number(row.pending_pilots)),
+    *ROW_COLUMNS,
 )
 _SILENT: tuple[Column[SilentPilot], ...] = (
     Column("entry", lambda pilot: entry_link(pilot.entry), name=True),
