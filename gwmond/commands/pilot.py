@@ -12,13 +12,11 @@ import textwrap
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show
 from gwmond.config.settings import Config
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.periods import short
-from gwmond.reports.pilot_story import find, story_of
+from gwmond.reports.pilot_story import find, story_of, story_rules
 from gwmond.reports.render import document
 from gwmond.service import log
 
@@ -62,14 +60,12 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Show it; 1 when there is no such pilot, or more than one; raises LedgerError."""
     log.quiet()
     now_us = now()
-    tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
-    rules = Rules(memory_per_unit_mib=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
     with opened(config, arguments, now_us) as (ledger, age):
         found = find(ledger, arguments.id)
         if len(found) != 1:
             _not_one(arguments.id, found, ledger.where)
             return EXIT_FAILED
-        story = story_of(ledger, found[0], now_us, rules)
+        story = story_of(ledger, found[0], now_us, story_rules(config))
     width = arguments.width or shutil.get_terminal_size((100, 24)).columns
     made = pilot_document.document(story, age, max(40, width), arguments.lanes)
     show(made, arguments.format)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.model.endings import Ending
@@ -25,6 +26,7 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
+from gwmond.model.times import SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
@@ -177,6 +179,14 @@ def find(ledger: LedgerReader, text: str) -> list[PilotRow]:
     if whole := ledger.fetch(PilotKeys(startds={text})).pilots:
         return list(whole)
     return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
+
+
+def story_rules(config: Config) -> Rules:
+    """Return what a story needs of the configuration."""
+    return Rules(
+        memory_per_unit_mib=config.canonical.memory_mib,
+        end_tolerance_us=round(config.pilots.end_tolerance * SECOND_US),
+    )
 
 
 def story_of(ledger: LedgerReader, row: PilotRow, now_us: int, rules: Rules) -> Story:

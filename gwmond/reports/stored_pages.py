@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader, PilotFilter
-from gwmond.model.times import SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
-from gwmond.pilots.rules import Rules
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFO
 from gwmond.reports.ledger_reading import age_of
 from gwmond.reports.periods import span
-from gwmond.reports.pilot_story import Story, story_of
+from gwmond.reports.pilot_story import Story, story_of, story_rules
 from gwmond.reports.pilots import stored_pilots
 from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
 from gwmond.reports.render.formats import words
@@ -53,15 +52,13 @@ def pilots_at(
 
 def life(config: Config, now_us: int, number: int) -> list[Part] | None:
     """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
-    tolerance_us = round(config.pilots.end_tolerance * SECOND_US)
-    rules = Rules(memory_per_unit_mib=config.canonical.memory_mib, end_tolerance_us=tolerance_us)
     try:
         with LedgerReader.open(config.ledger.url) as ledger:
             row = ledger.pilots_by_id([number]).get(number)
             if row is None:
                 return None
             age = age_of(ledger, now_us, config.poll.interval)
-            story = story_of(ledger, row, now_us, rules)
+            story = story_of(ledger, row, now_us, story_rules(config))
     except LedgerError as error:
         raise Unreadable(str(error)) from None
     return list(_with_drawing(story, pilot_document.document(story, age, 80, _LANES).parts()))
@@ -90,12 +87,9 @@ def _drawing(story: Story) -> Drawing:
     for number, lane in enumerate(rows):
         y = number * _STEP
         drawing.words.append(Word(0, y + 13, lane.label, "label"))
-        at = 0
-        while at < _COLUMNS:
-            mark = lane.marks[at]
-            end = at + 1
-            while end < _COLUMNS and lane.marks[end] == mark:
-                end += 1
+        end = 0
+        for mark, marks in groupby(lane.marks):
+            at, end = end, end + len(tuple(marks))
             if mark.text not in BLANK:
                 kind = mark.category.value if mark.category else "open"
                 name = words(INFO[mark.category].category or "not settled")
@@ -104,7 +98,6 @@ def _drawing(story: Story) -> Drawing:
                 hint = f"{lane.label}: {name}{part}, +{span(since)} to +{span(to)}"
                 x, width = _LABEL + at * scale, (end - at) * scale
                 drawing.rectangles.append(Rectangle(kind, x, y + 3, width, _STEP - 6, hint))
-            at = end
     bottom = len(rows) * _STEP + 13
     drawing.words += [
         Word(_LABEL, bottom, "0", "tick"),

@@ -19,6 +19,7 @@ from gwmond.reports.time_by_hour import read
 from gwmond.web import now, pilots, place, problems
 from gwmond.web import time as time_page
 from gwmond.web.parts import STATE_COLOURS, USES, shown
+from gwmond.web.pilots import Selection
 from gwmond.web.time import Choice
 
 MOST_KEPT = 200
@@ -59,20 +60,14 @@ class Pages:
         """Return the page of time, for which the ledger is read; None if the place is unknown."""
         return self._made(("time", *choice), lambda: self._time(choice))
 
-    def pilots(self, selection: pilots.Selection) -> str | None:
+    def pilots(self, selection: Selection) -> str | None:
         """Return the list of pilots, for which the ledger is read; None if the place is unknown."""
-        if not self._is_known(selection.site, selection.entry):
-            return None
-        now_us = self._now_us
-        return self._made(
-            ("pilots", *selection), lambda: pilots.list_page(self._config, now_us, selection)
-        )
+        return self._made(("pilots", *selection), lambda: self._pilots(selection))
 
     def pilot(self, number: int) -> str | None:
         """Return the page of a pilot, for which the ledger is read; None if there is none."""
-        now_us = self._now_us
         return self._made(
-            ("pilot", str(number)), lambda: pilots.life_page(self._config, now_us, number)
+            ("pilot", str(number)), lambda: pilots.life_page(self._config, self._now_us, number)
         )
 
     @property
@@ -95,6 +90,11 @@ class Pages:
                 self._kept[key] = page
             page = self._kept[key]
         return None if page is None else shown(page, time.time())
+
+    def _pilots(self, selection: Selection) -> str | None:
+        if not self._is_known(selection.site, selection.entry):
+            return None
+        return pilots.list_page(self._config, self._now_us, selection)
 
     def _time(self, choice: Choice) -> str | None:
         if not self._is_known(choice.site, choice.entry):

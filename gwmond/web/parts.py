@@ -23,6 +23,19 @@ from gwmond.web.words import reason_meaning, state_meaning
 _AGE = re.compile(r"<age ([^>]*)>")
 
 
+STATE_COLOURS = {
+    "provisioned": ("#4477aa", "#5a8fc4"),
+    State.PROVISIONING_BOTTLENECK: ("#ee6677", "#ee6677"),
+    State.INSUFFICIENT_DEMAND: ("#bbbbbb", "#8a8f94"),
+    State.FILLING: ("#ccbb44", "#ccbb44"),
+    State.SATURATED: ("#228833", "#3aa34c"),
+    State.FULL: ("#228833", "#3aa34c"),
+    State.DOWN: ("#aa3377", "#c45a97"),
+    State.UNKNOWN: ("#66ccee", "#66ccee"),
+}
+"""Colours of states on light and on dark pages, where each is drawn by itself."""
+
+
 class Use(NamedTuple):
     """A use of an entry's capacity, as pages draw it; colours on light and on dark pages."""
 
@@ -36,28 +49,15 @@ USES = (
     Use("busy", "#4477aa", "#5a8fc4", "busy: provisioned, and filled by jobs"),
     Use("not_busy", "#88bbee", "#9cc6f0", "provisioned, not busy"),
     Use(
-        *("provisioning_bottleneck", "#ee6677", "#ee6677"),
+        *("provisioning_bottleneck", *STATE_COLOURS[State.PROVISIONING_BOTTLENECK]),
         "provisioning bottleneck: jobs waited, too few pilots",
     ),
     Use(
-        *("insufficient_demand", "#bbbbbb", "#8a8f94"),
+        *("insufficient_demand", *STATE_COLOURS[State.INSUFFICIENT_DEMAND]),
         "insufficient demand: no job is left for it",
     ),
     Use("other", "#ccbb44", "#ccbb44", "filling, down or unknown"),
 )
-
-
-STATE_COLOURS = {
-    "provisioned": ("#4477aa", "#5a8fc4"),
-    State.PROVISIONING_BOTTLENECK: ("#ee6677", "#ee6677"),
-    State.INSUFFICIENT_DEMAND: ("#bbbbbb", "#8a8f94"),
-    State.FILLING: ("#ccbb44", "#ccbb44"),
-    State.SATURATED: ("#228833", "#3aa34c"),
-    State.FULL: ("#228833", "#3aa34c"),
-    State.DOWN: ("#aa3377", "#c45a97"),
-    State.UNKNOWN: ("#66ccee", "#66ccee"),
-}
-"""Colours of states on light and on dark pages, where each is drawn by itself."""
 
 
 def render(page: str, /, **known: object) -> str:
@@ -122,7 +122,7 @@ def bar(row: SiteRow) -> Markup:
     ).format(label, Markup("".join(boxes)))
 
 
-def _why(row: SiteRow) -> str:
+def why(row: SiteRow) -> str:
     """Return what a row's reason means, with the limits that were hit."""
     return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
 
@@ -130,7 +130,7 @@ def _why(row: SiteRow) -> str:
 ROW_COLUMNS: tuple[Column[SiteRow], ...] = (
     Column("resource", lambda row: row.resource, text=True),
     Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
-    Column("reason", lambda row: Cell(words(row.reason), hint=_why(row)), text=True),
+    Column("reason", lambda row: Cell(words(row.reason), hint=why(row)), text=True),
     Column("use of capacity", bar, text=True),
     Column("capacity", lambda row: number(row.capacity_units)),
     Column("provi\u00adsioned", lambda row: number(row.provisioned_units)),

@@ -19,8 +19,6 @@ from gwmond.reports.stored_pages import MOST, Unreadable, life, pilots_at
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.web.parts import entry_link, link, render, site_link
 
-_AT_A_PLACE = frozenset({"site", "entry"})
-
 
 class Selection(NamedTuple):
     """Which pilots are shown: of a site or an entry, empty names standing for all."""
@@ -54,7 +52,7 @@ def list_page(config: Config, now_us: int, selection: Selection) -> str:
         )
         for which, text in (("running", "running"), ("past", "ended"))
     ]
-    return _page("pilots", "Pilots", selection, parts, error, more, choices)
+    return _page("Pilots", selection, parts, error, more, choices)
 
 
 def life_page(config: Config, now_us: int, number: int) -> str | None:
@@ -62,8 +60,8 @@ def life_page(config: Config, now_us: int, number: int) -> str | None:
     try:
         parts = life(config, now_us, number)
     except Unreadable as unreadable:
-        return _page("pilots", f"Pilot {number}", Selection(), [], str(unreadable))
-    return None if parts is None else _page("pilots", f"Pilot {number}", Selection(), parts)
+        return _page(f"Pilot {number}", Selection(), [], str(unreadable))
+    return None if parts is None else _page(f"Pilot {number}", Selection(), parts)
 
 
 def _columns(selection: Selection) -> list[Column[StoredPilot]]:
@@ -72,7 +70,7 @@ def _columns(selection: Selection) -> list[Column[StoredPilot]]:
     def number(pilot: StoredPilot) -> Markup:
         return link("pilot", str(pilot.row.id), id=str(pilot.row.id))
 
-    one = {name for name in _AT_A_PLACE if getattr(selection, name)}
+    one = {name for name in ("site", "entry") if getattr(selection, name)}
     return [
         replace(column, cell=number) if column.header == "id" else column
         for column in fields.columns(FIELDS)
@@ -81,7 +79,6 @@ def _columns(selection: Selection) -> list[Column[StoredPilot]]:
 
 
 def _page(
-    page: str,
     title: str,
     selection: Selection,
     parts: list[Part],
@@ -93,5 +90,11 @@ def _page(
     if selection.entry:
         place = entry_link(EntryKey(selection.site, selection.entry))
     return render(
-        page, title=title, place=place, parts=parts, error=error, more=more, choices=choices or ()
+        "pilots",
+        title=title,
+        place=place,
+        parts=parts,
+        error=error,
+        more=more,
+        choices=choices or (),
     )

@@ -25,6 +25,7 @@ from gwmond.web.parts import (
     render,
     site_link,
     time_text,
+    why,
 )
 from gwmond.web.words import capacity_meanings, reason_meaning, state_meaning
 
@@ -39,7 +40,7 @@ class Figure(NamedTuple):
     hint: str = ""
 
 
-class Resource(NamedTuple):
+class ResourceFigures(NamedTuple):
     """What is said of one resource of a place."""
 
     row: SiteRow
@@ -98,8 +99,7 @@ def _page(
     )
 
 
-def _resource(s: Snapshot, row: SiteRow, entry: EntryKey | None) -> Resource:
-    reason = "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
+def _resource(s: Snapshot, row: SiteRow, entry: EntryKey | None) -> ResourceFigures:
     figures = [
         Figure("capacity", number(row.capacity_units)),
         Figure("provisioned", number(row.provisioned_units), "what our running pilots hold"),
@@ -127,8 +127,8 @@ def _resource(s: Snapshot, row: SiteRow, entry: EntryKey | None) -> Resource:
             )
         totals = s.entries.get(entry) if entry is not None else None
         figures += _factory_figures(totals) if totals is not None else []
-    return Resource(
-        *(row, state_meaning(row.state), reason, capacity_meanings(row.capacity_evidence)),
+    return ResourceFigures(
+        *(row, state_meaning(row.state), why(row), capacity_meanings(row.capacity_evidence)),
         bar(row),
         figures,
     )
@@ -169,6 +169,10 @@ def _asked(name: str) -> Column[_Group]:
     )
 
 
+def _counted(name: str) -> Column[_Group]:
+    return Column(name, lambda g: number(getattr(g.pilots, name) if g.pilots else 0))
+
+
 def _limits(group: _Group) -> str:
     limits = group.request.limits if group.request else ()
     return "; ".join(f"{limit.name} ({limit.text})" for limit in limits)
@@ -187,9 +191,7 @@ _GROUPS: tuple[Column[_Group], ...] = (
     Column("frontend group", lambda g: g.group or "(none)", name=True),
     Column("factory", lambda g: g.request.factory if g.request else "", text=True),
     *map(_asked, ("requested_idle", "requested_max", "pending", "running", "held")),
-    Column("registered", lambda g: number(g.pilots.registered if g.pilots else 0)),
-    Column("idle", lambda g: number(g.pilots.idle if g.pilots else 0)),
-    Column("retiring", lambda g: number(g.pilots.retiring if g.pilots else 0)),
+    *map(_counted, ("registered", "idle", "retiring")),
     Column("units busy", _units, text=True),
     Column("limits that were hit", _limits, text=True),
 )
