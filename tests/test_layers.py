@@ -27,6 +27,7 @@ PURE = {
         "enum",
         "fractions",
         "functools",
+        "hashlib",
     ),
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
     *("msgspec", "numpy", "scipy"),  # msgspec: immutable records
@@ -38,20 +39,22 @@ ROOMS: dict[str, set[str]] = {
     "sources": {"model", "config"},
     "sites": {"model"},
     "pilots": {"model"},
+    "traces": {"model"},
     "ledger": {"model", "pilots"},
-    "reports": {"model", "config", "sites", "pilots", "ledger"},
-    "metrics": {"model", "config", "sites", "pilots", "ledger", "reports"},
-    "web": {"model", "config", "sites", "metrics", "reports"},
+    "reports": {"model", "config", "sites", "pilots", "ledger", "traces"},
+    "metrics": {"model", "config", "sites", "pilots", "ledger", "reports", "traces"},
+    "web": {"model", "config", "sites", "metrics", "reports", "traces"},
     "service": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
+        "traces",
     },
     "commands": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
-        "service",
+        *("service", "traces"),
     },
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
-CORE = ("model/", "sites/", "pilots/")
+CORE = ("model/", "sites/", "pilots/", "traces/")
 MAY_PRINT = {"cli.py", "metrics/catalog.py", "service/problem_help.py"}
 CLOCKS = {"time", "datetime", "sched", "asyncio"}
 
