@@ -27,6 +27,36 @@ class Source(StrEnum):
     SUMMARY = "summary"  # a line of the factory's completed_jobs, for all jobs of a pilot
 
 
+class Transfer(NamedTuple):
+    """Files that one run was sent (input), or sent back (output).
+
+    ``queued_us``: when the shadow asked its schedd for a place in the queue of transfers;
+    ``start_us``, ``end_us``: of the transfer itself; ``moved``: bytes.
+    """
+
+    queued_us: int | None = None
+    start_us: int | None = None
+    end_us: int | None = None
+    moved: int | None = None
+
+
+class JobFact(NamedTuple):
+    """What a record of a run has on its job as a whole, for the job's trace.
+
+    - ``queued_us``: QDate.  ``procs``: TotalSubmitProcs, how many were submitted with it.
+    - ``traceparent``, ``tracestate``: W3C Trace Context of whoever submitted it, or empty.
+    - ``left_us``, ``status``: when the job left the queue, with which JobStatus; only a schedd's
+      history has that.
+    """
+
+    queued_us: int | None = None
+    procs: int | None = None
+    traceparent: str = ""
+    tracestate: str = ""
+    left_us: int | None = None
+    status: int | None = None
+
+
 class RunFact(NamedTuple):
     """What one record of one source reports on one run; None where it does not.
 
@@ -52,3 +82,6 @@ class RunFact(NamedTuple):
     ending: Ending = Ending()
     activated_us: int | None = None
     executing_us: int | None = None
+    transfer_in: Transfer | None = None
+    transfer_out: Transfer | None = None
+    about_job: JobFact | None = None

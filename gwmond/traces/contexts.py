@@ -1,0 +1,97 @@
+"""Which span of which trace a job, a run and a pilot are, and how a job continues a trace.
+
+A job continues the trace of whoever submitted it: its span is a child of the submitter's where few
+jobs were submitted together (``Rules.join_at_most``), else the root of a trace of its own with a
+link, because one trace of thousands of jobs is more than backends take.  Source of the format: W3C
+Trace Context, section 3.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from gwmond.model.run_facts import JobFact
+from gwmond.model.stored_pilots import PilotIdentity, RunRow
+from gwmond.traces.ids import Kind, span_id, trace_id
+from gwmond.traces.spans import SpanContext
+
+_TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+
+
+class Rules(NamedTuple):
+    """``join_at_most``: a job of so many submitted together continues its submitter's trace."""
+
+    join_at_most: int = 500
+
+
+class JobContext(NamedTuple):
+    """A job's own span, its parent (no bytes: none), and the submitter's span to link to."""
+
+    job: str
+    own: SpanContext
+    parent_id: bytes = b""
+    submitter: SpanContext | None = None
+    trace_state: str = ""
+
+    def child(self, kind: Kind, *identity: str) -> SpanContext:
+        """Return a span of the job's trace that belongs to this job."""
+        return self.own._replace(span_id=span_id(kind, self.job, *identity))
+
+
+def parsed(traceparent: str) -> SpanContext | None:
+    """Return the span that a traceparent names; None if it is none.
+
+    >>> parsed("00-97b75ce2d7799e544aff64d5ed2a46de-5537c067c23f9625-00").sampled
+    False
+    >>> parsed("00-00000000000000000000000000000000-5537c067c23f9625-01")
+    """
+    found = _TRACEPARENT.fullmatch(traceparent)
+    if found is None:
+        return None
+    trace, span, flags = map(bytes.fromhex, found.groups())
+    known = any(trace) and any(span)
+    return SpanContext(trace, span, bool(flags[0] & 1)) if known else None
+
+
+def about(runs: Iterable[RunRow]) -> JobFact:
+    """Return what all records of a job have on it: of each field the first, in a fixed order."""
+    known = sorted(
+        (fact.source != "schedd_history", fact.written_us, repr(fact.about_job), fact.about_job)
+        for run in runs
+        for fact in run.facts
+        if fact.about_job is not None
+    )
+    facts = [fact for *_, fact in known]
+    found: dict[str, Any] = {}
+    for fact in facts:
+        for name, value in fact._asdict().items():
+            if value not in {None, ""}:
+                found.setdefault(name, value)
+    return JobFact(**found)
+
+
+def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:
+    """Return the context of a job; deterministic, so that all its spans agree."""
+    submitter = parsed(fact.traceparent)
+    own = SpanContext(trace_id(Kind.JOB, job), span_id(Kind.JOB, job))
+    if submitter is None:
+        return JobContext(job, own)
+    own = own._replace(sampled=submitter.sampled)
+    if (fact.procs or 1) > rules.join_at_most:
+        return JobContext(job, own, submitter=submitter)
+    own = own._replace(trace_id=submitter.trace_id)
+    return JobContext(job, own, submitter.span_id, trace_state=fact.tracestate)
+
+
+def run_number(run: RunRow) -> str:
+    """Return which run of the job it is, from 0; the second of its begin if that is not known."""
+    number = run.key.shadow_start
+    return str(run.key.number if number is None else number - 1)
+
+
+def pilot_context(pilot: PilotIdentity) -> SpanContext:
+    """Return a pilot's own span: by its factory's job, else by its startd and when that began."""
+    identity = (pilot.factory_job,) if pilot.factory_job else (pilot.name, str(pilot.started))
+    return SpanContext(trace_id(Kind.PILOT, *identity), span_id(Kind.PILOT, *identity))

@@ -1,0 +1,226 @@
+"""The trace of a job: ``job``, with a ``queue`` and a ``run`` for each of its runs.
+
+**When a span is settled** (it never changes again but by a correction, which is not exported):
+
+- a run's subtree (``queue`` before it, ``run``, ``stage-in``, ``execute``, ``stage-out``) when the
+  run is over and its outcome decided: ``not RunRow.open``;
+- ``job``, and the ``queue`` after its last run, when a schedd's history has the job, and all of its
+  runs are settled.
+
+Only settled spans are returned, unless ``now_us`` says until when to show the others; these are
+marked ``gwmond.settled`` false, and never exported.  ``of_run`` gives what one run settles,
+``last`` what the job's leaving settles, ``spans`` all.  A job that never ran has no record, and no
+trace.  Times are whole microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gwmond.model.pilot_facts import RunKey
+from gwmond.model.run_facts import Transfer
+from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.traces.attributes import attributes, error_of, result_of
+from gwmond.traces.contexts import Rules, about, job_context, run_number
+from gwmond.traces.ids import Kind
+from gwmond.traces.making import Times, link_to, made, place_of, sane, within
+from gwmond.traces.run_phases import Phases, phases_of
+from gwmond.traces.spans import Event, Link, Role, Span, Value
+
+_LEFT = {3: "removed", 4: "completed"}  # JobStatus
+_END = "end"
+"""The identity of the wait after the last run."""
+
+
+def job_spans(
+    runs: Sequence[RunRow],
+    pilots: Mapping[PilotId, PilotRow],
+    rules: Rules,
+    now_us: int | None = None,
+) -> list[Span]:
+    """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known."""
+    return JobTrace(runs, pilots, rules, now_us).spans() if runs else []
+
+
+class JobTrace:
+    """The trace of one job, from all of its runs."""
+
+    def __init__(
+        self,
+        runs: Sequence[RunRow],
+        pilots: Mapping[PilotId, PilotRow],
+        rules: Rules,
+        now_us: int | None = None,
+    ) -> None:
+        # A run that two pilots are said to have had: the better known.
+        ranked = sorted(runs, key=lambda run: (run.outcome is not None, run.end_us or 0, run.pilot))
+        once = {run.key: run for run in ranked if sane(run.start_us) is not None}
+        self._runs = sorted(once.values(), key=lambda run: (run.start_us, run.key))
+        self._places = {run.key: place for place, run in enumerate(self._runs)}
+        self._pilots = pilots
+        self._now_us = now_us
+        self._fact = about(self._runs)
+        self._context = job_context(runs[0].key.job, self._fact, rules)
+        self._ends: list[int] = []  # the latest end of the runs so far
+        for run in self._runs:
+            end = self._times(run).end_us
+            self._ends.append(max(end, self._ends[-1]) if self._ends else end)
+
+    def spans(self) -> list[Span]:
+        """Return all of its spans: the job's, then those of each run in the order of time."""
+        return [*self.last(), *(span for run in self._runs for span in self.of_run(run.key))]
+
+    def last(self) -> list[Span]:
+        """Return the job's span, and its last wait; none while it is in the queue."""
+        left_us, settled = sane(self._fact.left_us), not any(run.open for run in self._runs)
+        settled = settled and left_us is not None
+        if not self._runs or not (settled or self._now_us):
+            return []
+        end = self._now_us if left_us is None else left_us
+        whole = self._whole(end)
+        run = self._runs[-1]
+        removed = self._fact.status == 3
+        error = "removed" if removed else error_of(run.outcome)
+        size = {
+            "htcondor.job.procs": self._fact.procs,
+            "htcondor.job.status": _LEFT.get(self._fact.status or 0),
+            "gwmond.runs": len(self._runs),
+            "gwmond.outcome": run.outcome.label if run.outcome else None,
+            "cicd.pipeline.task.run.result": "cancellation" if removed else result_of(run.outcome),
+        }
+        context, own = self._context, self._context.own
+        span = made(
+            *(Kind.JOB, own, context.parent_id, whole, {**self._job(run), **size}),
+            error=error,
+            settled=settled,
+        )
+        submitter = context.submitter
+        span = span._replace(
+            role=Role.SERVER,
+            trace_state=context.trace_state,
+            links=() if submitter is None else (Link(submitter),),
+        )
+        if self._fact.status == 4 or end is None or end <= self._ends[-1]:
+            return [span]
+        waited = Times(self._ends[-1], whole.end_us)
+        return [span, self._queue(len(self._runs), _END, waited, settled=settled)]
+
+    def of_run(self, key: RunKey) -> list[Span]:
+        """Return the wait before a run, the run and its parts; none while it is open."""
+        place = self._places.get(key)
+        if place is None or (self._runs[place].open and self._now_us is None):
+            return []
+        run = self._runs[place]
+        times, number = self._times(run), run_number(run)
+        before = self._ends[place - 1] if place else sane(self._fact.queued_us)
+        spans = []
+        if before is not None:
+            waited = Times(min(before, times.start_us), times.start_us)
+            spans.append(self._queue(place, number, waited, settled=not run.open))
+        phases = phases_of(run.facts)
+        span = self._run(run, number, times, phases)
+        return [*spans, span, *self._stages(run, number, span, phases)]
+
+    def _times(self, run: RunRow) -> Times:
+        """Return when a run was, in order; one without an end lasts until now."""
+        end = sane(self._now_us if run.end_us is None else run.end_us)
+        end = run.start_us if end is None else end
+        return Times(run.start_us, max(end, run.start_us), end < run.start_us)
+
+    def _whole(self, end_us: int | None) -> Times:
+        """Return the job's times, within which those of all others are."""
+        first = self._runs[0].start_us
+        queued = sane(self._fact.queued_us)
+        start = first if queued is None else min(queued, first)
+        moved = queued is not None and queued > start
+        return Times(start, max(end_us or 0, self._ends[-1]), moved)
+
+    def _job(self, run: RunRow) -> dict[str, Value | None]:
+        return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
+
+    def _queue(self, place: int, number: str, times: Times, *, settled: bool) -> Span:
+        """Return a wait, with how the run before it ended as its only event."""
+        before = self._runs[place - 1] if place else None
+        run = self._runs[min(place, len(self._runs) - 1)]
+        values = {
+            **self._job(run),
+            "htcondor.run.number": None if number == _END else _counted(run),
+        }
+        context = self._context.child(Kind.QUEUE, number)
+        span = made(Kind.QUEUE, context, self._context.own.span_id, times, values, settled=settled)
+        if before is None or before.outcome is None:
+            return span
+        ending = phases_of(before.facts)
+        known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
+        return span._replace(events=(Event("run ended", times.start_us, known),))
+
+    def _run(self, run: RunRow, number: str, times: Times, phases: Phases) -> Span:
+        pilot = self._pilots.get(run.pilot)
+        values = {
+            **self._job(run),
+            **self._of_run(run),
+            **phases.codes,
+            **phases.exit,
+            "htcondor.slot.cores": run.size.cores,
+            "htcondor.slot.memory": run.size.memory_mib,
+            "htcondor.slot.gpus": run.size.gpus or None,
+        }
+        context = self._context.child(Kind.RUN, number)
+        parent = self._context.own.span_id
+        error = error_of(run.outcome)
+        span = made(*(Kind.RUN, context, parent, times, values), error=error, settled=not run.open)
+        return span._replace(links=link_to(pilot))
+
+    def _of_run(self, run: RunRow) -> dict[str, Value | None]:
+        """Return the attributes of a run that its parts have too."""
+        outcome = run.outcome
+        return {
+            **place_of(self._pilots.get(run.pilot)),
+            "htcondor.job.id": self._context.job,
+            "htcondor.run.number": _counted(run),
+            "gwmond.category": outcome.category.value if outcome else None,
+            "gwmond.evidence": outcome.evidence if outcome else None,
+            "gwmond.outcome": outcome.label if outcome else None,
+            "cicd.pipeline.task.run.result": result_of(outcome),
+        }
+
+    def _stages(self, run: RunRow, number: str, parent: Span, phases: Phases) -> list[Span]:
+        """Return the parts of a run that are known; the last of them has the run's error."""
+        interval = parent.start_us, parent.end_us
+        error, last = parent.error, phases.last
+        spans = []
+        for kind, start_us, end_us, transfer in phases.parts:
+            times = within(start_us, end_us, interval)
+            if times is None:
+                continue
+            mine = error if kind is last else ""
+            values = {**self._of_run(run), **_transferred(transfer)}
+            if kind is not last:
+                values["cicd.pipeline.task.run.result"] = "success"
+            if kind is Kind.EXECUTE:
+                values |= phases.exit
+            context = self._context.child(kind, number)
+            settled = not run.open
+            spans.append(
+                made(
+                    *(kind, context, parent.context.span_id, times, values),
+                    error=mine,
+                    settled=settled,
+                )
+            )
+        return spans
+
+
+def _counted(run: RunRow) -> int | None:
+    """Return which run of the job it is, from 0; None if that is not known."""
+    number = run.key.shadow_start
+    return None if number is None else number - 1
+
+
+def _transferred(transfer: Transfer | None) -> dict[str, Value | None]:
+    if transfer is None:
+        return {}
+    queued, start = sane(transfer.queued_us), sane(transfer.start_us)
+    waited = None if queued is None or start is None else max(0, start - queued) / SECOND_US
+    return {"htcondor.transfer.bytes": transfer.moved, "htcondor.transfer.queue_seconds": waited}

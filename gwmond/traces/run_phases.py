@@ -1,0 +1,68 @@
+"""The parts of a run, from what its records say: input, program, output, and how it ended.
+
+Times are microseconds since the epoch, None where no record has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gwmond.model.run_facts import RunFact, Source, Transfer
+from gwmond.traces.ids import Kind
+from gwmond.traces.spans import Value
+
+_ORDER = (Source.EPOCH_HISTORY, Source.SCHEDD_HISTORY, Source.STARTD_HISTORY)
+
+
+class Phases(NamedTuple):
+    """What is known of a run's parts.
+
+    - ``parts``: kind, begin, end (None: until the run's end), and what was moved.
+    - ``codes``, ``exit``: attributes of how it ended.
+    """
+
+    parts: tuple[tuple[Kind, int | None, int | None, Transfer | None], ...]
+    codes: dict[str, Value | None]
+    exit: dict[str, Value | None]
+
+    @property
+    def last(self) -> Kind | None:
+        """The part in which the run ended."""
+        known = [kind for kind, start_us, *_ in self.parts if start_us is not None]
+        return known[-1] if known else None
+
+
+def phases_of(facts: Sequence[RunFact]) -> Phases:
+    """Return the parts of a run: of each the best record, an access point's before a startd's."""
+    rank = {source: number for number, source in enumerate(_ORDER)}
+    best = sorted(facts, key=lambda fact: (rank.get(fact.source, 9), -fact.written_us, repr(fact)))
+    inward = next((fact.transfer_in for fact in best if fact.transfer_in), Transfer())
+    outward = next((fact.transfer_out for fact in best if fact.transfer_out), Transfer())
+    executing = next((fact.executing_us for fact in best if fact.executing_us is not None), None)
+    in_start, out_start = (
+        moved.start_us if moved.queued_us is None else moved.queued_us
+        for moved in (inward, outward)
+    )
+    in_end = executing if inward.end_us is None else inward.end_us
+    endings = [fact.ending for fact in best]
+
+    def first(name: str) -> int | None:
+        return next((v for e in endings if (v := getattr(e, name)) is not None), None)
+
+    signal = first("exit_signal")
+    return Phases(
+        parts=(
+            (Kind.STAGE_IN, in_start, in_end, inward),
+            (Kind.EXECUTE, executing, out_start, None),
+            (Kind.STAGE_OUT, out_start, outward.end_us, outward),
+        ),
+        codes={
+            "htcondor.hold.code": first("hold_code") or None,
+            "htcondor.vacate.code": first("vacate_code") or None,
+        },
+        exit={
+            "htcondor.exit.signal": signal,
+            "process.exit.code": first("exit_code") if signal is None else None,
+        },
+    )
