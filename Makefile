@@ -30,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock audit bench clean
+.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock dist audit bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,8 +59,14 @@ lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest
 	@$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider $(LOWEST_TESTS)
 
 lock: | $(BIN)/python ## renew the lock files, of the newest and of the lowest versions (needs PyPI)
-	$(SAY) 'renewing requirements.lock and requirements-lowest.lock'
+	$(SAY) 'renewing requirements.lock, requirements-run.lock and requirements-lowest.lock'
 	@tests/packaging/lock.sh $(BIN)/python
+
+dist: $(VENV)/.test ## build the source distribution and the wheel into dist/
+	$(SAY) 'building into dist'
+	@rm -rf build *.egg-info
+	@$(BIN)/python -m build --no-isolation --outdir dist
+	@rm -rf build
 
 audit: | $(BIN)/python ## look up known vulnerabilities of what is locked (needs PyPI)
 	$(SAY) 'pip-audit'

@@ -13,7 +13,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 REPOSITORY = Path(__file__).parent.parent.parent
-LOCKS = ("requirements.lock", "requirements-lowest.lock")
+LOCKS = ("requirements.lock", "requirements-run.lock", "requirements-lowest.lock")
 
 
 def locked(name: str) -> dict[str, set[Version]]:
@@ -25,10 +25,11 @@ def locked(name: str) -> dict[str, set[Version]]:
     return found
 
 
-def direct() -> list[Requirement]:
-    """What pyproject.toml asks for, the extras included."""
+def direct(lock: str) -> list[Requirement]:
+    """What pyproject.toml asks for, the extras included: those of the tests not where gwmond runs."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].values()
+    wanted = project["optional-dependencies"]
+    extras = [wanted[key] for key in wanted if key != "test" or lock != "requirements-run.lock"]
     return [Requirement(text) for texts in (project["dependencies"], *extras) for text in texts]
 
 
@@ -44,7 +45,7 @@ def test_every_package_has_hashes(name: str) -> None:
 def test_what_is_asked_for_is_locked(name: str) -> None:
     """With a version that pyproject.toml allows: else run "make lock"."""
     versions = locked(name)
-    for requirement in direct():
+    for requirement in direct(name):
         found = versions[canonicalize_name(requirement.name)]
         assert found, requirement
         assert all(version in requirement.specifier for version in found), requirement
@@ -53,7 +54,7 @@ def test_what_is_asked_for_is_locked(name: str) -> None:
 def test_the_lowest_versions_are_the_lowest() -> None:
     """Each package has a lower bound, or one version; the first from there on is locked."""
     versions = locked("requirements-lowest.lock")
-    for requirement in direct():
+    for requirement in direct("requirements-lowest.lock"):
         (lowest,) = (
             Version(specifier.version)
             for specifier in requirement.specifier
@@ -63,10 +64,19 @@ def test_the_lowest_versions_are_the_lowest() -> None:
         assert version.release[: len(lowest.release)] == lowest.release, requirement
 
 
+def test_packages_install_what_is_tested() -> None:
+    """What gwmond runs with is a part of what tests and CI install, in the same versions."""
+    tested = locked("requirements.lock")
+    run = locked("requirements-run.lock")
+    assert run == {name: tested[name] for name in run}
+    assert {"htcondor", "scipy", "pyarrow", "psycopg-binary"} <= set(run)
+    assert not {"pytest", "playwright"} & set(run)
+
+
 def test_both_are_installed_and_tested() -> None:
     """By "make test", which is all that CI runs."""
     makefile = (REPOSITORY / "Makefile").read_text()
     assert re.search(r"^test:.* pytest lowest\b", makefile, re.MULTILINE)
-    for name in LOCKS:
+    for name in ("requirements.lock", "requirements-lowest.lock"):
         assert f"install --require-hashes --requirement {name}" in makefile
     assert "make test" in (REPOSITORY / ".ci" / "run").read_text()

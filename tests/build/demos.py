@@ -1,0 +1,47 @@
+"""``gwmond demo`` as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.pool.ports import free_port
+from tests.pool.sandbox import PATIENCE_S, wait_until
+
+
+@contextmanager
+def demo(gwmond: Sequence[str], config: Path, *arguments: str) -> Iterator[str]:
+    """Its URL once it has polled; stops it. The log is beside the configuration, which it writes."""
+    listen = f"127.0.0.1:{free_port()}"
+    text = f"[http]\nlisten = '{listen}'\n[ledger]\nurl = '{config.parent}/live.sqlite'\n"
+    config.write_text(text)
+    command = [*gwmond, "demo", "--config", str(config), *arguments]
+    with (config.parent / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            cwd=config.parent,
+            env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+
+        def ready() -> bool:
+            assert process.poll() is None, (config.parent / "log").read_text()
+            try:
+                urllib.request.urlopen(f"http://{listen}/-/ready", timeout=5).close()
+            except OSError:
+                return False
+            return True
+
+        wait_until("the demo", ready)
+        yield f"http://{listen}"
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
