@@ -15,7 +15,7 @@ BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
 LOWEST := $(VENV)/lowest
-LOWEST_TESTS := tests/config/test_settings.py tests/sites/test_flow.py tests/metrics/test_render.py \
+LOWEST_TESTS := tests/config/test_settings.py tests/traces/test_otlp.py tests/sites/test_flow.py tests/metrics/test_render.py \
     $(addprefix tests/web/,test_app.py test_connections.py test_server.py) \
     $(addprefix tests/ledger/,test_schema.py test_store.py test_pilots_export.py)
 PIP_OPTIONS := -m pip --disable-pip-version-check --no-input --quiet

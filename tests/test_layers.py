@@ -31,6 +31,7 @@ PURE = {
     ),
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
     *("msgspec", "numpy", "scipy"),  # msgspec: immutable records
+    *("google", "opentelemetry"),  # protobuf, and its messages of spans
 }
 #: The rooms of the package, and which others each may import.
 ROOMS: dict[str, set[str]] = {
