@@ -13,7 +13,7 @@ measured: facts page on HTCondor).
 beginning with a code that users cause as often as sites (``compared``): the rule here gives the
 outcome without evidence against the place.  No site causes failures on the access point's side.
 
-Invariants: every ending that is over gets exactly one outcome; the labels are ``LABELS``.
+Invariants: every ending that is over gets exactly one outcome; the labels are those of ``RULES``.
 """
 
 from __future__ import annotations
@@ -247,10 +247,6 @@ AWAITING: frozenset[str] = frozenset(
 
 COMPARED: frozenset[str] = frozenset(rule.outcome for rule in RULES if rule.compared)
 """Labels of failures that only a comparison can blame on where they ran."""
-
-LABELS: frozenset[str] = frozenset({EARLY_EXIT, SUMMARISED, *(rule.outcome for rule in RULES)})
-"""All values of the label ``outcome``, besides the empty one of a pilot's own time."""
-
 
 RUNS: tuple[tuple[Category, str], ...] = tuple(
     sorted(

@@ -64,14 +64,3 @@ def cascade(total: int, weights: Sequence[int]) -> list[int]:
         total -= share
         weight_left -= weight
     return shares
-
-
-def divide(rate_milli: int, weights: Sequence[int], start_us: int, end_us: int) -> list[int]:
-    """Return the shares of a rate over [start, end), in proportion to ``weights``.
-
-    >>> divide(2000, [1, 1], 0, 5), divide(2000, [1, 1], 5, 10)
-    ([5, 5], [5, 5])
-    """
-    before = cascade(accrued(rate_milli, start_us), weights)
-    after = cascade(accrued(rate_milli, end_us), weights)
-    return [late - early for early, late in zip(before, after, strict=True)]

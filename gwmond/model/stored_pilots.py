@@ -22,7 +22,6 @@ from gwmond.model.pilot_facts import (
     RunKey,
     Step,
     Validation,
-    union,
 )
 from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
 from gwmond.model.run_facts import RunFact
@@ -127,11 +126,6 @@ class PilotRow(NamedTuple):
     last_heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     facts: PilotFacts = PilotFacts()
-
-    @property
-    def estimated(self) -> tuple[Interval, ...]:
-        """When any of its time rests on an estimate: the union of what is assumed."""
-        return union(self.assumed.values())
 
 
 class RunRow(NamedTuple):

@@ -250,7 +250,6 @@ END_RULES: tuple[tuple[End, Callable[[Known, Moments], int | None]], ...] = (
     ("ad_expired", _ad_expired),
     ("assumed", _assumed),
 )
-END_ORDER: tuple[End, ...] = tuple(name for name, _ in END_RULES)
 """From best to worst."""
 
 

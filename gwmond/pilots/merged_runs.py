@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from gwmond.model.condor_codes import Meaning, meaning
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Evidence
-from gwmond.model.pilot_facts import Outcome, Resources, Run, RunKey
+from gwmond.model.pilot_facts import Resources, RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.same_run import TOLERANCE_US, gather
 
@@ -105,15 +105,6 @@ class Merged(NamedTuple):
         """A record of its end is measured; a claim that is gone, or a log without sizes, is not."""
         return "estimated" if set(self.sources) <= _WEAK else "measured"
 
-    def as_run(self, outcome: Outcome | None) -> Run | None:
-        """Return the run for the accounting, None if it is not known when it began."""
-        if self.start_us is None:
-            return None
-        if outcome is not None and self.evidence == "estimated":
-            outcome = outcome._replace(evidence="estimated")
-        size = self.size or Resources(0, 0, 0)
-        return Run(self.key, self.start_us, self.end_us, size, outcome)
-
 
 def merge(facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
     """Return the runs that the facts are about, sorted by key."""
@@ -124,13 +115,14 @@ def merge_each(
     facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
 ) -> list[tuple[Merged, tuple[RunFact, ...]]]:
     """Return the same, each with the facts that it was made of."""
-    gathered = gather(facts, tolerance_us)
     return [
-        (_merge(key, gathered[key], tolerance_us), tuple(gathered[key])) for key in sorted(gathered)
+        (merge_run(key, found, tolerance_us), tuple(found))
+        for key, found in sorted(gather(facts, tolerance_us).items())
     ]
 
 
-def _merge(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merged:
+def merge_run(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merged:
+    """Return the run of this key, from all its facts."""
     if len(facts) == 1:
         return _alone(key, facts[0])
     plain: dict[str, Any] = {}

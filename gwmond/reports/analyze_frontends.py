@@ -103,11 +103,6 @@ class FrontendLine:
             "%RD": _ratio(self.difference),
         }
 
-    @property
-    def nothing(self) -> bool:
-        """Whether no column is known."""
-        return all(value is None for value in self.told.values())
-
 
 def _ratio(numbers: tuple[float, float] | None) -> float | None:
     return None if numbers is None else ratio(*numbers)

@@ -8,10 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.apportion import apportion
-from gwmond.model.shares import accrued, cascade, divide, milli
+from gwmond.model.shares import accrued, cascade, milli
 
 WEIGHTS = st.lists(st.integers(0, 10**5), min_size=1, max_size=9).filter(any)
 TIMES = st.integers(0, 2 * 10**15)
+
+
+def divide(rate_milli: int, weights: list[int], start_us: int, end_us: int) -> list[int]:
+    """Return the shares of a rate over [start, end): what cascades grow by."""
+    before = cascade(accrued(rate_milli, start_us), weights)
+    after = cascade(accrued(rate_milli, end_us), weights)
+    return [late - early for early, late in zip(before, after, strict=True)]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gwmond.model.pilot_evidence import (
     PilotOutput,
     StarterRun,
 )
-from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_facts import Assumption, Validation, union
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
@@ -75,7 +75,11 @@ def test_the_end_of_a_pilot_that_was_killed() -> None:
     add_lines(play, line(END, 1375))
     play.rest(3000)
     row = play.pilot(STARTD)
-    assert (row.end_source, row.end_us, row.estimated) == ("central_log", us(1375), ())
+    assert (row.end_source, row.end_us, union(row.assumed.values())) == (
+        "central_log",
+        us(1375),
+        (),
+    )
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
     assert estimated(play) == 0
 
@@ -222,7 +226,7 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
     play.rest(1160)
     row = play.pilot(STARTD)
     assert (row.identity.origin, row.end_source, row.end_us) == ("jobs", "central_log", us(1000))
-    assert row.estimated == ((us(0), us(1000)),)
+    assert union(row.assumed.values()) == ((us(0), us(1000)),)
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 400.0}
 
 
@@ -250,7 +254,7 @@ def test_a_run_shows_that_it_lived_on() -> None:
     add_lines(play, line(END, 1375))
     play.rest(3000)
     row = play.pilot(STARTD)
-    assert (row.end_us, row.estimated) == (us(1390), ((us(1375), us(1390)),))
+    assert (row.end_us, union(row.assumed.values())) == (us(1390), ((us(1375), us(1390)),))
 
 
 # -- whose line it is

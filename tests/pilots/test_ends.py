@@ -21,7 +21,7 @@ from gwmond.model.pilot_evidence import (
 )
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.stored_pilots import End, PilotRow
-from gwmond.pilots.life import END_ORDER, Known, ends_of
+from gwmond.pilots.life import END_RULES, Known, ends_of
 from tests.build.pilot_files import JOB, SIZE, event, line, output, queue, us
 from tests.pilots.play import Play, record, shown
 
@@ -168,7 +168,7 @@ def test_the_best_source_of_its_end_decides(collector: str, files: tuple[str, ..
     for order, early in tellings(files):
         row = played(collector, order, early)
         assert (row.end_source, row.end_us) == (source, us(end)), order
-        assert row.end_source == next(source for source in END_ORDER if source in said(row))
+        assert row.end_source == next(end for end, _ in END_RULES if end in said(row))
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Category, Outcome, Resources, RunKey
+from gwmond.model.pilot_facts import Resources, RunKey
 from gwmond.model.run_facts import RunFact, Source
-from gwmond.pilots import merged_runs
-from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, merge
+from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, merge, merge_run
 from gwmond.pilots.same_run import TOLERANCE_US, gather
-from tests.build.pilots import GOOD, ONE, us
+from tests.build.pilots import ONE, us
 from tests.examples import examples
 
 STARTD, EPOCH = Source.STARTD_HISTORY, Source.EPOCH_HISTORY
@@ -238,19 +237,6 @@ def test_a_slot_without_a_time_is_of_the_latest_run() -> None:
     assert [key.number for key in gather(slots[2:])] == [0]
 
 
-def test_a_run_for_the_accounting() -> None:
-    one = merged(fact(EPOCH, end=50, size=ONE))
-    run = one.as_run(GOOD)
-    assert run is not None
-    assert (run.key, run.end_us, run.size) == (one.key, us(50), ONE)
-    assert run.outcome == GOOD
-    seen = merged(fact(SLOT, None)).as_run(Outcome(Category.UNCLASSIFIED, "unknown"))
-    assert seen is not None
-    assert seen.outcome == Outcome(Category.UNCLASSIFIED, "unknown", "estimated")
-    assert seen.size == Resources(0, 0, 0)
-    assert merged(fact(EPOCH, start=None)).as_run(None) is None
-
-
 def test_every_field_has_an_order() -> None:
     named = [name for field in FIELDS for name in field.names]
     assert len(named) == len(set(named))
@@ -288,7 +274,7 @@ def test_the_order_of_facts_changes_nothing(facts: list[RunFact], random: Random
 def test_a_single_fact_is_merged_like_two_that_are_equal(told: RunFact) -> None:
     """The short way for the most frequent case gives what the long one gives."""
     key = RunKey(told.job, told.shadow_start or 0)
-    assert merged_runs._merge(key, [told], 0) == merged_runs._merge(key, [told, told], 0)
+    assert merge_run(key, [told], 0) == merge_run(key, [told, told], 0)
 
 
 @settings(max_examples=examples(100))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.endings import Ending
+from gwmond.model.pilot_facts import union
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
 from tests.pilots.play import T0, Play, claim, record, shown
@@ -34,7 +35,7 @@ def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last() -> None:
     play.live(0, 660, [shown()])
     play.poll(720)
     assert (until(play), play.pilot().end_source) == (660, "shutdown")
-    assert play.pilot().estimated == ()
+    assert union(play.pilot().assumed.values()) == ()
 
 
 def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
@@ -122,7 +123,9 @@ def test_a_job_that_lost_contact_later_shows_how_long_it_lived() -> None:
         play.poll(at, [shown(heard=600)], claims=[claim("1.0", 100)])
     play.poll(1500, records=[record("1.0", 98, 750, ending=lost)])
     assert until(play) == 750
-    assert play.pilot().estimated == (((T0 + 600) * SECOND_US, (T0 + 750) * SECOND_US),)
+    assert union(play.pilot().assumed.values()) == (
+        ((T0 + 600) * SECOND_US, (T0 + 750) * SECOND_US),
+    )
     play.rest(1560)
     assert play.seconds() == {"pilot_overhead": 3 * 750.0 + 98, "preemption_badput": 652.0}
 
