@@ -41,6 +41,7 @@ LONG = (
     "commands/test_demo.py",
     "dashboards/test_answers.py",
     "pool/",
+    "traces/test_job_ad.py",
     "recordings/",
     "sites/test_flow.py",
     "sites/test_properties.py",

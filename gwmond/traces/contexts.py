@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from gwmond.model.run_facts import JobFact
 from gwmond.model.stored_pilots import PilotIdentity, RunRow
+from gwmond.model.times import SECOND_US
 from gwmond.traces.ids import Kind, span_id, trace_id
 from gwmond.traces.spans import SpanContext
 
@@ -85,10 +86,14 @@ def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:
     return JobContext(job, own, submitter.span_id, trace_state=fact.tracestate)
 
 
-def run_number(run: RunRow) -> str:
-    """Return which run of the job it is, from 0; the second of its begin if that is not known."""
-    number = run.key.shadow_start
-    return str(run.key.number if number is None else number - 1)
+def run_identity(run: RunRow) -> str:
+    """Return what tells a run from others of its job, as the job itself reads it in its ad.
+
+    JobCurrentStartDate, in seconds; where no history has the run, when it is known to have begun.
+    """
+    dates = [fact.start_us for fact in run.facts if fact.shadow_start is not None]
+    known = [date for date in dates if date is not None]
+    return str(min(known, default=run.start_us) // SECOND_US)
 
 
 def pilot_context(pilot: PilotIdentity) -> SpanContext:

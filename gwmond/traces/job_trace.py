@@ -22,7 +22,7 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import Rules, about, job_context, run_number
+from gwmond.traces.contexts import Rules, about, job_context, run_identity
 from gwmond.traces.ids import Kind
 from gwmond.traces.making import Times, link_to, made, place_of, sane, within
 from gwmond.traces.run_phases import Phases, phases_of
@@ -112,7 +112,7 @@ class JobTrace:
         if place is None or (self._runs[place].open and self._now_us is None):
             return []
         run = self._runs[place]
-        times, number = self._times(run), run_number(run)
+        times, number = self._times(run), run_identity(run)
         before = self._ends[place - 1] if place else sane(self._fact.queued_us)
         spans = []
         if before is not None:
