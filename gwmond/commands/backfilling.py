@@ -17,10 +17,10 @@ from gwmond.ledger import hourly
 from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics import backfill
 from gwmond.metrics.backfill import Hours, Written
-from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_reading import NOTHING_YET
-from gwmond.reports.periods import parse_time, rfc3339, to_us
+from gwmond.reports.periods import LATEST_US, parse_time, rfc3339, to_us
 
 HELP = """\
 OpenMetrics has the counters of pilot time, runs, pilots and site time as they would have stood at
@@ -46,11 +46,17 @@ def add_options(group: argparse._ActionsContainer, what: str) -> None:
 def check(arguments: argparse.Namespace) -> None:
     """Raise ConfigError for options that make no sense, before any work is done."""
     backfill.parse_labels(arguments.label)
+    period(arguments)
+
+
+def period(arguments: argparse.Namespace) -> Period:
+    """Return from when to when; raise ConfigError where that is empty, or yet to come."""
     since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise ConfigError("the period is empty: --from is not before --to")
     if since_us is not None and since_us >= time.time() * SECOND_US:
         raise ConfigError(f"the period is empty: --from {arguments.first} is yet to come")
+    return Period(since_us or 0, LATEST_US if until_us is None else until_us)
 
 
 def unwritable(output: str) -> str:

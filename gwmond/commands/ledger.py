@@ -6,12 +6,10 @@ The ledger is that of the configuration ([ledger] url), unless --ledger names an
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gwmond.commands import backfilling
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
@@ -30,9 +28,6 @@ from gwmond.reports.render.formats import exact_seconds
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log
 
-if TYPE_CHECKING:
-    from gwmond.ledger.parquet import Month
-
 _PROVEN = {
     "hours": "each total is the sum of its hours (hours)",
     "pilots": "what is posted follows from the pilot's life (pilots)",
@@ -44,10 +39,11 @@ _PROVEN = {
 }
 _EXPORT = (
     """\
-Writes partitioned Parquet, a file a month: pilot_hours, site_hours, factory_hours, pilots and
-runs (the latter two by the month in which they began, UTC), factory_jobs (by the last
-record of each). A month that is exported again is replaced, at once; one that retention has begun
-to take out of the ledger is kept as it was exported before.
+Writes partitioned Parquet, a file a day (UTC): pilot_hours, site_hours, factory_hours, pilots and
+runs (the latter two by the day on which they began), factory_jobs (by the last record of each).
+A day that is exported again is replaced, at once; one that retention has begun to take out of the
+ledger is kept as it was exported before. Several ledgers can be exported to one directory, each
+with a --name of its own: docs/scale.md.
 Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
 Runs have the names of their users.
 
@@ -55,7 +51,7 @@ Runs have the names of their users.
     + backfilling.HELP
     + """
 Examples:
-  gwmond ledger export /data/gwmond --from 2026-10
+  gwmond ledger export /data/gwmond --name fe1 --from 7d
   gwmond ledger export --format openmetrics --to 2026-11-20T10:00:00Z --output past.om
 """
 )
@@ -95,10 +91,15 @@ def _export_options(export: argparse.ArgumentParser) -> None:
         "--from",
         dest="first",
         metavar="YYYY-MM|TIME",
-        help="the first month; with --format openmetrics also a time, as of gwmond report",
+        help="a month's beginning, or a time, as of gwmond report (default: all)",
     )
     export.add_argument(
-        "--to", dest="last", metavar="YYYY-MM|TIME", help="the last month, or the end"
+        "--to", dest="last", metavar="YYYY-MM|TIME", help="a month's end, or a time"
+    )
+    export.add_argument(
+        "--name",
+        default="gwmond",
+        help="what this ledger is called in DIR, beside others (%(default)s)",
     )
     export.add_argument(
         "--output",
@@ -270,27 +271,19 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
             f"no Parquet can be written here ({error}). Install it: {install_command('parquet')}"
         )
         return EXIT_FAILED
-    months = parquet.Months(_month(arguments.first), _month(arguments.last))
-    if months.first is not None and months.last is not None and months.first > months.last:
-        raise ConfigError("the period is empty: --from is after --to")
+    target = parquet.Target(arguments.directory, arguments.name)
+    days = parquet.whole_days(backfilling.period(arguments))
     try:
         with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
-            found = datasets.export(ledger, arguments.directory, months, report)
+            found = datasets.export(ledger, target, days, report)
     except OSError as error:
         complain(f"cannot export to {arguments.directory}: {error}")
         return EXIT_FAILED
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     for exported in found:
         where = arguments.directory / exported.dataset
         print(f"{where}: {exported.rows} rows in {len(exported.files)} files")
         for path in exported.kept:
-            print(f"{path}: kept, the ledger has no longer all of that month")
+            print(f"{path}: kept, the ledger has no longer all of that day")
     return EXIT_OK
-
-
-def _month(text: str | None) -> Month | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)
-    if found is None:
-        raise ConfigError(f'"{text}" is not a month such as 2026-01')
-    return int(found[1]), int(found[2])

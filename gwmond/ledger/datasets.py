@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from gwmond.ledger import counters
-from gwmond.ledger.columns import HOURS
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.parquet import Columns, Dataset, Exported, Months, Progress, write
+from gwmond.ledger.parquet import Columns, Dataset, Exported, Progress, Target, write
 from gwmond.ledger.pilot_codec import pilot_row, run_row
 from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import factory_jobs, pilots, runs
+from gwmond.ledger.schema import factory_jobs, pilots, runs, series
 from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.pilot_facts import KINDS
 from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.model.times import HOUR_US
+from gwmond.model.times import HOUR_US, Period
 from gwmond.pilots.factory_records import jobs
 
 _AT_ONCE = 2000
@@ -128,14 +126,15 @@ RUNS = pa.schema(
 
 
 def export(
-    reader: LedgerReader, directory: Path, months: Months, progress: Progress
+    reader: LedgerReader, target: Target, period: Period, progress: Progress
 ) -> list[Exported]:
-    """Write all datasets; each sees one state of the ledger.
+    """Write the whole days of ``period`` of all datasets; each sees one state of the ledger.
 
-    Raises ``LedgerError`` for the ledger, and ``OSError`` for the files.
+    Raises ``LedgerError`` for the ledger, ``OSError`` for the files, and ``ValueError`` where the
+    target has exports of another ledger.
     """
     found = []
-    makers: tuple[Callable[[Connection, Months], Dataset], ...] = (
+    makers: tuple[Callable[[Connection, Period], Dataset], ...] = (
         _hours(Kind.PILOT, PILOT_HOURS, lambda micros: (micros, _seconds(micros))),
         _hours(Kind.SITE, SITE_HOURS, lambda micros: (micros, _seconds(micros))),
         _pilots,
@@ -143,11 +142,15 @@ def export(
         _hours(Kind.FACTORY, FACTORY_HOURS, lambda number: (number,)),
         _factory_jobs,
     )
+    with reader._reading() as connection:
+        began = connection.scalar(select(series.c.created).order_by(series.c.id).limit(1))
+    if began is not None and (why := target.claim(began, reader.where)):
+        raise ValueError(why)
     for make in makers:
         failed: OSError | None = None
         with reader._reading() as connection:
             try:
-                found.append(write(make(connection, months), directory, months, progress))
+                found.append(write(make(connection, period), target, progress))
             except OSError as exc:  # of the files: the ledger's own are of its driver
                 failed = exc
         if failed is not None:
@@ -160,18 +163,21 @@ def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     yield from connection.execute(query.execution_options(yield_per=_AT_ONCE))
 
 
+def _within(column: ColumnElement[int], period: Period) -> ColumnElement[bool]:
+    return and_(column >= period.since_us, column < period.until_us)
+
+
 def _seconds(micros: int | None) -> float | None:
     return None if micros is None else micros / 1_000_000
 
 
 def _hours(
     kind: Kind, schema: pa.Schema, amounts: Callable[[int], Columns]
-) -> Callable[[Connection, Months], Dataset]:
+) -> Callable[[Connection, Period], Dataset]:
     """Return what makes the dataset of a kind's hours; ``amounts`` are its last columns."""
 
-    def dataset(connection: Connection, months: Months) -> Dataset:
-        first = months.start_us // HOUR_US
-        last = HOURS if months.stop_us is None else months.stop_us // HOUR_US - 1
+    def dataset(connection: Connection, period: Period) -> Dataset:
+        first, last = period.hours
         hours = counters.hour_rows(connection, kind, first, last)
         rows = (
             (hour * HOUR_US, (hour * HOUR_US, *labels, *amounts(amount)))
@@ -185,29 +191,25 @@ def _hours(
     return dataset
 
 
-def _pilots(connection: Connection, months: Months) -> Dataset:
-    within = [pilots.c.start_us >= months.start_us]
-    if months.stop_us is not None:
-        within.append(pilots.c.start_us < months.stop_us)
-    query = PILOT_ROWS.where(*within).order_by(pilots.c.id)
+def _pilots(connection: Connection, period: Period) -> Dataset:
+    within = _within(pilots.c.start_us, period)
+    query = PILOT_ROWS.where(within).order_by(pilots.c.start_us, pilots.c.id)
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for row in map(pilot_row, _stream(connection, query)):
             values = (value(row) for _, value in _PILOT.values())
             yield row.start_us, (*values, *map(row.facts.attribute, SHOWN))
 
-    count = connection.scalar(select(func.count()).select_from(pilots).where(*within)) or 0
+    count = connection.scalar(select(func.count()).select_from(pilots).where(within)) or 0
     complete = stored_state(connection).pilots_pruned_us
     return Dataset("pilots", PILOTS, rows(), count, complete)
 
 
-def _factory_jobs(connection: Connection, months: Months) -> Dataset:
-    """Each pilot as a job of its factory, in the month in which it was last reported."""
+def _factory_jobs(connection: Connection, period: Period) -> Dataset:
+    """Each pilot as a job of its factory, on the day on which it was last reported."""
     c = factory_jobs.c
-    within = [c.last_us >= months.start_us]
-    if months.stop_us is not None:
-        within.append(c.last_us < months.stop_us)
-    query = select(c.last_us, *PLACE).where(*within).order_by(c.last_us, c.name)
+    within = _within(c.last_us, period)
+    query = select(c.last_us, *PLACE).where(within).order_by(c.last_us, c.name)
 
     def rows() -> Iterator[tuple[int, Columns]]:
         for last_us, *values in _stream(connection, query):
@@ -220,7 +222,7 @@ def _factory_jobs(connection: Connection, months: Months) -> Dataset:
                 who = job.instance, job.user, job.client
                 yield last_us, (place.entry, place.number, *who, *times, *summary, *numbers)
 
-    count = connection.scalar(select(func.count()).select_from(factory_jobs).where(*within)) or 0
+    count = connection.scalar(select(func.count()).select_from(factory_jobs).where(within)) or 0
     complete = stored_state(connection).pilots_pruned_us
     return Dataset("factory_jobs", FACTORY_JOBS, rows(), count, complete)
 
@@ -229,17 +231,14 @@ def _amount(micros: int) -> dict[str, object]:
     return {"amount_micros": micros, "amount_seconds": _seconds(micros)}
 
 
-def _runs(connection: Connection, months: Months) -> Dataset:
-    within = [runs.c.start_us >= months.start_us]
-    if months.stop_us is not None:
-        within.append(runs.c.start_us < months.stop_us)
+def _runs(connection: Connection, period: Period) -> Dataset:
+    within = _within(runs.c.start_us, period)
     names = ("name", "site", "entry", "group_name", "node")
-    # By pilot, which is nearly by time, so that few months are in memory.
     query = (
         select(*(pilots.c[name] for name in names), *RUN)
         .join_from(runs, pilots, runs.c.pilot == pilots.c.id)
-        .where(*within)
-        .order_by(runs.c.pilot)
+        .where(within)
+        .order_by(runs.c.start_us)
     )
 
     def rows() -> Iterator[tuple[int, Columns]]:
@@ -257,6 +256,6 @@ def _runs(connection: Connection, months: Months) -> Dataset:
                 ),
             )
 
-    count = connection.scalar(select(func.count()).select_from(runs).where(*within)) or 0
+    count = connection.scalar(select(func.count()).select_from(runs).where(within)) or 0
     stored = stored_state(connection)
     return Dataset("runs", RUNS, rows(), count, stored.runs_pruned_us)

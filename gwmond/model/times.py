@@ -9,6 +9,7 @@ SECOND_US = 1_000_000
 
 HOUR_S = 3600
 HOUR_US = HOUR_S * SECOND_US
+DAY_US = 24 * HOUR_US
 
 _SECONDS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdwy]))+")

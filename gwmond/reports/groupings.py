@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, RunRow
-from gwmond.model.times import HOUR_US
+from gwmond.model.times import DAY_US, HOUR_US
 from gwmond.reports.periods import short
 from gwmond.reports.render.formats import UNKNOWN, words
 from gwmond.reports.stored_pilot import StoredPilot
@@ -21,7 +21,6 @@ Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
 Facts: TypeAlias = Mapping[str, Any]
 """What is known of something that is counted, by field; ``time_us``: when it was."""
 
-DAY_US = 24 * HOUR_US
 NOT_KNOWN = UNKNOWN
 """The ``failure`` of a pilot of which it is not known whether its validation failed."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from gwmond.model.times import HOUR_US, SECOND_US, Period, parse_duration
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST_US = 32_503_680_000 * SECOND_US  # the year 3000
+LATEST_US = 32_503_680_000 * SECOND_US  # the year 3000
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 FORMS = (
@@ -50,7 +50,7 @@ def parse_time(text: str, now_us: int) -> int:
             found = now_us - round(parse_duration(word) * SECOND_US)
     except (ValueError, OverflowError):
         found = -1
-    if not 0 <= found <= _LATEST_US:
+    if not 0 <= found <= LATEST_US:
         raise ValueError(f'"{text}" is not a time: {FORMS}')
     return found
 

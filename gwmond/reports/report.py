@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_facts import Category, Kind, Measure
-from gwmond.model.times import HOUR_US, Period
+from gwmond.model.times import DAY_US, HOUR_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import groupings
 from gwmond.reports.categories import CATEGORIES, CPU, GPU, OF_JOBS, of_kind
 from gwmond.reports.failures import MOST, Failures
-from gwmond.reports.groupings import DAY_US, NOT_KNOWN, STEPS, Basis
+from gwmond.reports.groupings import NOT_KNOWN, STEPS, Basis
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import ratio
 from gwmond.reports.report_suspects import Suspected

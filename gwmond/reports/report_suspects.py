@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.suspects import Suspect
+from gwmond.model.times import DAY_US
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.verdicts import AROUND, slice_us
@@ -21,7 +22,6 @@ from gwmond.reports.render.table import Column, Table, table
 if TYPE_CHECKING:
     from gwmond.reports.report import Scope
 
-DAY_US = 86_400_000_000
 DEFINITION = (
     "places where jobs of the same groups succeeded within a minute significantly more often than "
     "elsewhere at that time, in the last day of the period: a suspicion, and no category; periods: "

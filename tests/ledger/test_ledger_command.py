@@ -151,16 +151,17 @@ def test_export(run: Run, filled: str, tmp_path: Path) -> None:
     code, out, err = run("export", "--ledger", filled, tmp_path / "out", "--from", "2023-11")
     assert (code, err) == (EXIT_OK, "")
     assert "pilots: 15 rows in 1 files" in out
-    assert (tmp_path / "out/runs/year=2023/month=11/part-0.parquet").exists()
+    assert (tmp_path / "out/runs/ledger=gwmond/day=2023-11-14/part-0.parquet").exists()
     code, out, _ = run("export", "--ledger", filled, tmp_path / "none", "--to", "2023-10")
     assert code == EXIT_OK
-    assert not (tmp_path / "none").exists()
+    assert not list((tmp_path / "none").rglob("*.parquet"))
 
 
 def test_export_of_a_month_that_is_none(run: Run, filled: str, tmp_path: Path) -> None:
     code, _, err = run("export", "--ledger", filled, tmp_path, "--from", "2026-13")
     assert code == EXIT_BAD_CONFIG
-    assert '"2026-13" is not a month' in err
+    assert '"2026-13" is not a time' in err
+    assert "a month, such as 2026-01" in err
 
 
 def test_export_to_where_nothing_can_be(run: Run, filled: str, tmp_path: Path) -> None:

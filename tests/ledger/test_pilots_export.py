@@ -1,27 +1,31 @@
-"""Parquet that is exported is what the ledger has, month by month."""
+"""Parquet that is exported is what the ledger has, day by day."""
 
 from __future__ import annotations
 
 import errno
+from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from gwmond.ledger import datasets, parquet
 from gwmond.ledger.datasets import export
-from gwmond.ledger.parquet import Months
+from gwmond.ledger.parquet import Target
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
+from gwmond.model.times import DAY_US, Period
 from gwmond.pilots.factory_records import jobs
+from gwmond.reports.periods import LATEST_US
 from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places, poll
 
 BATCHES = 24
-EVERY = Months()
+EVERY = Period(0, LATEST_US)
 
 
 def _nothing(*_: object) -> None:
@@ -38,6 +42,10 @@ def ledger(url: str) -> Iterator[Ledger]:
         yield ledger
 
 
+def _target(directory: Path, name: str = "one") -> Target:
+    return Target(directory, name)
+
+
 def _read(directory: Path, dataset: str) -> list[dict[str, Any]]:
     found = ds.dataset(directory / dataset, partitioning="hive").to_table().to_pylist()
     return list(found)
@@ -50,7 +58,7 @@ def _us(time: datetime | None) -> int | None:
 def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     """Every row is there once, with every column, and amounts are exact."""
     told: list[tuple[str, int, int]] = []
-    export(ledger, tmp_path, EVERY, lambda *record: told.append(record))
+    export(ledger, _target(tmp_path), EVERY, lambda *record: told.append(record))
     hours = _read(tmp_path, "pilot_hours")
     series = ("resource", "measure", "category", "outcome", "site", "entry", "group", "evidence")
     found = {(_us(r["hour"]), *(r[name] for name in series)): r for r in hours}
@@ -145,76 +153,97 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     }
 
 
-def test_months(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file a month; only the months asked for are written, others stay as they are."""
-
-    # Two hours are a month here, so that there are several.
-    def month(time_us: int) -> tuple[int, int]:
-        hours = (time_us - now_us(0)) // 7_200_000_000
-        return 2000 + hours // 12, hours % 12 + 1
-
-    monkeypatch.setattr(parquet, "month_of", month)
-    monkeypatch.setattr(parquet, "start_us", lambda of: now_us(0) + (of[0] * 12 + of[1]) * 7200)
-    monkeypatch.setattr(parquet, "ROWS_IN_MEMORY", 7)
+def test_days(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file a day; only the days asked for are written, others stay as they are."""
+    monkeypatch.setattr(parquet, "DAY_US", 2 * HOUR)  # a day has two hours, so there are several
+    monkeypatch.setattr(parquet, "_path", lambda root, day: root / f"day={day}" / "part-0.parquet")
     monkeypatch.setattr(parquet, "ROWS_IN_A_GROUP", 3)
-    every = EVERY
-    export(ledger, tmp_path / "all", every, _nothing)
-    parts = sorted(path.parent.name for path in (tmp_path / "all/pilots").rglob("*.parquet"))
+    every = _target(tmp_path)
+    found = export(ledger, every, EVERY, _nothing)
+    assert all(len(set(exported.files)) == len(exported.files) for exported in found)
+    parts = found[2].files
     assert len(parts) >= 5
-    assert len(_read(tmp_path / "all", "pilots")) == len(pilots_at(BATCHES))
-    assert len(_read(tmp_path / "all", "runs")) == len(list(ledger.run_rows()))
-    monkeypatch.setattr(Months, "start_us", 0)
-    monkeypatch.setattr(Months, "stop_us", None)
-    some = Months((2000, 2), (2000, 3))
-    pilots = export(ledger, tmp_path / "some", some, _nothing)[2]
-    assert [path.parent.name for path in pilots.files] == ["month=02", "month=03"]
-    untouched = tmp_path / "all/pilots/year=2000/month=01/part-0.parquet"
-    before = untouched.stat().st_mtime_ns
-    export(ledger, tmp_path / "all", some, _nothing)
-    assert untouched.stat().st_mtime_ns == before
-    assert len(_read(tmp_path / "all", "pilots")) == len(pilots_at(BATCHES))
+    assert len(_read(tmp_path, "pilots")) == len(pilots_at(BATCHES))
+    assert len(_read(tmp_path, "runs")) == len(list(ledger.run_rows()))
+    first = int(parts[1].parent.name.removeprefix("day="))
+    some = Period(first * 2 * HOUR, (first + 2) * 2 * HOUR)
+    pilots = export(ledger, every, some, _nothing)[2]
+    assert pilots.files == parts[1:3]
+    assert len(_read(tmp_path, "pilots")) == len(pilots_at(BATCHES))
     assert not list(tmp_path.rglob("*.new"))
 
 
-def test_the_range_of_months_is_asked_of_the_ledger(ledger: Ledger, tmp_path: Path) -> None:
-    now = datetime.fromtimestamp(now_us(0) / 1e6, UTC)
-    this = now.year, now.month
-    for months, files in (
-        (Months(this, this), 1),
-        (Months(None, this), 1),
-        (Months(parquet.following(this), None), 0),
-        (Months(None, (this[0] - 1, 12)), 0),
+def test_the_days_that_a_period_touches_are_written(ledger: Ledger, tmp_path: Path) -> None:
+    now = now_us(0)
+    day = now // DAY_US * DAY_US
+    for touched, files in (
+        (Period(now, now + 1), 1),
+        (Period(0, now), 1),
+        (Period(day + 2 * DAY_US, day + 9 * DAY_US), 0),
+        (Period(0, day - DAY_US), 0),
     ):
-        found = export(ledger, tmp_path / str(files), months, _nothing)
+        days = parquet.whole_days(touched)
+        found = export(ledger, _target(tmp_path / str(files)), days, _nothing)
         assert [len(exported.files) for exported in found] == [files] * len(found)
         assert all(bool(exported.rows) == bool(files) for exported in found)
 
 
+def test_a_day_without_rows_loses_its_file(ledger: Ledger, tmp_path: Path) -> None:
+    """What corrections moved to another day is not in both; days beyond the ledger's stay."""
+    first, second = export(ledger, _target(tmp_path), EVERY, _nothing)[3].files
+    day = parquet.whole_days(Period(now_us(BATCHES), now_us(BATCHES))).since_us
+    with ledger._transaction() as connection:
+        connection.exec_driver_sql(
+            f"UPDATE runs SET start_us = start_us + {2 * DAY_US} WHERE start_us >= {day}"
+        )
+    earlier = first.parent.with_name("day=2023-11-13") / first.name
+    earlier.parent.mkdir()
+    earlier.write_bytes(first.read_bytes())
+    export(ledger, _target(tmp_path), EVERY, _nothing)
+    assert earlier.exists()
+    assert first.exists()
+    assert not second.exists()
+
+
+def test_ledgers_beside_each_other(ledger: Ledger, tmp_path: Path) -> None:
+    """Each has its own part, and none takes the name of another."""
+    export(ledger, _target(tmp_path), EVERY, _nothing)
+    with Ledger.open(f"{tmp_path}/other.sqlite") as second:
+        second.commit(batch(1)._replace(now_us=now_us(1) + 1))
+        with pytest.raises(ValueError, match=r"exports of another ledger as one .*--name"):
+            export(second, _target(tmp_path), EVERY, _nothing)
+        export(second, _target(tmp_path, "two"), EVERY, _nothing)
+        with pytest.raises(ValueError, match="use letters"):
+            export(second, _target(tmp_path, "../two"), EVERY, _nothing)
+        theirs = len(list(second.pilot_rows()))
+    found = Counter(row["ledger"] for row in _read(tmp_path, "pilots"))
+    assert found == {"one": len(pilots_at(BATCHES)), "two": theirs}
+
+
 def test_exported_again(ledger: Ledger, tmp_path: Path) -> None:
-    """A month that is exported again is replaced; readers of the old file are not disturbed."""
-    export(ledger, tmp_path, EVERY, _nothing)
+    """A day that is exported again is replaced; readers of the old file are not disturbed."""
+    export(ledger, _target(tmp_path), EVERY, _nothing)
     first = len(_read(tmp_path, "runs"))
-    (path,) = (tmp_path / "runs").rglob("*.parquet")
+    path = max((tmp_path / "runs").rglob("*.parquet"))
     with path.open("rb") as old:
         ledger.commit(batch(BATCHES + 1))
-        export(ledger, tmp_path, EVERY, _nothing)
+        export(ledger, _target(tmp_path), EVERY, _nothing)
         assert old.read(4) == b"PAR1"
     assert len(_read(tmp_path, "runs")) > first
     assert len(_read(tmp_path, "pilots")) == len(pilots_at(BATCHES + 1))
 
 
 def test_what_retention_took_stays_exported(ledger: Ledger, tmp_path: Path) -> None:
-    """A month of which the ledger lost rows is kept as it was exported, and said so."""
-    export(ledger, tmp_path, EVERY, _nothing)
+    """A day of which the ledger lost rows is kept as it was exported, and said so."""
+    export(ledger, _target(tmp_path), EVERY, _nothing)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
     now = now_us(BATCHES) / 1e6
     assert all(ledger.prune(now, Retention(3600, 6 * 3600, 6 * 3600, 0))[:5])
-    found = export(ledger, tmp_path, EVERY, _nothing)
+    found = export(ledger, _target(tmp_path), EVERY, _nothing)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")} == before
-    assert {path for exported in found for path in exported.kept} >= set(before) - set(
-        (tmp_path / "site_hours").rglob("*.parquet")
-    )
-    elsewhere = export(ledger, tmp_path / "new", EVERY, _nothing)
+    kept = {(each.dataset, path.parent.name) for each in found for path in each.kept}
+    assert ("runs", "day=2023-11-15") in kept
+    elsewhere = export(ledger, _target(tmp_path / "new"), EVERY, _nothing)
     assert [len(exported.kept) for exported in elsewhere] == [0] * len(found)
 
 
@@ -223,15 +252,15 @@ def test_an_export_that_fails(
 ) -> None:
     """A failure leaves the files as they were and nothing beside; it is not the ledger's."""
     out = tmp_path / "out"
-    export(ledger, out, EVERY, _nothing)
-    before = {path: path.read_bytes() for path in out.rglob("*.parquet")}
+    export(ledger, _target(out), EVERY, _nothing)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
 
-    def full(self: object) -> None:
+    def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(parquet._File, "flush", full)
+    monkeypatch.setattr(pq.ParquetWriter, "write_batch", full)
     with pytest.raises(OSError, match="No space left"):
-        export(ledger, out, EVERY, _nothing)
+        export(ledger, _target(out), EVERY, _nothing)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert ledger.load().batches == BATCHES
 
@@ -239,7 +268,7 @@ def test_an_export_that_fails(
 def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
     Ledger.open(url).close()
     with LedgerReader.open(url) as reader:
-        found = export(reader, tmp_path / "out", EVERY, _nothing)
+        found = export(reader, _target(tmp_path / "out"), EVERY, _nothing)
     assert [exported.rows for exported in found] == [0] * len(found)
 
 
