@@ -15,7 +15,7 @@ from tests.pool.sandbox import PATIENCE_S, wait_until
 
 @contextmanager
 def demo(gwmond: Sequence[str], config: Path, *arguments: str) -> Iterator[str]:
-    """Its URL once it has polled; stops it. The log is beside the configuration, which it writes."""
+    """Its URL once it has polled. Writes the configuration; the log is beside it."""
     listen = f"127.0.0.1:{free_port()}"
     text = f"[http]\nlisten = '{listen}'\n[ledger]\nurl = '{config.parent}/live.sqlite'\n"
     config.write_text(text)

@@ -26,7 +26,7 @@ def locked(name: str) -> dict[str, set[Version]]:
 
 
 def direct(lock: str) -> list[Requirement]:
-    """What pyproject.toml asks for, the extras included: those of the tests not where gwmond runs."""
+    """What pyproject.toml asks for, extras included; of the tests not where gwmond runs."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"]
     extras = [wanted[key] for key in wanted if key != "test" or lock != "requirements-run.lock"]

@@ -57,7 +57,8 @@ def test_the_wheel_has_every_file_of_the_package(dist: Path) -> None:
 def test_the_source_distribution_builds_the_same_wheel(dist: Path, tmp_path: Path) -> None:
     """``make dist`` builds its wheel from it; a wheel of the repository itself is no other."""
     (source,) = dist.glob("*.tar.gz")
-    held = {name.partition("/")[2] for name in tarfile.open(source).getnames()}
+    with tarfile.open(source) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
     rooms = ("docs/", "etc/", "gwmond/", "packaging/", "share/", "systemd/", "requirements-run")
     assert {name for name in tracked() if name.startswith(rooms)} <= held
     assert not [name for name in held if name.startswith(("tests/", "tools/"))]
