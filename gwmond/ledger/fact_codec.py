@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
 from gwmond.model.endings import Ending, Side
 from gwmond.model.pilot_facts import Resources
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import RunRow
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
@@ -54,6 +54,10 @@ class _StoredEnding(msgspec.Struct, omit_defaults=True, frozen=True):
     starter_status: int | None = msgspec.field(default=None, name="t")
 
 
+_Transfer: TypeAlias = tuple[int | None, int | None, int | None, int | None]
+_Job: TypeAlias = tuple[int | None, int | None, str, str, int | None, int | None]
+"""A transfer, and what a record has on its job: times are relative to the fact's begin."""
+
 _VALUES = _StoredEnding.__struct_fields__[2:]
 
 
@@ -74,18 +78,22 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     size: Resources | None = msgspec.field(default=None, name="z")
     activated_us: int | None = msgspec.field(default=None, name="a")
     executing_us: int | None = msgspec.field(default=None, name="x")
+    transfer_in: _Transfer | None = msgspec.field(default=None, name="i")
+    transfer_out: _Transfer | None = msgspec.field(default=None, name="o")
+    about_job: _Job | None = msgspec.field(default=None, name="q")
     same: str = msgspec.field(default="", name="=")
     ending: _StoredEnding | None = msgspec.field(default=None, name="!")
 
 
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
+_TRACED = {"transfer_in": "i", "transfer_out": "o", "about_job": "q"}
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
 
 
 def encode_facts(row: RunRow) -> str:
     """Return the JSON of a row's facts; raises ``ValueError`` for what cannot be stored."""
-    base = _of_row(row)
+    base, before = _of_row(row), None
     stored = []
     for fact in row.facts:
         if fact.size is not None and not all(map(isfinite, fact.size)):
@@ -102,7 +110,9 @@ def encode_facts(row: RunRow) -> str:
             else:
                 setattr(known, name, _clean(value))
         known.activated_us, known.executing_us = fact.activated_us, fact.executing_us
+        _put_trace(known, fact, before)
         stored.append(known)
+        before = fact
         base = (fact.pilot, *base[1:])
     return _encoder.encode(stored).decode()
 
@@ -116,7 +126,7 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
         stored = _decoder.decode(text)
     except msgspec.MsgspecError as exc:
         raise ValueError(str(exc)) from exc
-    facts = []
+    facts: list[RunFact] = []
     base = _of_row(row)
     for known in stored:
         values = {
@@ -134,11 +144,50 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
                 ending=Ending() if known.ending is None else _ending(known.ending),
                 activated_us=known.activated_us,
                 executing_us=known.executing_us,
+                **_traced(known, facts[-1] if facts else None, values["start_us"] or 0),
                 **values,
             )
         )
         base = (values["pilot"], *base[1:])
     return tuple(facts)
+
+
+def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
+    """Put what only traces need; what is as in the fact before is only named."""
+    for name, letter in _TRACED.items():
+        value = getattr(fact, name)
+        if value is None:
+            continue
+        if before is not None and value == getattr(before, name):
+            known.same += letter
+        else:
+            setattr(known, name, _moved(value._replace(**_texts(value)), -(fact.start_us or 0)))
+
+
+def _traced(known: _StoredFact, before: RunFact | None, start_us: int) -> dict[str, Any]:
+    """Return the same of a stored fact that began then."""
+    found = {}
+    for name, letter in _TRACED.items():
+        value = getattr(known, name)
+        if letter in known.same and before is not None:
+            found[name] = getattr(before, name)
+        elif value is not None:
+            fact = JobFact(*value) if name == "about_job" else Transfer(*value)
+            found[name] = _moved(fact, start_us)
+    return found
+
+
+def _moved(value: Transfer | JobFact, shift_us: int) -> Transfer | JobFact:
+    times = ((name, getattr(value, name)) for name in value._fields if name.endswith("_us"))
+    return value._replace(**{name: at + shift_us for name, at in times if at is not None})
+
+
+def _texts(value: Transfer | JobFact) -> dict[str, str]:
+    return {
+        name: clean(text, IDENTITY_CHARACTERS)
+        for name, text in zip(value._fields, value, strict=True)
+        if isinstance(text, str)
+    }
 
 
 def _of_row(row: RunRow) -> tuple[Any, ...]:

@@ -31,13 +31,14 @@ class Transfer(NamedTuple):
     """Files that one run was sent (input), or sent back (output).
 
     ``queued_us``: when the shadow asked its schedd for a place in the queue of transfers;
-    ``start_us``, ``end_us``: of the transfer itself; ``moved``: bytes.
+    ``start_us``, ``end_us``: of the transfer itself; ``total``: bytes of this and all earlier runs
+    of the job, as the shadow counts them.
     """
 
     queued_us: int | None = None
     start_us: int | None = None
     end_us: int | None = None
-    moved: int | None = None
+    total: int | None = None
 
 
 class JobFact(NamedTuple):

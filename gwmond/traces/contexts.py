@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from gwmond.model.digits import is_number
 from gwmond.model.run_facts import JobFact
 from gwmond.model.stored_pilots import PilotIdentity, RunRow
 from gwmond.model.times import SECOND_US
@@ -57,7 +58,11 @@ def parsed(traceparent: str) -> SpanContext | None:
 
 
 def about(runs: Iterable[RunRow]) -> JobFact:
-    """Return what all records of a job have on it: of each field the first, in a fixed order."""
+    """Return what all records of a job have on it: of each field the first, in a fixed order.
+
+    Without QDate: the time in GlobalJobId (``schedd#cluster.proc#QDate``), which is the same.
+    """
+    runs = list(runs)
     known = sorted(
         (fact.source != "schedd_history", fact.written_us, repr(fact.about_job), fact.about_job)
         for run in runs
@@ -70,6 +75,9 @@ def about(runs: Iterable[RunRow]) -> JobFact:
         for name, value in fact._asdict().items():
             if value not in {None, ""}:
                 found.setdefault(name, value)
+    submitted = runs[0].key.job.rpartition("#")[2] if runs else ""
+    if is_number(submitted) and len(submitted) == 10:
+        found.setdefault("queued_us", int(submitted) * SECOND_US)
     return JobFact(**found)
 
 

@@ -25,7 +25,7 @@ from gwmond.traces.attributes import attributes, error_of, result_of
 from gwmond.traces.contexts import Rules, about, job_context, run_identity
 from gwmond.traces.ids import Kind
 from gwmond.traces.making import Times, link_to, made, place_of, sane, within
-from gwmond.traces.run_phases import Phases, phases_of
+from gwmond.traces.run_phases import Phases, moved, phases_of
 from gwmond.traces.spans import Event, Link, Role, Span, Value
 
 _LEFT = {3: "removed", 4: "completed"}  # JobStatus
@@ -90,11 +90,8 @@ class JobTrace:
             "cicd.pipeline.task.run.result": "cancellation" if removed else result_of(run.outcome),
         }
         context, own = self._context, self._context.own
-        span = made(
-            *(Kind.JOB, own, context.parent_id, whole, {**self._job(run), **size}),
-            error=error,
-            settled=settled,
-        )
+        values = {**self._job(run), **size}
+        span = made(Kind.JOB, own, context.parent_id, whole, values, error, settled=settled)
         submitter = context.submitter
         span = span._replace(
             role=Role.SERVER,
@@ -187,40 +184,39 @@ class JobTrace:
 
     def _stages(self, run: RunRow, number: str, parent: Span, phases: Phases) -> list[Span]:
         """Return the parts of a run that are known; the last of them has the run's error."""
-        interval = parent.start_us, parent.end_us
-        error, last = parent.error, phases.last
-        spans = []
+        interval, spans = (parent.start_us, parent.end_us), list[Span]()
+        before = self._before(run)
         for kind, start_us, end_us, transfer in phases.parts:
             times = within(start_us, end_us, interval)
             if times is None:
                 continue
-            mine = error if kind is last else ""
-            values = {**self._of_run(run), **_transferred(transfer)}
-            if kind is not last:
+            values = {**self._of_run(run), **(phases.exit if kind is Kind.EXECUTE else {})}
+            if transfer is not None:
+                values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), _counted(run))
+                values["htcondor.transfer.queue_seconds"] = _waited(transfer)
+            error = parent.error if kind is phases.last else ""
+            if kind is not phases.last:
                 values["cicd.pipeline.task.run.result"] = "success"
-            if kind is Kind.EXECUTE:
-                values |= phases.exit
-            context = self._context.child(kind, number)
-            settled = not run.open
-            spans.append(
-                made(
-                    *(kind, context, parent.context.span_id, times, values),
-                    error=mine,
-                    settled=settled,
-                )
-            )
+            context, upper = self._context.child(kind, number), parent.context.span_id
+            spans.append(made(kind, context, upper, times, values, error, settled=not run.open))
         return spans
+
+    def _before(self, run: RunRow) -> dict[Kind, Transfer | None]:
+        """Return the transfers of the run before, if that is known."""
+        place = self._places[run.key] - 1
+        if place < 0 or self._runs[place].key.number != run.key.number - 1:
+            return {}
+        parts = phases_of(self._runs[place].facts).parts
+        return {kind: transfer for kind, _, _, transfer in parts}
+
+
+def _waited(transfer: Transfer) -> float | None:
+    """Return how long a transfer waited for its turn (s)."""
+    queued, start = sane(transfer.queued_us), sane(transfer.start_us)
+    return None if queued is None or start is None else max(0, start - queued) / SECOND_US
 
 
 def _counted(run: RunRow) -> int | None:
     """Return which run of the job it is, from 0; None if that is not known."""
     number = run.key.shadow_start
     return None if number is None else number - 1
-
-
-def _transferred(transfer: Transfer | None) -> dict[str, Value | None]:
-    if transfer is None:
-        return {}
-    queued, start = sane(transfer.queued_us), sane(transfer.start_us)
-    waited = None if queued is None or start is None else max(0, start - queued) / SECOND_US
-    return {"htcondor.transfer.bytes": transfer.moved, "htcondor.transfer.queue_seconds": waited}

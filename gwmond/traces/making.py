@@ -54,8 +54,8 @@ def made(
     parent_id: bytes,
     times: Times,
     values: Mapping[str, Value | None],
-    *,
     error: str = "",
+    *,
     settled: bool = True,
 ) -> Span:
     """Return a span of these values; ``error``: its ``error.type``."""

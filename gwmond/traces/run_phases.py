@@ -18,7 +18,7 @@ _ORDER = (Source.EPOCH_HISTORY, Source.SCHEDD_HISTORY, Source.STARTD_HISTORY)
 class Phases(NamedTuple):
     """What is known of a run's parts.
 
-    - ``parts``: kind, begin, end (None: until the run's end), and what was moved.
+    - ``parts``: kind, begin, end (None: until the run's end), and the transfer.
     - ``codes``, ``exit``: attributes of how it ended.
     """
 
@@ -66,3 +66,14 @@ def phases_of(facts: Sequence[RunFact]) -> Phases:
             "process.exit.code": first("exit_code") if signal is None else None,
         },
     )
+
+
+def moved(transfer: Transfer | None, before: Transfer | None, number: int | None) -> int | None:
+    """Return the bytes of a run's transfer, as the totals after it and before it have them."""
+    if transfer is None or transfer.total is None or number is None:
+        return None
+    if number == 0:
+        return transfer.total
+    if before is None or before.total is None:
+        return None
+    return transfer.total - before.total if before.total <= transfer.total else None

@@ -29,7 +29,7 @@ from gwmond.model.pilot_facts import (
     Validation,
 )
 from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
@@ -61,6 +61,10 @@ def _ending_field(name: str) -> st.SearchStrategy[Any]:
 
 endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fields})
 
+numbers = st.none() | st.integers(0, 2**62)
+transfers = st.none() | st.builds(Transfer, maybe_times, maybe_times, maybe_times, numbers)
+jobs = st.none() | st.builds(JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers)
+
 
 @st.composite
 def runs(draw: st.DrawFn) -> RunRow:
@@ -87,6 +91,9 @@ def runs(draw: st.DrawFn) -> RunRow:
         endings,
         maybe_times,
         maybe_times,
+        transfers,
+        transfers,
+        jobs,
     )
     outcome = st.builds(
         Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,16 +53,21 @@ def plain(record: JobRecord, shift: int) -> JobRecord:
     """The record with its times moved, and without what pseudonyms stand for."""
     by = shift * 10**6
     fact = record.fact
-    times = {
-        name: getattr(fact, name) + by
-        for name in ("start_us", "end_us", "executing_us")
-        if getattr(fact, name) is not None
-    }
+
+    def moved(part: Any) -> dict[str, int]:
+        names = (n for n in getattr(part, "_fields", ()) if n.endswith("_us"))
+        return {name: at + by for name in names if (at := getattr(part, name)) is not None}
+
+    parts = {name: getattr(fact, name) for name in ("transfer_in", "transfer_out", "about_job")}
+    times = moved(fact) | {n: p and p._replace(**moved(p)) for n, p in parts.items()}
     job, _, queued = fact.job.rpartition("#")
     started = None if record.started is None else record.started + shift
     return record._replace(
         fact=fact._replace(
-            job=f"{job}#{int(queued) + shift}", user=None, job_group=None, written_us=0, **times
+            **times | {"written_us": 0},
+            job=f"{job}#{int(queued) + shift}",
+            user=None,
+            job_group=None,
         ),
         started=started,
     )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.pilot_facts import Resources
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
 from gwmond.sources.htcondor.access import Query
@@ -39,6 +39,9 @@ _SIZES = (
 )
 _SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
 _CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
+TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[!-~][ -~]{0,511}")
+_MOST_BYTES = 1 << 62
 
 
 class PilotAttributes(NamedTuple):
@@ -70,11 +73,14 @@ _ALL = (
     *("OnExitRemove", "NumJobCompletions", "JobMaxRetries", "JobSuccessExitCode"),
     *("VacateReasonCode", "VacateReasonSubCode", "VacateReason"),
     *("HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
+    *("QDate", "TotalSubmitProcs", "TraceParent", "TraceState"),
 )
 _OF_SHADOW = (
     *("JobCurrentStartExecutingDate", "JobDisconnectedDate"),
     *("JobCurrentStartTransferOutputDate", "JobCurrentFinishTransferOutputDate"),
-    *("TransferOutStarted", "TransferOutFinished"),
+    *("TransferOutStarted", "TransferOutFinished", "TransferOutQueued", "BytesSent"),
+    *("JobCurrentStartTransferInputDate", "JobCurrentFinishTransferInputDate"),
+    *("TransferInQueued", "TransferInStarted", "TransferInFinished", "BytesRecvd"),
 )
 
 
@@ -211,7 +217,56 @@ def _fact(
         job_group=None if program is None else group_name(user or "", _name(program), _batch(run)),
         ending=ending,
         executing_us=None if executing is None else executing * SECOND_US,
+        transfer_in=_transfer(kind, run, "In", "Input", "BytesRecvd"),
+        transfer_out=_transfer(kind, run, "Out", "Output", "BytesSent"),
+        about_job=_about(kind, run.ad),
     )
+
+
+def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -> Transfer | None:
+    """Return what a shadow wrote on a transfer of this run; None if it made none.
+
+    Transfer...Started is written as it begins, JobCurrentStartTransfer...Date only after the run
+    (remoteresource.cpp); both may be of the run before.
+    """
+    if kind == "startd_history":
+        return None
+
+    def date(*names: str) -> int | None:
+        at = next((at for name in names if (at := run.date(name)) is not None), None)
+        return None if at is None else at * SECOND_US
+
+    start = date(f"Transfer{way}Started", f"JobCurrentStartTransfer{files}Date")
+    if start is None:
+        return None
+    end = date(f"Transfer{way}Finished", f"JobCurrentFinishTransfer{files}Date")
+    total = ads.number(run.ad, counter)
+    return Transfer(
+        queued_us=date(f"Transfer{way}Queued"),
+        start_us=start,
+        end_us=None if end is None or end < start else end,
+        total=None if total is None or not 0 <= total < _MOST_BYTES else int(total),
+    )
+
+
+def _about(kind: str, ad: classad2.ClassAd) -> JobFact | None:
+    """Return what a record has on the job as a whole; None if it has nothing."""
+    queued = epoch(ad, "QDate")
+    left = epoch(ad, "EnteredCurrentStatus") if kind == "history" else None
+    fact = JobFact(
+        queued_us=None if queued is None else queued * SECOND_US,
+        procs=ads.count(ad, "TotalSubmitProcs"),
+        traceparent=_matching(TRACEPARENT, ads.text(ad, "TraceParent")),
+        tracestate=_matching(_TRACESTATE, ads.text(ad, "TraceState")),
+        left_us=None if left is None else left * SECOND_US,
+        status=ads.count(ad, "JobStatus") if left is not None else None,
+    )
+    return None if fact == JobFact() else fact
+
+
+def _matching(form: re.Pattern[str], text: str | None) -> str:
+    """Return a text of this form, else nothing."""
+    return text if text is not None and form.fullmatch(text) else ""
 
 
 def _batch(run: RecordedRun) -> str:

@@ -16,7 +16,7 @@ _EPOCH = re.compile(
     r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|GLIDEIN_Expire"
     r"|MyCurrentTime|QDate|EnteredCurrent\w+|MonitorSelfTime|LastHeardFrom"
     r"|JobStart|JobCurrent(Start|Finish)\w*|Job(Last)?StartDate|JobDisconnectedDate"
-    r"|TransferOut(Started|Finished)|CompletionDate|LastVacateTime|EpochWriteDate)$"
+    r"|Transfer(In|Out)(Queued|Started|Finished)|CompletionDate|LastVacateTime|EpochWriteDate)$"
 )
 _CLAIM = re.compile(r"(?<=>#)[0-9]+(?=#)")
 _WITHIN = {
