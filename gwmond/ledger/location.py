@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
-
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.ledger.errors import LedgerLocation
 
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
 _HOST = re.compile(r"[\w.-]*|[0-9A-Fa-f:.]+")
+_SQLITE = re.compile(r"sqlite:///(?!:memory:)[^?]+")
 _ESCAPE = "write special characters of the password as %40 (@), %3A (:), %2F (/) or %3F (?)"
 _SCHEME = re.compile(r"\s*[A-Za-z][\w+.-]*:")
 _FORMS = (
@@ -54,16 +55,19 @@ def parse(text: str) -> Location:
         if "/" not in text or "\0" in text or text.endswith("/") or _SCHEME.match(text):
             raise LedgerLocation("?", "neither a path with a slash nor a URL", _FORMS + ".")
         return SqliteFile(Path(text).absolute())
+    if _SQLITE.fullmatch(text):
+        return SqliteFile(Path(text.removeprefix("sqlite:///")).absolute())
+    from sqlalchemy.engine import make_url  # noqa: PLC0415 (slow to load; no path needs SQLAlchemy)
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
     scheme = re.sub(r"[^\w+]", "?", text.partition("://")[0])
     try:
         url = make_url(text)
     except (ArgumentError, ValueError):  # its text may quote the password
         raise LedgerLocation(f"{scheme}://...", "cannot read this URL", _FORMS + ".") from None
     if scheme == "sqlite":
-        if url.host or url.query or url.database in {None, "", ":memory:"}:
-            what = "an SQLite ledger is a file on this host, without options"
-            raise LedgerLocation(f"{scheme}://...", what, _FORMS + ".")
-        return SqliteFile(Path(str(url.database)).absolute())
+        what = "an SQLite ledger is a file on this host, without options"
+        raise LedgerLocation(f"{scheme}://...", what, _FORMS + ".")
     if scheme in {"postgresql", "postgres", "postgresql+psycopg"}:
         # A password that is not escaped comes apart: its end is taken for a host or a database.
         if not _HOST.fullmatch(url.host or "") or re.search(r"[@:/]", url.database or ""):

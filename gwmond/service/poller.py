@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from gwmond.config.settings import Config
+from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
@@ -448,9 +449,9 @@ def poll_once(config: Config) -> Snapshot:
     Capacities seen before, and the verdicts that were checked, come from the ledger.
     """
     if config.replay.file:
-        return Poller(config, Pool.open(config), None).poll()
+        return Poller(config, Pool.open(config, once=True), None).poll()
     memory, verdicts = remembered(config)
-    found = Poller(config, Pool.open(config), None, memory).poll()
+    found = Poller(config, Pool.open(config, once=True), None, memory).poll()
     return replace(found, verdicts=verdicts)
 
 
@@ -459,12 +460,15 @@ def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | Non
 
     Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
     """
-    from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (a replay does without)
-
     try:
+        place = location.parse(config.ledger.url)
+        if isinstance(place, location.SqliteFile) and not place.path.exists():
+            return EMPTY, None
+        from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy is slow to load)
+
         with LedgerReader.open(config.ledger.url) as ledger:
             state = ledger.load(pilots=False)
-    except LedgerError:
+    except (LedgerError, OSError):  # nobody else's directory is looked into
         return EMPTY, None
     return recall(EMPTY, state, _peak_hours(config)), checked_verdicts(state.totals.counts)
 

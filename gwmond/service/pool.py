@@ -44,11 +44,14 @@ class Pool:
         self.gatherer = Gatherer(config, self.targets, self.clock.speed)
 
     @classmethod
-    def open(cls, config: Config) -> Self:
-        """Return the pool, with the server that forks query processes at hand."""
+    def open(cls, config: Config, *, once: bool = False) -> Self:
+        """Return the pool, with what forks the processes of its queries at hand.
+
+        ``once``: it is asked once, by a command.
+        """
         factory = config.factory
         files = bool(factory.directories or factory.central_logs or factory.log_socket)
-        child.start(files=files)
+        child.start(files=files, once=once)
         return cls(config)
 
     @property

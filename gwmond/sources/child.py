@@ -3,13 +3,16 @@
 The bindings hold the global interpreter lock while they wait for the network, some of their calls
 never return, and each leaks a little.  So no query runs in the daemon: a fork server that has the
 bindings loaded forks a child for each (about 5 ms), the child sends back plain facts and ends, and
-one that is late is killed.  Nothing of HTCondor is ever called in the parent.
+one that is late is killed.  Nothing of HTCondor is ever called in the parent.  A command that polls
+once starts no server, which would load all again: its own process loads what queries need, and
+forks them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import multiprocessing
 import os
 import pickle
@@ -25,7 +28,7 @@ from gwmond.model.problem_names import ProblemName
 
 T = TypeVar("T")
 
-_CONTEXT = multiprocessing.get_context("forkserver")
+_context: Any = multiprocessing.get_context("forkserver")
 #: What the fork server loads.  Whatever a child would import by itself costs it 80 ms: options come
 #: pickled as models of gwmond.config.settings, and every child imports the parent's main module.
 PRELOAD = [
@@ -60,18 +63,26 @@ class Usage(NamedTuple):
 
 _live: set[Any] = set()
 _lock = threading.Lock()
+_forking = threading.Lock()  # a child that is forked here has no other child's end of a pipe
 _stopping = threading.Event()
 
 
-def start(*, files: bool = True) -> None:
-    """Start the fork server; call it once, before threads exist.
+def start(*, files: bool = True, once: bool = False) -> None:
+    """Prepare the fork server; call it once, before threads exist.
 
-    ``files``: queries read files of GlideinWMS, too, so what reads them is loaded.  Without any
-    HTCondor configuration on this host, the bindings get an empty configuration, else they warn.
+    ``files``: queries read files of GlideinWMS, too, so what reads them is loaded.  ``once``: this
+    process ends soon, and is the fork server itself.  Without any HTCondor configuration on this
+    host, the bindings get an empty configuration, else they warn.
     """
+    global _context  # noqa: PLW0603
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
-    _CONTEXT.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
+    if once:
+        _context = multiprocessing.get_context("fork")
+        for module in PRELOAD:
+            importlib.import_module(module)
+    else:
+        _context.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
 
 
 def nothing() -> None:
@@ -94,10 +105,6 @@ def run(
     Raises QueryError: ``timeout`` when the deadline passes (the child is killed), ``crashed`` when
     it dies, else the word that the task's own QueryError carries.  Stopped: see ``stop``.
     """
-    receiver, sender = _CONTEXT.Pipe(duplex=False)
-    process = _CONTEXT.Process(
-        target=_child, args=(sender, deadline_s, memory_mib, task, args), daemon=True
-    )
     late = threading.Event()
 
     def kill() -> None:
@@ -106,16 +113,13 @@ def run(
             process.kill()
 
     try:
-        _start(process)
+        process, receiver = _started(deadline_s, memory_mib, task, args)
     except Exception as error:  # no memory, no file descriptor, an argument that does not pickle
-        receiver.close()
         if _stopping.is_set():
             raise Stopped from None
         raise QueryError(
             ProblemName.FAILED, f"no process: {type(error).__name__}: {error}"
         ) from None
-    finally:
-        sender.close()
     with _lock:
         _live.add(process)
         if _stopping.is_set():
@@ -158,17 +162,31 @@ def rounded(seconds: float) -> str:
     return f"{seconds:.0f}" if seconds >= 10 else f"{seconds:.2g}"
 
 
-def _start(process: Any) -> None:
-    """Start a child that no Ctrl-C reaches, nor the fork server, which may be started by this.
+def _started(
+    deadline_s: float, memory_mib: int, task: Callable[..., Any], args: tuple[Any, ...]
+) -> tuple[Any, Connection]:
+    """Start a child; return its process, and what its answer is received from.
 
-    Both inherit what is blocked here; the resource tracker would unblock it when it is started.
+    No Ctrl-C reaches the child, nor the fork server, which may be started by this: both inherit
+    what is blocked here; the resource tracker would unblock it when it is started.
     """
-    resource_tracker.ensure_running()
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        process.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    if _context.get_start_method() == "forkserver":
+        resource_tracker.ensure_running()
+    with _forking:
+        receiver, sender = _context.Pipe(duplex=False)
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            process = _context.Process(
+                target=_child, args=(sender, deadline_s, memory_mib, task, args), daemon=True
+            )
+            process.start()
+        except BaseException:
+            receiver.close()
+            raise
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            sender.close()
+    return process, receiver
 
 
 def _child(

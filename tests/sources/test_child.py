@@ -174,21 +174,31 @@ def test_many_at_once() -> None:
 ALONE = """
 import sys
 from gwmond.config.settings import Config
-from gwmond.service.poller import poll_once
+from gwmond.service.poller import Poller, poll_once
+from gwmond.service.pool import Pool
 
 config = Config.model_validate({
     "pool": {"collectors": ["127.0.0.1:%d"]},
     "ledger": {"url": "%s"},
 })
-snapshot = poll_once(config)
+snapshot = %s
 print(sorted({(s.up, str(s.problem)) for s in snapshot.sources}))
-print([name for name in ("htcondor2", "classad2", "htcondor2_impl") if name in sys.modules])
+print([name for name in %s if name in sys.modules])
 """
 
 
-def test_daemon_itself_never_loads_the_bindings(tmp_path: Path) -> None:
-    """After a poll of a collector that refuses, the polling process has not loaded HTCondor."""
-    script = ALONE % (free_port(), tmp_path / "ledger.sqlite")
+@pytest.mark.parametrize(
+    ("polled", "unneeded"),
+    [
+        ("Poller(config, Pool.open(config), None).poll()", ("htcondor2", "classad2")),
+        ("poll_once(config)", ("multiprocessing.popen_forkserver", "sqlalchemy", "scipy")),
+    ],
+    ids=["daemon", "command"],
+)
+def test_what_polls_does_not_load(polled: str, unneeded: tuple[str, ...], tmp_path: Path) -> None:
+    """Of a collector that refuses.  The daemon has not loaded HTCondor; a command that polls once
+    has started no fork server, and loads no database where there is no ledger."""
+    script = ALONE % (free_port(), tmp_path / "ledger.sqlite", polled, unneeded)
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=240
     )
