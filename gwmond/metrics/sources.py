@@ -103,6 +103,12 @@ FAMILIES = (
         ),
     ),
     Family(
+        "gwmond_poll_interval_seconds",
+        "Time between the starts of two polls ([poll] interval). Unit: seconds." + POLLED,
+        (),
+        lambda s: [Sample((), s.poll_interval)],
+    ),
+    Family(
         "gwmond_poll_duration_seconds",
         "Wall time of the last whole poll, from the first query to the stored totals. "
         "Unit: seconds." + POLLED,
@@ -136,6 +142,13 @@ FAMILIES = (
         "canonical seconds a second; core-seconds; canonical seconds." + POLLED,
         ("measure",),
         _residuals,
+    ),
+    Family(
+        "gwmond_ledger_standby",
+        "Whether another gwmond keeps the ledger, and this one takes over when that ends: 1 or 0. "
+        "0 if the other has not written it for 5 polls. No unit." + POLLED,
+        (),
+        lambda s: [Sample((), float(s.ledger.standby))],
     ),
     Family(
         "gwmond_ledger_waiting_increments",

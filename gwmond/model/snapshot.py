@@ -88,12 +88,13 @@ class KeptNames(NamedTuple):
 
 
 class LedgerStatus(NamedTuple):
-    """Whether totals are being kept, and by how much they contradict themselves (seconds)."""
+    """Whether totals are being kept.  ``standby``: by another gwmond, which has the ledger."""
 
     up: bool
     error: str
     last_commit: float | None
     waiting_increments: int
+    standby: bool = False
 
 
 class SilentPilot(NamedTuple):
@@ -145,12 +146,13 @@ class Snapshot:
     epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
     those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
     those that are kept apart; None: all.  ``young_until``: when a collector that was just started
-    will be trusted, by the pool's clock; None: all are.
+    will be trusted, by the pool's clock; None: all are.  ``poll_interval`` is as configured.
     """
 
     pool_time: float
     made_at: float
     started_at: float
+    poll_interval: float
     poll_seconds: float
     stages: Mapping[Stage, float]
     polls: int

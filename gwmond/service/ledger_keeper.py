@@ -14,7 +14,7 @@ Every poll tries again.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -22,8 +22,9 @@ import structlog
 
 from gwmond.config.settings import Config
 from gwmond.ledger.columns import identity
-from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerRefused
+from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerLocked, LedgerRefused
 from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import KEPT_NAMES
@@ -53,6 +54,8 @@ log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 _JUDGE_EVERY_US = 60 * SECOND_US
+_STILL_POLLS = 5
+"""Who has the ledger and has not written it for so many of our polls does not keep it."""
 
 
 class _Sent(NamedTuple):
@@ -73,6 +76,8 @@ class LedgerKeeper:
         self._ledger: Ledger | None = None
         self._sent: _Sent | None = None
         self._error = ""
+        self._others: Tick | None = None  # what another gwmond stored last, while it has the ledger
+        self._still = _STILL_POLLS  # polls since that changed
         self._last_commit: float | None = None
         self._pruned_at = 0.0
         self._totals = Totals()
@@ -105,7 +110,9 @@ class LedgerKeeper:
     @property
     def status(self) -> LedgerStatus:
         """Return how the ledger does."""
-        return LedgerStatus(not self._error, self._error, self._last_commit, len(self._waiting))
+        standby = bool(self._error) and self._still < _STILL_POLLS
+        waiting = len(self._waiting)
+        return LedgerStatus(not self._error, self._error, self._last_commit, waiting, standby)
 
     @property
     def totals(self) -> Totals:
@@ -137,9 +144,23 @@ class LedgerKeeper:
         except LedgerError as error:
             if ledger is not None:
                 ledger.close()
+            self._stand_by(isinstance(error, LedgerLocked))
             return memory, self._problem(error)
-        self._error = ""
+        self._error, self._still = "", _STILL_POLLS
         return recall(memory, state, window_hours) if new else memory, []
+
+    def _stand_by(self, locked: bool) -> None:
+        """Look whether another gwmond, which has the ledger, goes on to write it."""
+        others = None
+        if locked:
+            with suppress(LedgerError), LedgerReader.open(self._options.url) as reader:
+                others = reader.tick()
+        if others is None:
+            self._still = _STILL_POLLS
+        elif others == self._others:
+            self._still += 1
+        else:
+            self._others, self._still = others, 0
 
     def use(self, ledger: Ledger) -> LedgerState:
         """Go on with a ledger; return what it holds.

@@ -337,6 +337,7 @@ class Poller:
             pool_time=pool_time,
             made_at=time.time(),
             started_at=self._started_at,
+            poll_interval=self._config.poll.interval,
             poll_seconds=sum(stages.seconds.values()),
             stages=stages.seconds,
             polls=self._polls,

@@ -2,8 +2,9 @@
 
 Each case is a story of two gwmonds.  The first has an incident: before it, all is just below the
 thresholds; then the alert has to fire, once; and to resolve afterwards.  The second one is just
-below all the time, with a poll that is nearly too old.  The story is told twice more: of a daemon
-that stops to poll when the incident begins, and without the series that the alert is about.
+below all the time, with a poll that is nearly too old.  The story is told three times more: of a
+daemon that stops to poll when the incident begins, of two that stand by, and without the series
+that the alert is about.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from tests.alerts.rules import seconds
 CASES = Path(__file__).parent / "cases.yml"
 FIRST, SECOND = "gw1.example.org:9818", "gw2.example.org:9818"
 POLLED = "gwmond_poll_timestamp_seconds"
-#: Age of the second gwmond's poll, in seconds: just below the threshold.
-AGE_S = 290
+STANDBY = "gwmond_ledger_standby"
+#: How often each polls, in seconds, and the age of the second one's poll: just below the threshold.
+INTERVAL_S = {FIRST: 60, SECOND: 300}
+AGE_S = 1490
 
 Case = dict[str, Any]
 
@@ -65,7 +68,7 @@ def _series(name: str, instance: str) -> str:
     return f'{metric}{{job="gwmond", instance="{instance}"{labels and ", "}{labels}}}'
 
 
-def _input(case: Case, *, stale: bool, absent: bool) -> Iterator[dict[str, str]]:
+def _input(case: Case, *, stale: bool, absent: bool, standby: bool) -> Iterator[dict[str, str]]:
     spans = [case["warmup"], case["fires"] + 5, case["resolved"] + 5]
     rows = [] if absent else case["series"]
     named = {row["name"].partition("{")[0] for row in case["series"]}
@@ -73,6 +76,10 @@ def _input(case: Case, *, stale: bool, absent: bool) -> Iterator[dict[str, str]]
         rows = [*rows, {"name": "up", "below": 1, "incident": 1}]
     if POLLED not in named:
         rows = [*rows, {"name": POLLED, "lag": True, "below": 0, "incident": -1 if stale else 0}]
+    for instance, interval in INTERVAL_S.items():
+        for name, value in (("gwmond_poll_interval_seconds", interval), (STANDBY, int(standby))):
+            values = _levels(name, [(sum(spans), value)], False)
+            yield {"series": _series(name, instance), "values": values}
     for row in rows:
         below, incident, lag = row["below"], row["incident"], row.get("lag", False)
         first = zip(spans, (below, incident, incident if stale else below), strict=True)
@@ -98,7 +105,9 @@ def _test(case: Case, what: str, at: dict[int, list[dict[str, Any]]], **how: boo
     return {
         "name": f"{case['alert']}: {what}",
         "interval": "1m",
-        "input_series": list(_input(case, **{"stale": False, "absent": False, **how})),
+        "input_series": list(
+            _input(case, **{"stale": False, "absent": False, "standby": False, **how})
+        ),
         "alert_rule_test": [
             {"eval_time": f"{minute}m", "alertname": case["alert"], "exp_alerts": expected}
             for minute, expected in sorted(at.items())
@@ -125,6 +134,7 @@ def stories(case: Case) -> Iterator[Case]:
     yield _test(
         case, "a daemon that does not poll", {fires: firing if of_polls else []}, stale=True
     )
+    yield _test(case, "a standby", {fires: firing if of_polls else []}, standby=True)
     nothing = [_expected(alert) for alert in case.get("absent", ())]
     yield _test(case, "no such series", {fires: nothing}, absent=True)
 

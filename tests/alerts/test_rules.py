@@ -23,6 +23,7 @@ from tests.promql import ROOT
 BOARDS = ROOT / "etc" / "grafana" / "dashboards"
 PAGE = ROOT / "docs" / "alerts.md"
 FRESH = "instance:gwmond_poll_age_seconds:fresh"
+LIMIT = "instance:gwmond_poll_age_seconds:limit"
 #: Alerts about polls themselves: there is no fresh one.
 OF_POLLS = {"GwmondDown", "GwmondPollStale"}
 CRITICAL = {*OF_POLLS, "GwmondLedgerResidual", "GwmondPoolStarved"}
@@ -177,7 +178,8 @@ def test_it_compares(name: str) -> None:
         # Of an entry's own week there is no number.
         week = name == "GwmondValidationFailures" and "ratio_rate7d" in str(side)
         scalar = isinstance(side, promql.Call) and THRESHOLD in str(side)
-        assert number or scalar or week, str(operation)
+        limit = isinstance(side, promql.VectorSelector) and side.name == LIMIT
+        assert number or scalar or week or limit, str(operation)
 
 
 @every_alert

@@ -221,6 +221,7 @@ def snapshot(**changes: Any) -> Snapshot:
         pool_time=NOW,
         made_at=NOW + 0.5,
         started_at=NOW - 3600.0,
+        poll_interval=60.0,
         poll_seconds=1.25,
         stages={"query": 1.0, "evaluation": 0.25},
         polls=60,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -152,8 +153,15 @@ def test_two_daemons_on_one_ledger(steady: Scene, daemon: Start) -> None:
         assert not second.metrics().rows(SECONDS)
         assert not first.log("problem")
         before = first.metrics()
+        assert before.value("gwmond_ledger_standby") == 0
+        second.wait_for("gwmond_ledger_standby", {}, lambda standby: standby == 1)
+        first.signal(signal.SIGSTOP)
+        second.wait_for("gwmond_ledger_standby", {}, lambda standby: standby == 0)
+        first.signal(signal.SIGCONT)
+        second.wait_for("gwmond_ledger_standby", {}, lambda standby: standby == 1)
         first.kill9()
         after = _counting(second)
+        assert after.value("gwmond_ledger_standby") == 0
         _over(second, "locked")
     probe.check()
     for labels, value in before.rows(SECONDS).items():

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.build.snapshots import snapshot
 from tests.daemon.running import toml
 from tests.dashboards.asked import asked, numbered
 from tests.dashboards.served import Served
@@ -25,7 +26,6 @@ from tools.dashboards.record import Board
 
 DEMO, FULL, STALE = "test0", "test1", "test2"
 LONG_AGO_S = 3600.0
-POLL_S = 600
 PACE = {"interval": "20s", "deadline": "19s"}  # gwmond demo's, for a machine with much to do
 #: Of a gwmond that no longer polls, these are shown: that it does not, and what it was.
 KNOWN = {
@@ -50,7 +50,7 @@ class Seen(NamedTuple):
         """The queries of a board that give nothing; what the others give are numbers."""
         empty = set()
         for name, _, query in numbered(board):
-            found = self.values(asked(query, job=job, poll=str(POLL_S)))
+            found = self.values(asked(query, job=job))
             assert all(map(math.isfinite, found)), name
             if not found:
                 empty.add(name)
@@ -133,14 +133,12 @@ def test_what_is_stale_is_not_shown(seen: Seen, board: Board) -> None:
 def test_age_is_of_the_poll_that_is_longest_ago(seen: Seen) -> None:
     """The overview shows how long ago the last poll was, in poll intervals."""
     (query,) = (query for _, panel, query in numbered(BOARDS[0]) if panel.title == "Last poll")
-    (age,) = seen.values(asked(query, job=f"{FULL}|{STALE}", poll=str(POLL_S)))
-    assert age == pytest.approx(LONG_AGO_S / POLL_S, abs=0.2)
+    (age,) = seen.values(asked(query, job=f"{FULL}|{STALE}"))
+    assert age == pytest.approx(LONG_AGO_S / snapshot().poll_interval, abs=0.2)
 
 
 def test_two_gwmonds_are_told_apart(seen: Seen) -> None:
     """A gwmond that is stale hides its own numbers, not those of another beside it."""
     (query,) = (q for _, p, q in numbered(BOARDS[0]) if p.title == "Use of the sites' capacity")
-    both, fresh = (
-        seen.values(asked(query, job=job, poll=str(POLL_S))) for job in (f"{FULL}|{STALE}", FULL)
-    )
+    both, fresh = (seen.values(asked(query, job=job)) for job in (f"{FULL}|{STALE}", FULL))
     assert both == fresh != []

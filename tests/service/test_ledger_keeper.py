@@ -105,7 +105,7 @@ def test_totals_shown_are_what_is_stored(life: Life) -> None:
         assert life.poll(number, 1_000_001, 7) == []
         assert life.total() == number * 1_000_008
     assert life.keeper.accounted == life.stored().tick == tick(4)
-    assert life.keeper.status == (True, "", tick(4).wall, 0)
+    assert life.keeper.status == (True, "", tick(4).wall, 0, False)
 
 
 def test_total_begins_with_its_first_increment(life: Life) -> None:
@@ -167,7 +167,7 @@ def test_failing_commits_lose_nothing(life: Life) -> None:
         assert life.keeper.status.waiting_increments == 1
     assert life.poll(6, 10) == []
     assert life.total() == 150
-    assert life.keeper.status == (True, "", tick(6).wall, 0)
+    assert life.keeper.status == (True, "", tick(6).wall, 0, False)
     assert life.poll(7, 10) == []
     assert life.total() == 160
 

@@ -7,8 +7,14 @@ from tools.dashboards.record import Variable
 
 LABELS = {family.name: family.labels for families in TOPICS.values() for family in families}
 _SELF = 'job=~"$job",instance=~"$instance"'
-FRESH = f"(time() - gwmond_poll_timestamp_seconds{{{_SELF}}} < 3 * $poll)"
-"""Holds for a gwmond that has polled in the last three intervals."""
+FRESH = (
+    f"(time() - gwmond_poll_timestamp_seconds{{{_SELF}}} < "
+    f"clamp_min(3 * gwmond_poll_interval_seconds{{{_SELF}}}, 180) "
+    f"unless gwmond_ledger_standby{{{_SELF}}} == 1)"
+)
+"""Holds for a gwmond that has polled in its last three intervals (and 3 minutes), and does not stand
+by: what that sees is in no sum twice.
+"""
 
 
 class Scope:

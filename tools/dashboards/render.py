@@ -113,8 +113,7 @@ def _variables(board: Board) -> Iterator[Any]:
         found = f"label_values({metric}{{{chosen}{within}}}, {name})"
         yield _queried(name, _NAMES[name], found, ".*")
     yield _custom("poll", "Poll interval", "5,30,60,120,300,600", str(_MINUTE_S)).description(
-        "poll.interval of gwmond, in seconds. Numbers of a gwmond that has not polled for three "
-        "intervals are not shown. gwmond demo: 5."
+        "poll.interval of gwmond, in seconds: the least step of graphs. gwmond demo: 5."
     )
     yield (
         dashboard.TextBoxVariable("gwmond")

@@ -19,13 +19,14 @@ _HEAD = Row(
             *("Last poll", "stat", "none"),
             (
                 Query(
-                    f"max(time() - {_POOL.raw('gwmond_poll_timestamp_seconds')}) / $poll",
+                    f"max((time() - {_POOL.raw('gwmond_poll_timestamp_seconds')}) / "
+                    f"{_POOL.raw('gwmond_poll_interval_seconds')})",
                     "poll intervals",
                 ),
             ),
             "Age of the last poll in poll intervals, of several instances the oldest. From three "
-            "on, panels of the present are empty: see gwmond's log, and the variable Poll "
-            "interval. No data: Prometheus cannot scrape gwmond.",
+            "on (and three minutes), panels of the present are empty: see gwmond's log. No data: "
+            "Prometheus cannot scrape gwmond.",
             page="#sources",
             warn_above=3,
             width=4,
