@@ -51,14 +51,16 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("cicd.worker.name", _PLACE, "the name of the pilot's startd"),
     Attribute("cicd.worker.state", _PARTS, "`available`: idle; `offline`: not yet, or no more, "
               "to be had; absent elsewhere"),
-    Attribute("error.type", _ALL, "of an error only: the outcome, or the class of a failed "
-              "validation"),
+    Attribute("error.type", (_K.JOB, *_RUN, _K.PILOT, _K.VALIDATION),
+              "of an error only: the outcome, or the class of a failed validation"),
     Attribute("gwmond.category", (*_RUN, _K.PILOT), "where the time goes (docs/pilots.md)",
               link=True),
     Attribute("gwmond.clock_skew", _ALL, "true: a time was outside of its parent's, or before its "
               "begin, by more than 5 s; it was moved"),
     Attribute("gwmond.evidence", (*_RUN, _K.PILOT), "`measured`, or `estimated`: a rule stands "
               "for a missing fact"),
+    Attribute("gwmond.left_out", (_K.PILOT,), "how many idle stretches have no span: only the "
+              "longest 200 have one"),
     Attribute("gwmond.outcome", (_K.JOB, *_RUN), "how the run ended, of a job the last "
               "(docs/pilots.md)", link=True, event=True),
     Attribute("gwmond.run.seconds", (), "how long the run was", link=True),

@@ -20,6 +20,7 @@ from gwmond.traces.ids import Kind, span_id, trace_id
 from gwmond.traces.spans import SpanContext
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
+_GLOBAL_JOB_ID = re.compile(r"[^#]+#[0-9]+\.[0-9]+#[0-9]+")
 
 
 class Rules(NamedTuple):
@@ -92,6 +93,11 @@ def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:
         return JobContext(job, own, submitter=submitter)
     own = own._replace(trace_id=submitter.trace_id)
     return JobContext(job, own, submitter.span_id, trace_state=fact.tracestate)
+
+
+def is_traced(run: RunRow) -> bool:
+    """Return whether its job is known by its GlobalJobId; logs have its number only."""
+    return _GLOBAL_JOB_ID.fullmatch(run.key.job) is not None
 
 
 def run_identity(run: RunRow) -> str:

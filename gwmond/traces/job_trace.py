@@ -22,9 +22,9 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import Rules, about, job_context, run_identity
+from gwmond.traces.contexts import Rules, about, is_traced, job_context, run_identity
 from gwmond.traces.ids import Kind
-from gwmond.traces.making import Times, link_to, made, place_of, sane, within
+from gwmond.traces.making import Times, counted, link_to, made, place_of, sane, within
 from gwmond.traces.run_phases import Phases, moved, phases_of
 from gwmond.traces.spans import Event, Link, Role, Span, Value
 
@@ -40,7 +40,8 @@ def job_spans(
     now_us: int | None = None,
 ) -> list[Span]:
     """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known."""
-    return JobTrace(runs, pilots, rules, now_us).spans() if runs else []
+    known = [run for run in runs if is_traced(run)]
+    return JobTrace(known, pilots, rules, now_us).spans() if known else []
 
 
 class JobTrace:
@@ -142,7 +143,7 @@ class JobTrace:
         run = self._runs[min(place, len(self._runs) - 1)]
         values = {
             **self._job(run),
-            "htcondor.run.number": None if number == _END else _counted(run),
+            "htcondor.run.number": None if number == _END else counted(run),
         }
         context = self._context.child(Kind.QUEUE, number)
         span = made(Kind.QUEUE, context, self._context.own.span_id, times, values, settled=settled)
@@ -175,7 +176,7 @@ class JobTrace:
         return {
             **place_of(self._pilots.get(run.pilot)),
             "htcondor.job.id": self._context.job,
-            "htcondor.run.number": _counted(run),
+            "htcondor.run.number": counted(run),
             "gwmond.category": outcome.category.value if outcome else None,
             "gwmond.evidence": outcome.evidence if outcome else None,
             "gwmond.outcome": outcome.label if outcome else None,
@@ -192,7 +193,7 @@ class JobTrace:
                 continue
             values = {**self._of_run(run), **(phases.exit if kind is Kind.EXECUTE else {})}
             if transfer is not None:
-                values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), _counted(run))
+                values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), counted(run))
                 values["htcondor.transfer.queue_seconds"] = _waited(transfer)
             error = parent.error if kind is phases.last else ""
             if kind is not phases.last:
@@ -214,9 +215,3 @@ def _waited(transfer: Transfer) -> float | None:
     """Return how long a transfer waited for its turn (s)."""
     queued, start = sane(transfer.queued_us), sane(transfer.start_us)
     return None if queued is None or start is None else max(0, start - queued) / SECOND_US
-
-
-def _counted(run: RunRow) -> int | None:
-    """Return which run of the job it is, from 0; None if that is not known."""
-    number = run.key.shadow_start
-    return None if number is None else number - 1

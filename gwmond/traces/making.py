@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Interval
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.contexts import pilot_context
@@ -93,3 +93,9 @@ def place_of(pilot: PilotRow | None) -> dict[str, Value | None]:
 def link_to(pilot: PilotRow | None) -> tuple[Link, ...]:
     """Return the link to a pilot's span."""
     return () if pilot is None else (Link(pilot_context(pilot.identity)),)
+
+
+def counted(run: RunRow) -> int | None:
+    """Return which run of the job it is, from 0; None if that is not known."""
+    number = run.key.shadow_start
+    return None if number is None else number - 1

@@ -3,18 +3,50 @@
 All spans are settled when the pilot is closed (``PilotRow.closed``); before that there are none,
 unless ``now_us`` says until when to show them.  Its runs are links of the ``pilot`` span to the
 runs' spans, at most ``LINKS``.  Times are whole microseconds since the epoch.
+
+- ``requested``: from its submission until its factory handed it to the site; ``pending``: from then
+  until it began.  Known where a factory's queue is read.
+- ``validation``: from its begin until its last script; ``startup``: from then until its startd
+  began.  ``idle``: when it ran no job, between its startd's begin and its retirement, or end.
+- ``retirement``: when it took no more jobs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from gwmond.model.factory_jobs import QueueRecord
+from gwmond.model.factory_jobs import AGE_US, QueueRecord
+from gwmond.model.outcomes import SUMMARISED
+from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.pilot_facts import Category, Interval, Validation, beside, union
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.traces.contexts import Rules
-from gwmond.traces.spans import Span
+from gwmond.model.times import SECOND_US
+from gwmond.traces.attributes import attributes
+from gwmond.traces.contexts import (
+    Rules,
+    about,
+    is_traced,
+    job_context,
+    pilot_context,
+    run_identity,
+)
+from gwmond.traces.ids import Kind, span_id
+from gwmond.traces.making import Times, counted, made, place_of, sane, within
+from gwmond.traces.spans import Link, Span, Value
 
-LINKS = 1000
+LINKS, IDLE = 1000, 200
+"""Links to runs, and idle stretches: the first, and the longest; the rest is counted."""
+
+_STATES = {Kind.IDLE: "available", Kind.REQUESTED: "offline", Kind.PENDING: "offline"}
+_GUARD_US = 3600 * SECOND_US  # by which clocks of a factory and a node may differ
+
+
+class _Part(NamedTuple):
+    kind: Kind
+    start_us: int
+    end_us: int
+    error: str = ""
 
 
 def pilot_spans(
@@ -25,5 +57,135 @@ def pilot_spans(
     now_us: int | None = None,
 ) -> list[Span]:
     """Return the spans of a closed pilot; ``queue``: its factory's records of it, if known."""
-    _ = pilot, runs, rules, queue, now_us
-    return []
+    start = sane(pilot.start_us)
+    if start is None or not (pilot.closed or now_us):
+        return []
+    ended = sane(now_us if pilot.end_us is None else pilot.end_us)
+    end = start if ended is None else max(start, ended)
+    waited = list(_waited(queue, start)) if queue is not None else []
+    whole = min((start, *(part.start_us for part in waited))), end
+    parts = [*waited, *_parts(pilot, runs, (start, end))]
+    idle = [part for part in parts if part.kind is Kind.IDLE]
+    longest = sorted(idle, key=lambda part: (part.start_us - part.end_us, part.start_us))[:IDLE]
+    spans = [_pilot(pilot, runs, rules, whole, len(idle) - len(longest))]
+    root = spans[0].context
+    for part in parts:
+        times = within(part.start_us, part.end_us, whole)
+        if times is None or (part.kind is Kind.IDLE and part not in longest):
+            continue
+        own = root._replace(
+            span_id=span_id(part.kind, root.trace_id.hex(), str(part.start_us // SECOND_US))
+        )
+        values: dict[str, Value | None] = {
+            **place_of(pilot),
+            "cicd.worker.state": _STATES.get(part.kind),
+        }
+        if part.kind is Kind.VALIDATION:
+            values |= _validated(pilot)
+        spans.append(
+            made(part.kind, own, root.span_id, times, values, part.error, settled=pilot.closed)
+        )
+    return spans
+
+
+def _pilot(
+    pilot: PilotRow, runs: Sequence[RunRow], rules: Rules, whole: Interval, left_out: int
+) -> Span:
+    real = [run for run in runs if run.outcome is None or run.outcome.label != SUMMARISED]
+    traced = sorted(filter(is_traced, real), key=lambda run: (run.start_us, run.key))
+    size = pilot.steps[-1].size if pilot.steps else None
+    values = {
+        **place_of(pilot),
+        "gwmond.category": _category(pilot),
+        "gwmond.evidence": "estimated" if pilot.assumed else "measured",
+        "gwmond.left_out": left_out or None,
+        "gwmond.runs": len(real) + pilot.runs_pruned,
+        "htcondor.slot.cores": size and size.cores,
+        "htcondor.slot.memory": size and size.memory_mib,
+        "htcondor.slot.gpus": (size and size.gpus) or None,
+    }
+    root, times = pilot_context(pilot.identity), Times(*whole, pilot.start_us > whole[1])
+    span = made(Kind.PILOT, root, b"", times, values, _error(pilot), settled=pilot.closed)
+    return span._replace(
+        links=tuple(_link(run, rules) for run in traced[:LINKS]),
+        dropped_links=max(0, len(traced) - LINKS) + pilot.runs_pruned,
+    )
+
+
+def _waited(queue: QueueRecord, start_us: int) -> Iterator[_Part]:
+    """Yield what it waited for, from its latest submission on, by its factory's queue."""
+    known = range(start_us - AGE_US, start_us + _GUARD_US)
+    before = [event for event in queue.events if event.at_us in known and sane(event.at_us)]
+    submitted = [event.at_us for event in before if event.state is QueueState.SUBMITTED]
+    if not submitted:
+        return
+    since = submitted[-1]
+    handed = [
+        event.at_us
+        for event in before
+        if event.state is QueueState.PENDING and event.at_us >= since
+    ]
+    if handed:
+        yield _Part(Kind.REQUESTED, min(since, start_us), min(handed[0], start_us))
+    yield _Part(Kind.PENDING, min(handed[0] if handed else since, start_us), start_us)
+
+
+def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[_Part]:
+    start, end = life
+    validated = sane(pilot.validation_end_us)
+    began = pilot.facts.ads.began_us if pilot.facts.ads is not None else None
+    began = sane(began if began is not None else pilot.identity.started * SECOND_US)
+    error = _error(pilot)
+    if validated is not None:
+        yield _Part(Kind.VALIDATION, start, validated, error)
+    if error:
+        return
+    ready = start if began is None else min(max(began, start), end)
+    if began is not None and ready > start:
+        yield _Part(Kind.STARTUP, start if validated is None else min(validated, ready), ready)
+    retired = sane(pilot.retire_us)
+    last = end if retired is None else min(max(retired, ready), end)
+    known = ((run.start_us, end if run.end_us is None else run.end_us) for run in runs)
+    if not pilot.runs_pruned:
+        for since, until in beside((ready, last), union(known)):
+            yield _Part(Kind.IDLE, since, until)
+    if last < end:
+        yield _Part(Kind.RETIREMENT, last, end)
+
+
+def _link(run: RunRow, rules: Rules) -> Link:
+    outcome = run.outcome
+    context = job_context(run.key.job, about([run]), rules).child(Kind.RUN, run_identity(run))
+    seconds = None if run.end_us is None else max(0, run.end_us - run.start_us) / SECOND_US
+    values = {
+        "gwmond.category": outcome.category.value if outcome else None,
+        "gwmond.outcome": outcome.label if outcome else None,
+        "gwmond.run.seconds": seconds,
+        "htcondor.job.id": run.key.job,
+        "htcondor.run.number": counted(run),
+    }
+    return Link(context, attributes(values))
+
+
+def _category(pilot: PilotRow) -> str | None:
+    """Return where most of the pilot's own time went, None if nothing is posted of that."""
+    own = [
+        (micros, category.value)
+        for (resource, measure, category, outcome), micros in pilot.settled.items()
+        if (resource, measure, outcome) == ("cpu", "canonical", "")
+    ]
+    return max(own)[1] if own else None
+
+
+def _error(pilot: PilotRow) -> str:
+    """Return the class of a failed validation, empty where it did not fail."""
+    if pilot.validation is not Validation.FAILED or pilot.ran_jobs:
+        return ""
+    return pilot.failure.partition(" ")[0] or Category.VALIDATION_FAILS.value
+
+
+def _validated(pilot: PilotRow) -> dict[str, Value | None]:
+    return {
+        "gwms.validation.test": pilot.failure.partition(" ")[2],
+        "cicd.pipeline.task.run.result": "error" if _error(pilot) else "success",
+    }
