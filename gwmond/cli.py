@@ -30,6 +30,7 @@ COMMANDS = {
     "once": "poll every source once and print the metrics",
     "check": "check the configuration, and ask every daemon once",
     "sites": "show the sites now: state, reason, capacity, pilots, demand",
+    "explain": "say why a job is not running, what would change that, and whose move it is",
     "pilots": "list pilots: where they run, what they do, for whom, and where their time goes",
     "pilot": "show the whole life of one pilot as a timeline, with the evidence for each part",
     "report": "report where pilots' time went in a period: as a table, CSV, JSON, Markdown, HTML",

@@ -43,15 +43,16 @@ ROOMS: dict[str, set[str]] = {
     "traces": {"model"},
     "ledger": {"model", "pilots"},
     "reports": {"model", "config", "sites", "pilots", "ledger", "traces"},
+    "explain": {"model", "sites", "reports"},
     "metrics": {"model", "config", "sites", "pilots", "ledger", "reports", "traces"},
     "web": {"model", "config", "sites", "metrics", "reports", "traces"},
     "service": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
-        "traces",
+        *("traces", "explain"),
     },
     "commands": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
-        *("service", "traces"),
+        *("service", "traces", "explain"),
     },
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Attributes, DemandOptions
-from gwmond.sources.htcondor import advertised, claims, demand, histories, schedds, slots, startds
+from gwmond.sources.htcondor import (
+    advertised,
+    claims,
+    demand,
+    histories,
+    schedds,
+    slots,
+    startds,
+    waiting_job,
+)
 from gwmond.sources.htcondor.access import Query
 
 PAGE = Path(__file__).parents[2] / "docs" / "attributes.md"
@@ -26,6 +35,7 @@ QUERIES: dict[str, tuple[Query, ...]] = {
         demand.query(demand.JobGrouping(ATTRIBUTES, DEMAND)),
         demand.factories_query(demand.JobGrouping(ATTRIBUTES, DEMAND)),
     ),
+    "One job": (waiting_job.query("1.0", (), ATTRIBUTES, DEMAND),),
     "Epoch history": (histories.query("epochs"),),
     "Schedd history": (histories.query("history"),),
     "Startd history": (histories.query("startd_history"),),

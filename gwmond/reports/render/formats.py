@@ -65,10 +65,12 @@ def right(agreed: int, checked: int) -> str:
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> counted(1, "pilot"), counted(0, "pilot")
-    ('1 pilot', '0 pilots')
+    >>> counted(1, "pilot"), counted(0, "pilot"), counted(2, "entry")
+    ('1 pilot', '0 pilots', '2 entries')
     """
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    if count != 1:
+        noun = f"{noun.removesuffix('y')}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{count} {noun}"
 
 
 def words(name: str) -> str:

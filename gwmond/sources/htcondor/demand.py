@@ -112,7 +112,7 @@ def query(grouping: JobGrouping) -> Query:
     """
     options, grouped = grouping.options, grouping.start.grouped
     constraint = f"{IDLE} && ({options.constraint})" if options.constraint else IDLE
-    names = _distinct((*_keys(grouping), *grouped, *_constrained(options.constraint)))
+    names = _distinct((*keys(grouping), *grouped, *_constrained(options.constraint)))
     return Query("demand", "", constraint, names, options.max_groups + 1 if grouped else -1)
 
 
@@ -128,7 +128,7 @@ def factories_query(grouping: JobGrouping, refs: Iterable[str] = ()) -> Query:
     """Return the query for clusters that have jobs still to materialize."""
     own = grouping.options.constraint
     names = (
-        *(*_keys(grouping), "TotalSubmitProcs", "JobMaterializeNextProcId"),
+        *(*keys(grouping), "TotalSubmitProcs", "JobMaterializeNextProcId"),
         *(*grouping.start.grouped, *refs),
     )
     constraint = f"{FACTORIES} && ({own})" if own else FACTORIES
@@ -145,7 +145,8 @@ def _constrained(constraint: str) -> list[str]:
         raise QueryError(ProblemName.BAD_CONSTRAINT, f"{constraint}: {error}") from None
 
 
-def _keys(grouping: JobGrouping) -> tuple[str, ...]:
+def keys(grouping: JobGrouping) -> tuple[str, ...]:
+    """Return what every query for jobs asks for: size, wall time, group, what matching needs."""
     attributes = grouping.attributes
     wanted = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
@@ -184,15 +185,15 @@ def _differing(rows: Sequence[classad2.ClassAd], grouping: JobGrouping) -> list[
     Those with a value of their own for more than half of the jobs; if there are still too many
     groups, the one with the most values.
     """
-    others = {name.lower() for name in _keys(grouping)}
-    keys = [name for name in grouping.start.grouped if name.lower() not in others]
-    if len(rows) <= _FEW_GROUPS or not keys:
+    others = {name.lower() for name in keys(grouping)}
+    by_start = [name for name in grouping.start.grouped if name.lower() not in others]
+    if len(rows) <= _FEW_GROUPS or not by_start:
         return []
     jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
-    values = {name: len({_written(ad, name) for ad in rows}) for name in keys}
+    values = {name: len({_written(ad, name) for ad in rows}) for name in by_start}
     many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
     if not many and len(rows) > grouping.options.max_groups:
-        most = max(keys, key=lambda name: values[name])
+        most = max(by_start, key=lambda name: values[name])
         many = [most] if values[most] > 1 else []
     return many
 
@@ -319,29 +320,39 @@ def _group(
         if name.lower() not in drop and name.lower() not in ads.SECRET
     ]
     text = _with_keys(ads.source_text(ad, names), start, {name.lower() for name in names})
-    cores = _request(ad, "RequestCpus", MAX_CORES)
-    memory = _request(ad, "RequestMemory", MAX_MEMORY_MIB)
-    gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
-    if cores is None or memory is None:
-        missing = "RequestCpus" if cores is None else "RequestMemory"
-        problems.append(
-            Problem(schedd, ProblemName.BAD_REQUEST, f"{missing} of {jobs} jobs is no number")
-        )
-        cores = 1 if cores is None else cores
-        memory = DEFAULT_MEMORY_MIB * cores if memory is None else memory
-    minutes = ads.first_number(ad, attributes.walltime_minutes)
-    seconds = ads.first_number(ad, attributes.walltime_seconds)
-    if seconds is None and minutes is not None:
-        seconds = minutes * 60
+    size, wrong = size_of(ad)
+    if wrong:
+        detail = f"{wrong[0]} of {jobs} jobs is no number"
+        problems.append(Problem(schedd, ProblemName.BAD_REQUEST, detail))
     return DemandGroup(
         schedd=schedd,
         accounting_group=accounting_group,
         signature=ads.signature(text),
         ad=text,
         jobs=jobs,
-        size=Size(cores, memory, int(gpus)),
-        walltime_s=None if seconds is None or not 0 < seconds <= MAX_WALLTIME_S else int(seconds),
+        size=size,
+        walltime_s=walltime_of(ad, attributes),
     )
+
+
+def walltime_of(ad: classad2.ClassAd, attributes: Attributes) -> int | None:
+    """Return for how long a job says that it will run (seconds); None if it says nothing usable."""
+    minutes = ads.first_number(ad, attributes.walltime_minutes)
+    seconds = ads.first_number(ad, attributes.walltime_seconds)
+    if seconds is None and minutes is not None:
+        seconds = minutes * 60
+    return None if seconds is None or not 0 < seconds <= MAX_WALLTIME_S else int(seconds)
+
+
+def size_of(ad: classad2.ClassAd) -> tuple[Size, tuple[str, ...]]:
+    """Return what a job asks for, and which requests are no number: of these it is the default."""
+    cores = _request(ad, "RequestCpus", MAX_CORES)
+    memory = _request(ad, "RequestMemory", MAX_MEMORY_MIB)
+    gpus = _request(ad, "RequestGPUs", MAX_CORES) or 0
+    wrong = [n for n, v in (("RequestCpus", cores), ("RequestMemory", memory)) if v is None]
+    cores = 1 if cores is None else cores
+    memory = DEFAULT_MEMORY_MIB * cores if memory is None else memory
+    return Size(cores, memory, int(gpus)), tuple(wrong)
 
 
 def _with_keys(text: str, start: StartKeys, present: set[str]) -> str:

@@ -215,14 +215,26 @@ def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> 
 
 
 def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) -> bool | None:
-    """Evaluate Requirements; None where they are neither true nor false.
+    """Evaluate Requirements; None where they are neither true nor false."""
+    try:
+        return holds(mine.lookup("Requirements"), mine, target, untold=untold)
+    except KeyError:
+        return True
+    except Exception:
+        return None
+
+
+def holds(
+    expression: classad2.ExprTree,
+    mine: classad2.ClassAd,
+    target: classad2.ClassAd,
+    *,
+    untold: bool,
+) -> bool | None:
+    """Evaluate an expression of ``mine``; None where it is neither true nor false.
 
     With ``untold`` what hangs on attributes that nobody has is None, and nothing else is.
     """
-    try:
-        expression = mine.lookup("Requirements")
-    except KeyError:
-        return True
     try:
         value = expression.eval(mine, target)
         plain = type(value).__name__ != "Value" and isinstance(value, (bool, int, float))

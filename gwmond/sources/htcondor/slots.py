@@ -95,7 +95,7 @@ def decode(
     sizeless: dict[str, classad2.ClassAd] = {}
     failed: list[classad2.ClassAd] = []
     for ad in ads.fresh(found, now):
-        if any(ads.truth(ad, name) for name in _NO_RESOURCE):
+        if is_no_resource(ad):
             continue
         if ads.text(ad, "SlotType") == "Dynamic":
             continue  # the lists of its partitionable slot have all of it
@@ -136,6 +136,11 @@ def decode(
         size = max(sizes, key=lambda s: (tally[entry, group, s], s))
         chosen.append(SampleSlot(entry, sizes[size], size, group))
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
+
+
+def is_no_resource(ad: classad2.ClassAd) -> bool:
+    """Return whether a slot is not for jobs."""
+    return any(ads.truth(ad, name) for name in _NO_RESOURCE)
 
 
 def _slot(ad: classad2.ClassAd) -> _Slot | ProblemName:

@@ -1,0 +1,355 @@
+"""Why a job is not running: rules in the order of their tiers; the first that holds is the answer.
+
+The order is that of proof: what the schedd itself says, then what no place could ever run, then
+policy, then places that have no pilots, then those that have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from gwmond.explain import clauses
+from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.model.facts import EntryKey
+from gwmond.model.states import State
+from gwmond.model.times import SECOND_US
+from gwmond.reports.periods import span
+from gwmond.reports.render.formats import counted, words
+from gwmond.reports.sites import SiteRow
+from gwmond.sites.reasons import REASONS, UNKNOWN
+
+_RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
+_MATCHED = (5, 11)  # vanilla, with container and docker jobs; parallel
+_HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
+_FEW = 3
+_NOT_KNOWN = Proof.NOT_KNOWN
+_MEANINGS = {reason.name: reason.description for reason in REASONS} | UNKNOWN
+
+
+def answers(situation: Situation) -> list[Answer]:
+    """Return all reasons that hold, the first of them as the answer; there is always one."""
+    found = [answer for rule in RULES for answer in rule(situation)]
+    found.sort(key=lambda answer: answer.tier)
+    return found or [_unexplained(situation)]
+
+
+def _status(here: Situation) -> Iterator[Answer]:
+    """What the queue says of it: it does not wait at all."""
+    job = here.job
+    tier = Tier.NOT_WAITING
+    if job.universe not in _MATCHED:
+        text = f"It is of universe {job.universe}, whose jobs do not run on pilots"
+        yield Answer(tier, "other_universe", text, "Nothing that pilots could do", Mover.YOU)
+    elif job.status == _HELD:
+        by_user = job.hold_code in _HELD_BY_USER
+        yield Answer(
+            tier,
+            "held",
+            f"It is held: {job.hold_reason or 'no reason is given'}",
+            "condor_release, as it was held on request"
+            if by_user
+            else "Mend what the reason says, then condor_release",
+            Mover.YOU,
+        )
+    elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
+        words = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
+        text = f"It is {words.get(job.status, 'suspended')}"
+        yield Answer(tier, "running", text, "Nothing", Mover.WAIT)
+    elif job.status in (_REMOVED, _COMPLETED):
+        word = "removed" if job.status == _REMOVED else "completed"
+        yield Answer(tier, word, f"It was {word}, and leaves the queue", "Nothing", Mover.WAIT)
+    elif job.deferred_until is not None and job.deferred_until > here.now:
+        left = lasting(job.deferred_until - here.now)
+        yield Answer(
+            *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
+            *("condor_qedit DeferralTime, or wait", Mover.YOU),
+        )
+
+
+def _new(here: Situation) -> Iterator[Answer]:
+    """Nobody has looked at it yet."""
+    job = here.job
+    if job.status != 1 or job.since is None or (job.rejected or 0) >= job.since:
+        return
+    age = here.now - job.since
+    if age < here.cycle_s:
+        yield Answer(
+            Tier.NOT_CONSIDERED,
+            "not_considered",
+            f"It has waited for {lasting(age)} only: the negotiator may not have come to it yet",
+            "The next negotiation",
+            Mover.WAIT,
+        )
+
+
+def _nowhere(here: Situation) -> Iterator[Answer]:
+    """No slot and no entry could run it, however many pilots there were."""
+    if here.job.status != 1 or here.fitting or here.free:
+        return
+    if here.pilots:
+        yield _impossible(here)
+    elif here.entries or here.slots:
+        text = "No entry is known by a pilot, or by an ad of its factory"
+        change = "A pilot that shows what runs there"
+        yield Answer(*(Tier.NOWHERE, "no_pilot_known", text, change, Mover.FRONTEND), _NOT_KNOWN)
+    elif here.site:
+        text = ". ".join(
+            (f"There is no site {here.site}", *clauses.misspelt(f'"{here.site}"', (), here.sites))
+        )
+        yield Answer(Tier.NOWHERE, "no_site", text, "A site that exists", Mover.YOU, here.proof())
+    else:
+        text = "The pool has neither pilots nor entries"
+        yield Answer(Tier.NOWHERE, "no_site", text, "Pilots", Mover.POOL, here.proof())
+
+
+def _impossible(here: Situation) -> Answer:
+    """Name what excludes all pilots: the first that does, from what is plainest to say."""
+    return next(
+        answer
+        for explain in (_misspelt, _too_large, _one_clause, _start, _too_long, _two_clauses)
+        if (answer := explain(here)) is not None
+    )
+
+
+def _misspelt(here: Situation) -> Answer | None:
+    for one in here.impassable:
+        if spelt := clauses.misspelt(one.clause, here.job.words, here.sites):
+            text = f"{_none(here)} pass {one.clause}: {'; '.join(spelt)}"
+            change = "The right name of the site (condor_qedit)"
+            return Answer(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
+    return None
+
+
+def _too_large(here: Situation) -> Answer | None:
+    openings = clauses.openings(here.job.size, here.job.clauses, here.pilots)
+    if not openings or not all("request" in one.clause.lower() for one in here.impassable):
+        return None
+    best = max(openings, key=lambda opening: opening.pilots)
+    change = "; ".join(
+        f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
+        f"({_names(one.entries)})"
+        for one in openings
+    )
+    text = f"{best.request} is {best.wanted:g}, and no pilot has that much: it fits {_none(here)}"
+    return Answer(Tier.NOWHERE, "too_large", text, change, Mover.YOU, here.proof())
+
+
+def _one_clause(here: Situation) -> Answer | None:
+    if not here.impassable:
+        return None
+    worst = max(here.impassable, key=lambda one: one.alone)
+    others = counted(len(here.impassable) - 1, "other clause")
+    more = f". The same is true of {others}" if len(here.impassable) > 1 else ""
+    alone = f". {counted(worst.alone, 'kind')} pass all else" if worst.alone else ""
+    text = f"{_none(here)} pass {worst.clause}{alone}{more}"
+    change = "Other Requirements of the job (condor_qedit)"
+    return Answer(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+
+
+def _start(here: Situation) -> Answer | None:
+    refused = clauses.refusals(here.pilots)
+    if not refused:
+        return None
+    clause, number = max(refused.items(), key=lambda item: (item[1], item[0]))
+    met = sum(not place.blocked for place in here.pilots)
+    text = f"START of {number} of {_kinds(met)} that meet its Requirements refuses it: {clause}"
+    change = "What START asks of the job, or START of the frontend's group"
+    return Answer(Tier.NOWHERE, "start", text, change, Mover.FRONTEND, here.proof())
+
+
+def _too_long(here: Situation) -> Answer | None:
+    lives = [place.remaining_s or 0 for place in here.pilots if place.matches]
+    if not lives:
+        return None
+    wanted, longest = lasting(here.job.walltime_s or 0), lasting(max(lives))
+    text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
+    change = f"A walltime of at most {longest}"
+    return Answer(Tier.NOWHERE, "too_long", text + longest, change, Mover.YOU, here.proof())
+
+
+def _two_clauses(here: Situation) -> Answer:
+    texts = here.job.clauses
+    pair = clauses.smallest_pair(here.pilots)
+    if pair is not None:
+        first, second, opened = pair
+        text = f"{_none(here)} pass both {texts[first]} and {texts[second]}"
+        change = f"Without these two {_kinds(opened)} fit"
+        return Answer(Tier.NOWHERE, "clauses_together", text, change, Mover.YOU, here.proof())
+    worst = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
+    text = f"{_none(here)} pass all clauses; the fewest ({worst.passed}) pass {worst.clause}"
+    change = "Other Requirements of the job (condor_qedit)"
+    return Answer(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+
+
+def _none(here: Situation) -> str:
+    return f"0 of {_kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
+
+
+def _kinds(number: int) -> str:
+    return f"{counted(number, 'kind')} of pilots"
+
+
+_POLICIES: tuple[tuple[str, str, str, str, Mover], ...] = (
+    (
+        *("concurrency limit", "concurrency_limit", "a concurrency limit is reached"),
+        *("Jobs with the same limit that end, or a higher limit", Mover.POOL),
+    ),
+    (
+        *("submitter limit", "submitter_limit", "its submitter has its share of the pool already"),
+        *("Jobs of the same submitter that end, a better priority, or a larger quota", Mover.WAIT),
+    ),
+    (
+        *("quota", "quota", "the quota of its accounting group is used up"),
+        *("Jobs of the same group that end, or a larger quota", Mover.POOL),
+    ),
+)
+"""What the negotiator says, in lower case (HTCondor, matchmaker.cpp), and what that means."""
+
+
+def _policy(here: Situation) -> Iterator[Answer]:
+    """The negotiator says that something else than matching keeps it."""
+    job = here.job
+    said = job.rejection.lower()
+    for part, name, meaning, change, mover in _POLICIES:
+        if job.status == 1 and part in said:
+            ago = "" if job.rejected is None else f" {lasting(here.now - job.rejected)} ago"
+            text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
+            yield Answer(Tier.POLICY, name, text, change, mover)
+            return
+
+
+def _entries(here: Situation) -> Iterator[Answer]:
+    """The entries where it could run, by what keeps pilots from being there."""
+    if here.job.status != 1 or here.free:
+        return
+    names = here.fitting_entries
+    known = {key: here.entries[key] for key in names if key in here.entries}
+    running = [key for key, one in known.items() if one.registered_pilots]
+    pending = {key: one for key, one in known.items() if one.pending_pilots}
+    total, proof = counted(len(names), "entry"), here.proof(here.fitting)
+    if pending and not running:
+        waiting = sum(one.pending_pilots or 0 for one in pending.values())
+        text = (
+            f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
+            f"could run ({_names(pending)}); none runs there yet"
+        )
+        change = "A pilot that starts"
+        yield Answer(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
+        return
+    if running or not known:
+        return
+    grouped: dict[tuple[str, str, Mover, str], list[EntryKey]] = {}
+    for key, one in known.items():
+        grouped.setdefault(_without_pilots(one), []).append(key)
+    for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
+        where = f"{len(keys)} of {total} where it could run ({_names(keys)})"
+        said = f"No pilot is at {where}: {text}"
+        yield Answer(Tier.NO_PILOT, name, said, change, mover, proof)
+
+
+def _without_pilots(one: SiteRow) -> tuple[str, str, Mover, str]:
+    """Return why an entry has no pilots: a name, words, whose move it is, what would change it."""
+    said, meaning = f" ({one.limits})" if one.limits else "", _MEANINGS.get(one.reason, "")
+    if one.state == State.DOWN:
+        return "down", "the entry is in downtime", Mover.SITE, "The end of the downtime"
+    if one.state == State.UNKNOWN:
+        return one.reason, meaning or one.reason, Mover.POOL, "What is not known: gwmond check"
+    if one.state == State.PROVISIONING_BOTTLENECK and one.reason in _MOVERS:
+        mover, change = _MOVERS[one.reason]
+        return one.reason, meaning + said, mover, change
+    if one.state == State.INSUFFICIENT_DEMAND:
+        text = "other entries' pilots are expected to take the job"
+        return "assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries"
+    return "no_pilots", f"the entry is {words(one.state)}{said}", Mover.FRONTEND, "Pilots there"
+
+
+_MOVERS: dict[str, tuple[Mover, str]] = {
+    "no_factory": (Mover.POOL, "A factory that serves this pool"),
+    "frontend_limit": (Mover.FRONTEND, "A higher limit in the frontend's configuration"),
+    "frontend_curb": (Mover.FRONTEND, "A higher curb in the frontend's configuration"),
+    "factory_limit": (Mover.FACTORY, "A higher limit of the entry"),
+    "information_too_old": (Mover.FACTORY, "Factory and frontend that hear from each other again"),
+    "held_pilots": (Mover.FACTORY, "Held pilots that are released or removed"),
+    "few_requested": (Mover.FRONTEND, "More pilots requested at a time"),
+    "ramp_up": (Mover.WAIT, "Pilots that are on their way"),
+    "not_acknowledged": (Mover.WAIT, "The site's queue reports them"),
+    "not_submitted": (Mover.FACTORY, "A factory that submits what is requested"),
+    "no_match_in_frontend": (Mover.FRONTEND, "The frontend's match expression"),
+    "retiring_counted_as_available": (Mover.FRONTEND, "Retiring pilots that end"),
+    "idle_slots_counted": (Mover.FRONTEND, "Idle slots that end, or that fit"),
+    "nothing_requested": (Mover.FRONTEND, "A frontend that requests pilots there"),
+    "unexplained": (Mover.FRONTEND, "Pilots there"),
+}
+"""Who can change the reason of a bottleneck (see ``sites.reasons``), and what would."""
+
+
+def _pilots(here: Situation) -> Iterator[Answer]:
+    """Pilots run where it could run."""
+    if here.job.status != 1:
+        return
+    free = sum(place.number for place in here.free)
+    if free:
+        total = counted(sum(place.number for place in here.slots), "slot")
+        said = f"; the negotiator's last word: {here.job.rejection}" if here.job.rejection else ""
+        short = [place for place in here.free if not here.lives_long_enough(place)]
+        if len(short) == len(here.free):
+            yield Answer(
+                *(Tier.PILOTS_THERE, "too_short_lived"),
+                f"{free} of {total} are free and match, but all end before the "
+                f"{lasting(here.job.walltime_s or 0)} that it asks for",
+                *("A new pilot, or a smaller walltime", Mover.WAIT),
+            )
+            return
+        yield Answer(
+            *(Tier.PILOTS_THERE, "behind_others"),
+            f"{free} of {total} are free and match, and it was not given one: others are before it "
+            f"in the order{said}",
+            *("Its turn: a better priority (condor_userprio, JobPrio)", Mover.WAIT),
+        )
+        return
+    running = [
+        key for key in here.fitting_entries if (e := here.entries.get(key)) and e.registered_pilots
+    ]
+    if running:
+        number = sum(here.entries[key].registered_pilots or 0 for key in running)
+        yield Answer(
+            *(Tier.PILOTS_THERE, "pilots_busy"),
+            f"It could run on {counted(number, 'pilot')} ({_names(running)}), but none has "
+            f"{_size(here)} free",
+            *("A job there that ends, or a new pilot", Mover.WAIT),
+        )
+
+
+def _size(here: Situation) -> str:
+    size = here.job.size
+    gpus = f", {counted(size.gpus, 'GPU')}" if size.gpus else ""
+    return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
+
+
+def _unexplained(here: Situation) -> Answer:
+    missing = "; ".join(here.missing)
+    return Answer(
+        Tier.UNEXPLAINED,
+        "unexplained",
+        f"Not known: {missing} could not be read" if missing else "No known reason holds",
+        "gwmond check" if missing else "condor_q -better-analyze may show more",
+        Mover.POOL,
+        Proof.NOT_KNOWN,
+    )
+
+
+RULES: Sequence[Callable[[Situation], Iterable[Answer]]] = (
+    *(_status, _new, _nowhere, _policy, _entries, _pilots),
+)
+"""In no order of precedence: that is the tiers'."""
+
+
+def lasting(seconds: float) -> str:
+    """Return a time span in its two largest units."""
+    return span(round(seconds) * SECOND_US)
+
+
+def _names(keys: Iterable[EntryKey]) -> str:
+    names = sorted({key.entry for key in keys})
+    more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
+    return ", ".join(names[:_FEW]) + more

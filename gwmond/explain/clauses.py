@@ -1,0 +1,131 @@
+"""Which clause of a job's Requirements excludes which slots and entries.
+
+Counts are of slots, and of pilots: one for each entry and frontend group.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.waiting_job import Place
+
+_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
+_ALIKE = 0.75
+_PAIRED = 40  # clauses, at most, of which pairs are tried
+
+
+class ClauseCount(NamedTuple):
+    """A clause, how many of ``total`` pilots pass it, and how many it alone excludes."""
+
+    clause: str
+    passed: int
+    alone: int
+    total: int
+
+
+class Opening(NamedTuple):
+    """A smaller request, and what would accept the job then.
+
+    ``request`` is ``RequestMemory`` or its like; ``wanted`` and ``most`` are in its unit.
+    """
+
+    request: str
+    wanted: float
+    most: float
+    pilots: int
+    entries: tuple[EntryKey, ...]
+
+
+def counts(clauses: Sequence[str], pilots: Sequence[Place]) -> list[ClauseCount]:
+    """Return each clause with what passes it; what START refuses is not counted against any."""
+    blocked: Counter[int] = Counter()
+    alone: Counter[int] = Counter()
+    for place in pilots:
+        blocked.update(place.blocked)
+        if len(place.blocked) == 1 and not place.refusals:
+            alone[place.blocked[0]] += 1
+    total = len(pilots)
+    return [
+        ClauseCount(clause, total - blocked[i], alone[i], total) for i, clause in enumerate(clauses)
+    ]
+
+
+def refusals(pilots: Iterable[Place]) -> Counter[str]:
+    """Return by how many pilots each clause of START refuses a job that meets all else."""
+    found: Counter[str] = Counter()
+    for place in pilots:
+        if not place.blocked:
+            found.update(place.refusals)
+    return found
+
+
+def smallest_pair(pilots: Sequence[Place]) -> tuple[int, int, int] | None:
+    """Return two clauses which together exclude most, and how many pilots would be left.
+
+    Only asked where no clause excludes a pilot alone.  None where no two do either.
+    """
+    sets = Counter(frozenset(place.blocked) for place in pilots if not place.refusals)
+    numbers = sorted({i for one in sets for i in one})[:_PAIRED]
+    best = max(
+        combinations(numbers, 2),
+        key=lambda pair: sum(n for one, n in sets.items() if one <= set(pair)),
+        default=None,
+    )
+    if best is None:
+        return None
+    opened = sum(n for one, n in sets.items() if one <= set(best))
+    return (*best, opened) if opened else None
+
+
+def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]) -> list[str]:
+    """Return, in words, names in a clause that no site has, and the site that is spelt alike.
+
+    A clause may name an attribute of the job that has the names, divided by commas.
+    """
+    names = [*_LITERAL.findall(clause)]
+    for name, text in words:
+        if re.search(rf"\b{re.escape(name)}\b", clause, re.IGNORECASE):
+            names.append(text)
+    found = []
+    lower = {site.lower(): site for site in known}
+    for name in dict.fromkeys(part.strip() for text in names for part in re.split("[, ]+", text)):
+        if not name or name.lower() in lower:
+            continue
+        if close := difflib.get_close_matches(name.lower(), lower, 1, _ALIKE):
+            found.append(f'no site is called "{name}"; did you mean "{lower[close[0]]}"?')
+    return found
+
+
+_REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
+
+
+def openings(size: Size, clauses: Sequence[str], pilots: Iterable[Place]) -> list[Opening]:
+    """Return the smallest change of each request that alone opens pilots.
+
+    A pilot counts where nothing but its size is in the way: all clauses that exclude the job, of
+    its Requirements and of START, are on requests, and one request is more than the pilot has.
+    """
+    found: dict[int, list[tuple[float, EntryKey]]] = {}
+    for place in pilots:
+        texts = [*(clauses[i] for i in place.blocked), *place.refusals]
+        if not texts or not all(map(_REQUEST.search, texts)):
+            continue
+        large = [
+            i for i, (mine, has) in enumerate(zip(size, place.whole, strict=True)) if mine > has
+        ]
+        if len(large) == 1:
+            found.setdefault(large[0], []).append((place.whole[large[0]], place.entry))
+    result = []
+    for i, opened in sorted(found.items()):
+        most = max(amount for amount, _ in opened)
+        entries = [entry for amount, entry in opened if amount == most]
+        opening = Opening(_REQUESTS[i], size[i], most, len(entries), tuple(sorted(set(entries))))
+        result.append(opening)
+    return result

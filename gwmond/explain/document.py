@@ -1,0 +1,142 @@
+"""An explanation, as people and programs read it: the answer in three lines, then the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gwmond.explain import clauses
+from gwmond.explain.answers import answers, lasting
+from gwmond.explain.clauses import ClauseCount
+from gwmond.explain.situation import Answer, Proof, Situation
+from gwmond.model.facts import EntryKey
+from gwmond.model.states import State
+from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
+from gwmond.reports.render.formats import counted, words
+from gwmond.reports.render.table import Cell, Column, table
+from gwmond.reports.sites import STATES, SiteRow
+
+_STATUS = {1: "not running", 2: "running", 5: "not running"}
+
+
+def document(situation: Situation) -> Document:
+    """Return what is said of a job, in all forms."""
+    found = answers(situation)
+    return Document(lambda: _parts(situation, found), lambda: _record(situation, found))
+
+
+def first_line(situation: Situation, answer: Answer) -> str:
+    """Return for how long the job has not been running, and why."""
+    job = situation.job
+    since = job.submitted if job.status == 1 and not job.runs else job.since
+    age = "" if since is None else f" for {lasting(situation.now - since)}"
+    status = _STATUS.get(job.status, "leaving the queue").upper()
+    return f"{status}{age}: {answer.text}."
+
+
+def _parts(here: Situation, found: Sequence[Answer]) -> Iterator[Part]:
+    first, *others = found
+    yield Paragraph(first_line(here, first), "title")
+    yield Paragraph(f"What would change that: {first.change}.")
+    yield Paragraph(f"Whose move: {first.mover}. ({_proof(here, first)})")
+    if others:
+        yield TextLines(
+            "Also true:",
+            [f"- {one.text}. {one.change}. ({one.mover}; {_proof(here, one)})" for one in others],
+        )
+    if here.job.clauses and here.pilots:
+        total = len(here.pilots)
+        title = f"Requirements of the job, against {counted(total, 'kind')} of empty pilots:"
+        rows = clauses.counts(here.job.clauses, here.pilots)
+        yield table(title, _CLAUSES, rows, note=_KINDS)
+    if refused := clauses.refusals(here.pilots):
+        rows_ = [f"{number:4}  {clause}" for clause, number in refused.most_common()]
+        yield TextLines("START of pilots that meet the Requirements, and refuse the job:", rows_)
+    if here.fitting_entries:
+        known = [(key, here.entries.get(key)) for key in here.fitting_entries]
+        yield table("Entries where it could run:", _ENTRIES, known)
+    slots = sum(place.number for place in here.slots)
+    free = sum(place.number for place in here.free)
+    yield Paragraph(f"Slots now: {free} of {slots} are free and match.")
+    for missing in here.missing:
+        yield Paragraph(f"Not known: {missing} could not be read.", "caution")
+
+
+_KINDS = "A kind is the pilots of one entry and frontend group."
+_CLAUSES: tuple[Column[ClauseCount], ...] = (
+    Column("clause", lambda one: one.clause, text=True, wrap=30),
+    Column("pass", lambda one: f"{one.passed} of {one.total}"),
+    Column("it alone excludes", lambda one: str(one.alone), zero=True),
+)
+
+
+_Row = tuple[EntryKey, SiteRow | None]
+
+
+def _known(name: str) -> Callable[[_Row], str]:
+    """Return what shows a number of an entry; ``?`` where it is not known."""
+
+    def cell(row: _Row) -> str:
+        value = getattr(row[1], name, None)
+        return "?" if value is None else str(value)
+
+    return cell
+
+
+_ENTRIES: tuple[Column[_Row], ...] = (
+    Column("site", lambda row: row[0].site, name=True),
+    Column("entry", lambda row: row[0].entry, name=True),
+    Column("state", lambda row: Cell(*STATES[State(row[1].state)]) if row[1] else "?", text=True),
+    Column("reason", lambda row: words(row[1].reason) if row[1] else "", text=True),
+    *(
+        Column(header, _known(f"{header}_pilots"))
+        for header in ("registered", "pending", "held", "requested")
+    ),
+)
+
+
+def _proof(here: Situation, answer: Answer) -> str:
+    if answer.proof is Proof.NOT_KNOWN and here.missing:
+        return f"not known: {'; '.join(here.missing)} could not be read"
+    return answer.proof.value
+
+
+def _record(here: Situation, found: Sequence[Answer]) -> dict[str, Any]:
+    job = here.job
+    return {
+        "job": job.number,
+        "schedd": job.schedd,
+        "global_job_id": job.global_id,
+        "user": job.user,
+        "status": job.status,
+        "submitted": job.submitted,
+        "since": job.since,
+        "runs": job.runs,
+        "first_line": first_line(here, found[0]),
+        "reasons": [
+            {
+                "tier": int(answer.tier),
+                "reason": answer.name,
+                "text": answer.text,
+                "change": answer.change,
+                "whose_move": answer.mover.value,
+                "proof": answer.proof.value,
+            }
+            for answer in found
+        ],
+        "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
+        "start_refusals": dict(clauses.refusals(here.pilots)),
+        "openings": [
+            one._asdict() | {"entries": [key.entry for key in one.entries]}
+            for one in clauses.openings(job.size, job.clauses, here.pilots)
+        ],
+        "entries": [
+            one._asdict() if (one := here.entries.get(key)) else key._asdict()
+            for key in here.fitting_entries
+        ],
+        "kinds_of_pilots": len(here.pilots),
+        "kinds_that_fit": len(here.fitting),
+        "slots": sum(place.number for place in here.slots),
+        "slots_free": sum(place.number for place in here.free),
+        "not_read": list(here.missing),
+    }

@@ -1,0 +1,128 @@
+"""All that an explanation of one job rests on, and what it says.
+
+Units: times are epoch seconds, units are canonical, pilots and jobs are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum, StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from gwmond.explain.clauses import ClauseCount, counts
+from gwmond.model.facts import EntryKey
+from gwmond.model.waiting_job import Examined, Place, WaitingJob
+from gwmond.reports.sites import SiteRow
+
+
+class Tier(IntEnum):
+    """How far a job has come; the first that holds is the answer."""
+
+    NOT_CONSIDERED = 0
+    NOT_WAITING = 1
+    NOWHERE = 2
+    POLICY = 3
+    NO_PILOT = 4
+    ON_THEIR_WAY = 5
+    PILOTS_THERE = 6
+    UNEXPLAINED = 7
+
+
+class Mover(StrEnum):
+    """Who can change something."""
+
+    YOU = "you"
+    SITE = "the site"
+    FRONTEND = "the frontend's administrator"
+    FACTORY = "the factory's operator"
+    POOL = "the pool's administrator"
+    WAIT = "nobody: wait"
+
+
+class Proof(StrEnum):
+    """What an answer rests on."""
+
+    PROVEN = "proven"
+    ESTIMATED = "estimated"
+    NOT_KNOWN = "not known"
+
+
+class Answer(NamedTuple):
+    """One reason: its tier and bounded name, in words, what would change it, whose move it is."""
+
+    tier: Tier
+    name: str
+    text: str
+    change: str
+    mover: Mover
+    proof: Proof = Proof.PROVEN
+
+
+class Situation:
+    """A job among the pool's places.
+
+    ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
+    words; ``cycle_s``: a job younger than that may not have been negotiated for yet; ``site``: only
+    places of that site are looked at (empty: all).
+    """
+
+    def __init__(
+        self,
+        examined: Examined,
+        entries: Mapping[EntryKey, SiteRow],
+        now: float,
+        missing: tuple[str, ...] = (),
+        cycle_s: int = 60,
+        site: str = "",
+    ) -> None:
+        self.job: WaitingJob = examined.job
+        self.places = tuple(p for p in examined.places if site in ("", p.entry.site))
+        self.entries = {key: one for key, one in entries.items() if site in ("", key.site)}
+        self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
+        self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
+
+    @cached_property
+    def slots(self) -> tuple[Place, ...]:
+        """Slots as they are now."""
+        return tuple(place for place in self.places if place.kind == "slot")
+
+    @cached_property
+    def pilots(self) -> tuple[Place, ...]:
+        """Empty pilots, of each entry and frontend group."""
+        return tuple(place for place in self.places if place.kind == "pilot")
+
+    @cached_property
+    def fitting(self) -> tuple[Place, ...]:
+        """Empty pilots on which the job could run."""
+        return tuple(p for p in self.pilots if p.matches and self.lives_long_enough(p))
+
+    @cached_property
+    def free(self) -> tuple[Place, ...]:
+        """Slots that could take the job now."""
+        return tuple(p for p in self.slots if p.matches and p.takes_jobs)
+
+    @cached_property
+    def fitting_entries(self) -> tuple[EntryKey, ...]:
+        """Entries of which an empty pilot could run the job, sorted."""
+        return tuple(sorted({place.entry for place in self.fitting}))
+
+    @cached_property
+    def impassable(self) -> list[ClauseCount]:
+        """Clauses of the job's Requirements that no empty pilot passes."""
+        return [one for one in counts(self.job.clauses, self.pilots) if not one.passed]
+
+    def lives_long_enough(self, place: Place) -> bool:
+        """Return whether a place runs jobs for as long as the job says it takes."""
+        wanted, left = self.job.walltime_s, place.remaining_s
+        return wanted is None or left is None or wanted <= left
+
+    def proof(self, places: Iterable[Place] = ()) -> Proof:
+        """What a statement rests on: on all places, or that the job could run at these.
+
+        That a place does not accept the job is always proven (see ``Place``).
+        """
+        if self.missing:
+            return Proof.NOT_KNOWN
+        evidence = {place.evidence for place in places}
+        return Proof.ESTIMATED if evidence == {"estimated"} else Proof.PROVEN

@@ -1,0 +1,80 @@
+"""One job of a queue, and where it could run: what an explanation starts from.
+
+Units: times are epoch seconds, memory is MiB.  None is not known, and never zero.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+from gwmond.model.facts import EntryKey, Evidence, Size
+
+
+class WaitingJob(NamedTuple):
+    """A job as its schedd has it.
+
+    - ``number`` is ``cluster.proc``; ``status`` is JobStatus, ``universe`` JobUniverse.
+    - ``submitted`` is QDate, ``since`` when it came into its status (EnteredCurrentStatus).
+    - ``rejection``: why the negotiator found no slot for it, or for a job that it cannot tell
+      apart (LastRejMatchReason), and when; a schedd that was restarted has forgotten.
+    - ``deferred_until``: DeferralTime; it runs no earlier.
+    - ``clauses``: its Requirements, divided at ``&&``.
+    - ``words``: strings of its ad to which Requirements or START refer, by name.
+    """
+
+    number: str
+    schedd: str
+    global_id: str
+    user: str
+    accounting_group: str
+    status: int
+    universe: int
+    submitted: int | None
+    since: int | None
+    runs: int
+    size: Size
+    walltime_s: int | None
+    hold_reason: str
+    hold_code: int | None
+    rejection: str
+    rejected: int | None
+    deferred_until: int | None
+    clauses: tuple[str, ...]
+    words: tuple[tuple[str, str], ...]
+
+
+class Place(NamedTuple):
+    """Slots, or an empty pilot of an entry and a frontend group, that are alike for one job.
+
+    - ``kind``: ``slot`` is a slot as it is now, ``pilot`` an empty pilot.
+    - ``whole`` is the pilot's size, ``size`` what is free of it.
+    - ``takes_jobs``: the slot is unclaimed and not drained; true of an empty pilot.
+    - ``blocked``: indexes of the job's clauses that it does not fulfil.
+    - ``refusals``: clauses of its START, and of its other Requirements, that refuse the job.
+    - ``remaining_s``: for how long it will run jobs, None if that is not known.
+    - ``number`` of slots; 1 for an empty pilot.
+    """
+
+    kind: Literal["slot", "pilot"]
+    entry: EntryKey
+    group: str
+    size: Size
+    whole: Size
+    takes_jobs: bool
+    blocked: tuple[int, ...]
+    refusals: tuple[str, ...]
+    evidence: Evidence
+    remaining_s: int | None
+    number: int
+
+    @property
+    def matches(self) -> bool:
+        """Whether the job and the slot, or the pilot, accept each other."""
+        return not self.blocked and not self.refusals
+
+
+class Examined(NamedTuple):
+    """A job, and what was found of each place."""
+
+    job: WaitingJob
+    places: tuple[Place, ...]

@@ -1,0 +1,210 @@
+"""Source: one job of a schedd, and what each clause says of it and of each slot and entry.
+
+One projected query fetches the job: grouped by its number, so that the schedd adds what its
+Requirements refer to (see ``demand``).  Slots are asked for with only those attributes to which
+the job or a START expression refers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.problem_names import ProblemName
+from gwmond.model.waiting_job import Examined, Place, WaitingJob
+from gwmond.sources.child import QueryError
+from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, slots
+from gwmond.sources.htcondor.access import Query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import classad2
+
+    from gwmond.config.settings import Attributes, DemandOptions
+    from gwmond.model.facts import Evidence, Template
+    from gwmond.sources.htcondor.access import Access, Daemon
+
+NUMBER = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
+_NAMES = (
+    *("ClusterId", "ProcId", "GlobalJobId", "Owner", "User", "JobStatus", "QDate"),
+    *("EnteredCurrentStatus", "NumShadowStarts", "HoldReason", "HoldReasonCode"),
+    *("RemoveReason", "DeferralTime"),
+    *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
+)
+"""What is asked of a job besides what matching needs."""
+_STATIC = ("Requirements", "Start")
+_REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
+_NO_SIZE = Size(0, 0)
+_ANY = Place("slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1)
+
+
+class Terms(NamedTuple):
+    """Against what a job is held: empty pilots, slots of collectors, ads of ``now`` (epoch s)."""
+
+    hosts: tuple[str, ...]
+    templates: tuple[Template, ...]
+    attributes: Attributes
+    options: DemandOptions
+    now: float
+
+
+def examine(
+    access: Access, schedd: Daemon, number: str, terms: Terms
+) -> tuple[Examined | None, int]:
+    """Return a job and all places, and how many ads were read; None: the queue has no such job.
+
+    ``number`` is ``cluster.proc``, or ``cluster`` for its first job.
+    """
+    hosts, templates, attributes, options, now = terms
+    refers = sorted({name for template in templates for name in template.refers}, key=str.lower)
+    ad = next(iter(access.job_ads(schedd, query(number, refers, attributes, options))), None)
+    if ad is None:
+        return None, 0
+    if ads.text(ad, _REJECTION[0]) is None:
+        _add_rejection(access, schedd, ad)
+    parsed = [ads.parse(template.ad) for template in templates]
+    wanted = _slot_names(ad, parsed, attributes)
+    found = [
+        slot
+        for host in hosts
+        for slot in access.collector_ads(host, slots.query(attributes)._replace(projection=wanted))
+    ]
+    job = _job(ad, schedd.name, refers, attributes)
+    places = Counter(_slots(ads.fresh(found, now), ad, job, attributes, now))
+    places.update(
+        _place(ad, slot, job.clauses, template.evidence)._replace(
+            kind="pilot",
+            entry=template.entry,
+            group=template.group,
+            size=template.size,
+            whole=template.size,
+            takes_jobs=True,
+            remaining_s=template.lifetime_s,
+        )
+        for template, slot in zip(templates, parsed, strict=True)
+    )
+    counted = (place._replace(number=number) for place, number in places.items())
+    return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(found)
+
+
+def query(
+    number: str, refers: Sequence[str], attributes: Attributes, options: DemandOptions
+) -> Query:
+    """Return the query for a job (``cluster.proc``), with attributes to which START refers."""
+    parts = NUMBER.fullmatch(number)
+    if parts is None:
+        raise QueryError(ProblemName.BAD_CONSTRAINT, f"{number!r} is no cluster.proc")
+    constraint = f"ClusterId == {parts[1]} && ProcId == {parts[2] or 0}"
+    keys = demand.keys(demand.JobGrouping(attributes, options))
+    usable = [name for name in refers if name.lower() not in ads.SECRET]
+    names = {name.lower(): name for name in (*keys, *usable, *_NAMES)}
+    return Query("job", "", constraint, tuple(names.values()))
+
+
+def _add_rejection(access: Access, schedd: Daemon, ad: classad2.ClassAd) -> None:
+    """Put in why a job was rejected that the negotiator cannot tell apart (AutoClusterId).
+
+    A rejection is of all such jobs, but only the one that was asked for carries it.
+    """
+    alike = ads.count(ad, "AutoClusterId")
+    if alike is None:
+        return
+    constraint = f"AutoClusterId == {alike} && {_REJECTION[0]} isnt undefined"
+    query = Query("rejection", "", constraint, ("AutoClusterId", *_REJECTION), 1)
+    for row in access.job_ads(schedd, query):
+        for name in _REJECTION:
+            ad[name] = row.lookup(name)
+
+
+def _slot_names(
+    ad: classad2.ClassAd, templates: Sequence[classad2.ClassAd], attributes: Attributes
+) -> tuple[str, ...]:
+    """Return what is asked of slots: what is known of each, and what the two sides refer to."""
+    names = {name.lower(): name for name in (*slots.query(attributes).projection, *_STATIC)}
+    referred = clauses.references(ad, "Requirements").union(
+        *(clauses.references(template, "Requirements") for template in templates)
+    )
+    for name in sorted(referred):
+        names.setdefault(name, name)
+    return tuple(names.values())
+
+
+def _job(
+    ad: classad2.ClassAd, schedd: str, refers: Sequence[str], attributes: Attributes
+) -> WaitingJob:
+    referred = clauses.references(ad, "Requirements") | {name.lower() for name in refers}
+    words = {name: text for name in sorted(referred) if (text := ads.text(ad, name)) is not None}
+    return WaitingJob(
+        number=f"{ads.count(ad, 'ClusterId')}.{ads.count(ad, 'ProcId')}",
+        schedd=schedd,
+        global_id=ads.text(ad, "GlobalJobId") or "",
+        user=ads.label(ad, ("User", "Owner")) or "",
+        accounting_group=ads.label(ad, (attributes.accounting_group,)) or "",
+        status=ads.integer(ad, "JobStatus") or 0,
+        universe=ads.integer(ad, "JobUniverse") or 0,
+        submitted=_epoch(ad, "QDate"),
+        since=_epoch(ad, "EnteredCurrentStatus"),
+        runs=ads.count(ad, "NumShadowStarts") or 0,
+        size=demand.size_of(ad)[0],
+        walltime_s=demand.walltime_of(ad, attributes),
+        hold_reason=ads.text(ad, "HoldReason") or ads.text(ad, "RemoveReason") or "",
+        hold_code=ads.integer(ad, "HoldReasonCode"),
+        rejection=(ads.text(ad, "LastRejMatchReason") or "").strip(),
+        rejected=_epoch(ad, "LastRejMatchTime"),
+        deferred_until=_epoch(ad, "DeferralTime"),
+        clauses=clauses.of_ad(ad, "Requirements"),
+        words=tuple((name, ads.printable(text)) for name, text in words.items()),
+    )
+
+
+def _epoch(ad: classad2.ClassAd, name: str) -> int | None:
+    value = ads.integer(ad, name)
+    return value if value is not None and value > 0 else None
+
+
+def _slots(
+    found: Sequence[classad2.ClassAd],
+    ad: classad2.ClassAd,
+    job: WaitingJob,
+    attributes: Attributes,
+    now: float,
+) -> Iterator[Place]:
+    """Return each slot that jobs can have, with what is free of it."""
+    for slot in found:
+        size = pilot_ads.size_of(slot, ("Cpus", "Memory", "GPUs"))
+        if size is None or slots.is_no_resource(slot):
+            continue
+        whole = pilot_ads.size_of(slot, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
+        dies = ads.first_number(slot, attributes.die)
+        yield _place(ad, slot, job.clauses, "measured")._replace(
+            entry=pilot_ads.entry_of(slot, attributes),
+            group=pilot_ads.group_of(slot, attributes),
+            size=size,
+            whole=whole or size,
+            takes_jobs=ads.text(slot, "State") == "Unclaimed" and not ads.truth(slot, "Draining"),
+            remaining_s=None if dies is None else max(0, int(dies - now)),
+        )
+
+
+def _place(
+    ad: classad2.ClassAd, slot: classad2.ClassAd, wanted: Sequence[str], evidence: Evidence
+) -> Place:
+    """Return what a slot and the job say of each other; a clause that is undefined is not met.
+
+    What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.
+    """
+    estimated = evidence == "estimated"
+
+    def blocks(clause: str, mine: classad2.ClassAd, target: classad2.ClassAd) -> bool:
+        expression = ads.expression(clause)
+        value = expression and matching.holds(expression, mine, target, untold=estimated)
+        return value is False or (not value and not estimated)
+
+    return _ANY._replace(
+        blocked=tuple(i for i, clause in enumerate(wanted) if blocks(clause, ad, slot)),
+        refusals=tuple(c for c in clauses.of_ad(slot, "Requirements") if blocks(c, slot, ad)),
+        evidence=evidence,
+    )

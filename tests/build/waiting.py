@@ -1,0 +1,53 @@
+"""Waiting jobs, and places where they could run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.waiting_job import Place, WaitingJob
+
+_PLACE = Place(
+    "pilot",
+    EntryKey("S", "E"),
+    "f.g",
+    Size(8, 16000),
+    Size(8, 16000),
+    True,
+    (),
+    (),
+    "measured",
+    None,
+    1,
+)
+_JOB = WaitingJob(
+    number="1.0",
+    schedd="ap",
+    global_id="ap#1.0#1",
+    user="alice@pool",
+    accounting_group="",
+    status=1,
+    universe=5,
+    submitted=1000,
+    since=1000,
+    runs=0,
+    size=Size(1, 2000),
+    walltime_s=None,
+    hold_reason="",
+    hold_code=None,
+    rejection="",
+    rejected=None,
+    deferred_until=None,
+    clauses=("A", "B"),
+    words=(),
+)
+
+
+def place(**changed: Any) -> Place:
+    """Return an empty pilot that takes the job, with some fields changed."""
+    return _PLACE._replace(**changed)
+
+
+def waiting_job(**changed: Any) -> WaitingJob:
+    """Return an idle job, with some fields changed."""
+    return _JOB._replace(**changed)

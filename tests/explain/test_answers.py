@@ -1,0 +1,193 @@
+"""The answer of each tier; there is always one, and the first that holds comes first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gwmond.explain.answers import answers
+from gwmond.explain.document import first_line
+from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.states import State
+from gwmond.model.waiting_job import Examined, Place
+from gwmond.reports.sites import SiteRow
+from tests.build.waiting import place, waiting_job
+
+_NOW = 10_000.0
+_E = EntryKey("S", "E")
+
+
+def row(**changed: Any) -> SiteRow:
+    known: dict[str, Any] = dict.fromkeys(SiteRow._fields)
+    known |= {"site": "S", "entry": "E", "resource": "cpu", "reason": "", "limits": ""}
+    known |= {"state": State.UNKNOWN.value, "registered_pilots": 0}
+    return SiteRow(**known | changed)
+
+
+def situation(*places: Place, entry: SiteRow | None = None, **changed: Any) -> Situation:
+    missing = changed.pop("missing", ())
+    examined = Examined(waiting_job(**changed), places)
+    return Situation(examined, {_E: entry} if entry else {}, _NOW, missing)
+
+
+def first(here: Situation) -> Answer:
+    return answers(here)[0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"status": 5, "hold_reason": "full disk", "hold_code": 3}, "held"),
+        ({"status": 2}, "running"),
+        ({"status": 6}, "running"),
+        ({"status": 3}, "removed"),
+        ({"status": 4}, "completed"),
+        ({"universe": 7}, "other_universe"),
+        ({"deferred_until": 20_000}, "deferred"),
+    ],
+)
+def test_a_job_that_does_not_wait(changed: dict[str, Any], name: str) -> None:
+    found = first(situation(place(), **changed))
+    assert (found.tier, found.name) == (Tier.NOT_WAITING, name)
+
+
+def test_a_held_job_says_whose_move_it_is() -> None:
+    mine = first(situation(status=5, hold_reason="via condor_hold (by user a)", hold_code=1))
+    assert "condor_release" in mine.change
+    other = first(situation(status=5, hold_reason="no such file", hold_code=13))
+    assert "Mend" in other.change
+    assert "no such file" in first_line(situation(), other)
+
+
+def test_a_job_that_nobody_has_looked_at() -> None:
+    assert first(situation(since=9_990)).name == "not_considered"
+    assert first(situation(since=9_990, rejected=9_995, rejection="no match")).name != (
+        "not_considered"
+    )
+    assert first(situation(since=9_990, rejected=5)).name == "not_considered"
+
+
+def test_impossible_anywhere() -> None:
+    blocked = first(situation(place(blocked=(0,)), place(blocked=(0, 1))))
+    assert (blocked.name, blocked.mover, blocked.proof) == ("requirements", Mover.YOU, Proof.PROVEN)
+    assert blocked.text.startswith("0 of 2 kinds of pilots pass A. 1 kind pass")
+    pair = first(
+        situation(
+            place(blocked=(0, 1)),
+            place(blocked=(1, 2)),
+            place(blocked=(0, 2)),
+            clauses=("A", "B", "C"),
+        )
+    )
+    assert pair.name == "clauses_together"
+    assert "Without these two 1 kind of pilots fit" in pair.change
+    refused = first(situation(place(refusals=("VO == 1",))))
+    assert (refused.name, refused.mover) == ("start", Mover.FRONTEND)
+    late = first(situation(place(remaining_s=3600), walltime_s=7200))
+    assert late.name == "too_long"
+    assert "1h00m" in late.change
+    large = first(
+        situation(
+            place(blocked=(0,)), clauses=("TARGET.Memory >= RequestMemory",), size=Size(1, 64000)
+        )
+    )
+    assert large.name == "too_large"
+    assert "RequestMemory 64000 -> 16000 opens 1 kind" in large.change
+
+
+def test_what_could_not_be_read_is_said() -> None:
+    found = first(situation(place(blocked=(0,)), missing=("cm slots",)))
+    assert found.proof is Proof.NOT_KNOWN
+    nothing = first(situation(place(), missing=("cm slots",), entry=None))
+    assert nothing.name == "unexplained"
+    assert "cm slots could not be read" in nothing.text
+    assert first(situation()).name == "no_site"
+
+
+@pytest.mark.parametrize(
+    ("said", "name"),
+    [
+        ("concurrency limit x reached", "concurrency_limit"),
+        ("submitter limit exceeded", "submitter_limit"),
+        ("Group quota exceeded", "quota"),
+    ],
+)
+def test_policy(said: str, name: str) -> None:
+    found = first(
+        situation(place(), entry=row(registered_pilots=3), rejection=said, rejected=9_000)
+    )
+    assert (found.tier, found.name) == (Tier.POLICY, name)
+
+
+@pytest.mark.parametrize(
+    ("changed", "name", "mover"),
+    [
+        ({"state": State.DOWN}, "down", Mover.SITE),
+        (
+            {"state": State.PROVISIONING_BOTTLENECK, "reason": "factory_limit", "limits": "5 of 5"},
+            *("factory_limit", Mover.FACTORY),
+        ),
+        (
+            {"state": State.PROVISIONING_BOTTLENECK, "reason": "held_pilots"},
+            "held_pilots",
+            Mover.FACTORY,
+        ),
+        ({"state": State.UNKNOWN, "reason": "pilots"}, "pilots", Mover.POOL),
+        ({"state": State.INSUFFICIENT_DEMAND}, "assigned_elsewhere", Mover.WAIT),
+        ({"state": State.SATURATED}, "no_pilots", Mover.FRONTEND),
+    ],
+)
+def test_no_pilot_where_it_could_run(changed: dict[str, Any], name: str, mover: Mover) -> None:
+    found = first(situation(place(evidence="estimated"), entry=row(**changed)))
+    assert (found.tier, found.name, found.mover) == (Tier.NO_PILOT, name, mover)
+    assert found.proof is Proof.ESTIMATED
+
+
+def test_pilots_on_their_way_and_there() -> None:
+    waiting = row(state=State.FILLING, pending_pilots=3)
+    assert first(situation(place(), entry=waiting)).tier is Tier.ON_THEIR_WAY
+    busy = row(state=State.FULL, registered_pilots=2, pending_pilots=3)
+    found = first(situation(place(), place(kind="slot", takes_jobs=False), entry=busy))
+    assert (found.name, found.tier) == ("pilots_busy", Tier.PILOTS_THERE)
+    assert "none has 1 core and 2000 MiB free" in found.text
+    free = place(kind="slot", number=4)
+    others = first(situation(place(), free, entry=busy, rejection="no more pie"))
+    assert others.name == "behind_others"
+    assert "4 of 4 slots" in others.text
+    short = place(kind="slot", remaining_s=60)
+    assert first(situation(place(), short, entry=busy, walltime_s=600)).name == "too_short_lived"
+
+
+@given(
+    st.lists(
+        st.builds(
+            place,
+            kind=st.sampled_from(["slot", "pilot"]),
+            blocked=st.sampled_from([(), (0,), (1,), (0, 1)]),
+            refusals=st.sampled_from([(), ("S",)]),
+            takes_jobs=st.booleans(),
+            remaining_s=st.sampled_from([None, 0, 10**6]),
+            evidence=st.sampled_from(["measured", "estimated"]),
+        ),
+        max_size=4,
+    ),
+    st.sampled_from([None, *State]),
+    st.sampled_from([None, 0, 2]),
+    st.sampled_from([None, 600]),
+    st.integers(0, 8),
+)
+def test_no_job_is_without_a_reason(
+    places: list[Place], state: State | None, pilots: int | None, walltime: int | None, status: int
+) -> None:
+    entry = None
+    if state is not None:
+        entry = row(state=state.value, registered_pilots=pilots, pending_pilots=pilots)
+    here = situation(*places, entry=entry, walltime_s=walltime, status=status)
+    found = answers(here)
+    assert found
+    assert [one.tier for one in found] == sorted(one.tier for one in found)
+    assert all(one.text and one.change and one.name for one in found)

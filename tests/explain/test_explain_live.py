@@ -1,0 +1,160 @@
+"""gwmond explain on a real pool: twelve jobs, each of which waits for another reason."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.pool import feign
+from tests.pool.condor import CondorPool
+
+_AT = {"GLIDEIN_Site": "Nebraska", "GLIDEIN_Entry_Name": "ne-1"}
+_FRONTEND = {"GLIDECLIENT_Name": "frontend", "GLIDECLIENT_Group": "main"}
+_CONFIG = "MATLAB_LIMIT = 0\n"
+_START = 'START = TARGET.VO =!= "other" && TARGET.Blacklisted =!= True\n'
+
+
+def _wanting(site: str) -> str:
+    return f'TARGET.GLIDEIN_Site == "{site}"'
+
+
+@pytest.fixture(scope="module")
+def jobs() -> Iterator[tuple[CondorPool, dict[str, str]]]:
+    """A pool with one busy pilot, and entries that are down, at a limit, and filling."""
+    with CondorPool(config=_CONFIG) as pool:
+        schedd = pool.schedds[0]
+        ads = [
+            feign.glideresource("down-1", "Purdue", down=True),
+            feign.glideresource(
+                "limit-1", "Florida", jobs_idle=1, limits={"TotalGlideinsPerEntry": (5, 5)}
+            ),
+            feign.glideresource("pending-1", "Fermi", pending=2, requested_idle=2, jobs_idle=1),
+        ]
+        pool.advertise(ads, "UPDATE_AD_GENERIC")
+        pool.start_pilot("ne", cores=2, memory=4096, attrs=_AT | _FRONTEND, config=_START)
+
+        def submit(requirements: str, **more: Any) -> str:
+            return f"{pool.submit(schedd, requirements=requirements, **more)}.0"
+
+        fill = pool.submit(schedd, 2, owner="bob", requirements=_wanting("Nebraska"))
+        pool.wait_for(
+            "the pilot to be busy",
+            lambda: len(pool.jobs(schedd, f"ClusterId == {fill} && JobStatus == 2")) == 2,
+        )
+        here = _wanting("Nebraska")
+        found = {
+            "unknown_site": submit(_wanting("Nebrasca")),
+            "too_large": submit(here, request_memory=64000),
+            "start": submit(here, attrs={"Blacklisted": True}),
+            "concurrency_limit": submit(here, concurrency_limits="matlab"),
+            "held": submit(here, hold=True),
+            "pilots_pending": submit(_wanting("Fermi")),
+            "down": submit(_wanting("Purdue")),
+            "frontend_limit": submit(_wanting("Florida")),
+            "pilots_busy": submit(here),
+            "too_long": submit(here, attrs={"MaxWallTimeMins": 60 * 24 * 30}),
+            "no_pilot_of_its_vo": submit(here, attrs={"VO": "other"}),
+        }
+        considered = "JobStatus == 1 && LastRejMatchTime isnt undefined"
+        pool.wait_for(  # a job of each of nine kinds: too_long is as pilots_busy to the negotiator
+            "the negotiator to come round", lambda: len(pool.jobs(schedd, considered)) >= 9
+        )
+        pool.tool("condor_off", "-daemon", "negotiator")
+        pool.wait_for("the negotiator to be off", lambda: not pool.query("Negotiator"))
+        found["not_considered"] = submit(here, request_memory=129)
+        yield pool, found
+
+
+@pytest.fixture
+def explain(
+    jobs: tuple[CondorPool, dict[str, str]],
+    run: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., tuple[int, str, str]]:
+    """Runs gwmond explain of a job of this pool."""
+    pool, _ = jobs
+    for name, value in pool.client_env().items():
+        monkeypatch.setenv(name, value)
+    return lambda *arguments: run("explain", *arguments, "--collector", pool.collector)
+
+
+Explain = Callable[..., tuple[int, str, str]]
+
+WORDS = {
+    "unknown_site": 'no site is called "Nebrasca"; did you mean "Nebraska"?',
+    "too_large": "RequestMemory is 64000, and no pilot has that much",
+    "start": "refuses it: TARGET.Blacklisted isnt true",
+    "concurrency_limit": "concurrency limit matlab reached",
+    "held": "It is held: submitted on hold",
+    "pilots_pending": "2 pilots wait in the queues of 1 of 1 entry where it could run (pending-1)",
+    "down": "the entry is in downtime",
+    "frontend_limit": "(limit-1): The frontend has hit a limit",
+    "pilots_busy": "It could run on 1 pilot (ne-1), but none has 1 core and 128 MiB free",
+    "too_long": "It says that it runs for 30d00h, and no pilot that it matches lives for longer",
+    "no_pilot_of_its_vo": 'refuses it: TARGET.VO isnt "other"',
+    "not_considered": "the negotiator may not have come to it yet",
+}
+MOVES = {
+    **dict.fromkeys(("unknown_site", "too_large", "held", "too_long"), "you"),
+    **dict.fromkeys(("start", "no_pilot_of_its_vo"), "the frontend's administrator"),
+    "concurrency_limit": "the pool's administrator",
+    "down": "the site",
+    "frontend_limit": "the frontend's administrator",
+    **dict.fromkeys(("pilots_pending", "pilots_busy", "not_considered"), "nobody: wait"),
+}
+
+
+@pytest.mark.parametrize("reason", WORDS)
+def test_the_first_line_is_right(
+    reason: str, jobs: tuple[CondorPool, dict[str, str]], explain: Explain
+) -> None:
+    pool, numbers = jobs
+    arguments = numbers[reason], "--schedd", pool.schedds[0]
+    code, out, _ = explain(*arguments, "--format", "json")
+    record = json.loads(out)
+    assert code == 0
+    assert WORDS[reason] in record["first_line"]
+    assert record["first_line"].startswith("NOT RUNNING for ")
+    first = record["reasons"][0]
+    assert first["reason"] == {"no_pilot_of_its_vo": "start"}.get(reason, reason)
+    assert first["whose_move"] == MOVES[reason]
+    assert [one["tier"] for one in record["reasons"]] == sorted(
+        one["tier"] for one in record["reasons"]
+    )
+    for clause in record["clauses"]:
+        assert 0 <= clause["passed"] + clause["alone"] <= clause["total"] == 4
+
+
+def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    pool, numbers = jobs
+    code, out, _ = explain(numbers["too_large"], "--schedd", pool.schedds[0])
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith("NOT RUNNING for")
+    assert lines[1].startswith("What would change that: RequestMemory 64000 -> 4096 opens 1 kind")
+    assert lines[2] == "Whose move: you. (proven)"
+    assert "TARGET.Memory >= RequestMemory" in out
+
+
+def test_why_not_there(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    """At another site than the one that it wants."""
+    pool, numbers = jobs
+    where = "--schedd", pool.schedds[0], "--format", "json"
+    _, out, _ = explain(numbers["pilots_busy"], "--site", "Fermi", *where)
+    assert '0 of 1 kind of pilots at Fermi pass TARGET.GLIDEIN_Site == "Nebraska"' in out.replace(
+        '\\"', '"'
+    )
+    _, out, _ = explain(numbers["pilots_busy"], "--site", "Fermy", *where)
+    assert "There is no site Fermy" in out
+
+
+def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    code, _, err = explain("999999.0")
+    assert code == 1
+    assert "no job 999999.0 is in the queue of" in err
+    code, _, err = explain("nonsense")
+    assert code == 2
+    assert "a job is cluster.proc" in err
