@@ -33,6 +33,7 @@ COMMANDS = {
     "explain": "say why a job is not running, what would change that, and whose move it is",
     "pilots": "list pilots: where they run, what they do, for whom, and where their time goes",
     "pilot": "show the whole life of one pilot as a timeline, with the evidence for each part",
+    "trace": "show the trace of one job or pilot as a waterfall, or as OpenTelemetry's JSON",
     "report": "report where pilots' time went in a period: as a table, CSV, JSON, Markdown, HTML",
     "reconcile": "compare the time of pilots with that of jobs and with the factory's own numbers",
     "ledger": "check the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",

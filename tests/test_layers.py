@@ -161,7 +161,7 @@ def test_modules_say_what_they_are() -> None:
 _UNNEEDED = {"alembic", "fastapi", "scipy", "sqlalchemy.dialects.postgresql", "uvicorn"}
 _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
-_READERS = ("pilots", "pilot", "report", "reconcile")
+_READERS = ("pilots", "pilot", "trace", "report", "reconcile")
 _WRITERS = {
     "gwmond.service.ledger_keeper",
     "gwmond.pilots.accounting",

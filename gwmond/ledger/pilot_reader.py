@@ -109,6 +109,19 @@ class PilotLookup(Session):
         with self._reading() as connection:
             return _by(_runs(connection, runs.c.job, wanted), lambda run: wanted[run.key.job])
 
+    def jobs_numbered(self, number: str, schedd: str, limit: int) -> list[str]:
+        """Return jobs with this ``cluster.proc``, of a schedd or of any (all jobs are looked at).
+
+        GlobalJobId is ``schedd#cluster.proc#time``.
+        """
+        job = runs.c.job
+        query = select(job).distinct().order_by(job).limit(limit)
+        found = job.contains(f"#{number}#", autoescape=True)
+        if schedd:
+            found = and_(job > (first := f"{clean(schedd)}#{number}#"), job < f"{first}:", found)
+        with self._reading() as connection:
+            return list(connection.scalars(query.where(found)))
+
     def pilots_by_id(self, ids: Iterable[PilotId]) -> dict[PilotId, PilotRow]:
         """Return these pilots, closed ones too."""
         with self._reading() as connection:

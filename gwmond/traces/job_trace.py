@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gwmond.model.pilot_facts import RunKey
+from gwmond.model.pilot_facts import Category, RunKey
 from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
@@ -78,9 +78,10 @@ class JobTrace:
         settled = settled and left_us is not None
         if not self._runs or not (settled or self._now_us):
             return []
-        end = self._now_us if left_us is None else left_us
-        whole = self._whole(end)
         run = self._runs[-1]
+        done = run.outcome is not None and run.outcome.category is Category.GOODPUT
+        end = left_us if left_us is not None else self._ends[-1] if done else self._now_us
+        whole = self._whole(end)
         removed = self._fact.status == 3
         error = "removed" if removed else error_of(run.outcome)
         size = {

@@ -1,0 +1,109 @@
+"""Show the trace of one job or pilot as a waterfall: what it waited for, ran and transferred, when.
+
+JOB is a GlobalJobId, or cluster.proc.  PILOT is its number (see gwmond pilots), the name of its
+startd, or a unique part of that name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from typing import TYPE_CHECKING
+
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show
+from gwmond.config.settings import Config
+from gwmond.reports import waterfall
+from gwmond.reports.ledger_reading import add_ledger_option
+from gwmond.reports.pilot_story import find
+from gwmond.reports.traced import SOME, Traced, find_jobs, names_job, trace_of_job, trace_of_pilot
+from gwmond.service import log
+from gwmond.traces.contexts import Rules
+
+if TYPE_CHECKING:
+    from gwmond.ledger.reader import LedgerReader
+
+_EPILOG = """\
+examples:
+  gwmond trace ap1.example.org#1234.0#1763769600
+  gwmond trace 1234.0 --schedd ap1.example.org
+  gwmond trace 4711                                      a pilot, by its number
+  gwmond trace glidein_3344_123@wn42.example.org
+  gwmond trace 1234.0 --format json | jq '.spans[] | {name, start, end, error}'
+  gwmond trace 1234.0 --format otlp |
+    curl -H 'Content-Type: application/json' -d @- http://localhost:4318/v1/traces
+
+It is made from the ledger alone.  "not settled" may still change.  docs/traces.md has what each
+span and attribute is.
+"""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("id", metavar="JOB|PILOT", help="see above")
+    parser.add_argument("--schedd", default="", metavar="NAME", help="whose cluster.proc it is")
+    parser.add_argument(
+        "--format",
+        choices=("table", "json", "otlp"),
+        default="table",
+        help="otlp: OpenTelemetry's JSON, as a backend takes it: what is settled",
+    )
+    parser.add_argument(
+        "--width", type=int, metavar="COLUMNS", help="of the picture; default: the terminal's"
+    )
+    parser.add_argument(
+        "--lines", type=int, default=waterfall.MOST, metavar="N", help="lines drawn at most (200)"
+    )
+    add_ledger_option(parser)
+
+
+def execute(config: Config, arguments: argparse.Namespace) -> int:
+    """Show it; 1 when there is nothing of this name, or more than one; raises LedgerError."""
+    log.quiet()
+    now_us = now()
+    with opened(config, arguments, now_us) as (ledger, age):
+        traced = _traced(ledger, arguments.id, arguments.schedd, age.written_us or now_us)
+    if traced is None:
+        return EXIT_FAILED
+    if arguments.format == "otlp":
+        from gwmond.traces.otlp import Encoder  # noqa: PLC0415 (protobuf takes long to load)
+
+        loose = ("gwmond.settled", False)
+        sys.stdout.write(
+            Encoder().json(one for one in traced.spans if loose not in one.attributes) + "\n"
+        )
+        return EXIT_OK
+    width = arguments.width or shutil.get_terminal_size((120, 24)).columns
+    show(waterfall.document(traced, age, max(60, width), max(1, arguments.lines)), arguments.format)
+    return EXIT_OK
+
+
+def _traced(ledger: LedgerReader, text: str, schedd: str, now_us: int) -> Traced | None:
+    """Return the trace that a person means, or say why there is none."""
+    if names_job(text):
+        return _of_job(ledger, text, schedd, now_us)
+    found = find(ledger, text)
+    if len(found) == 1:
+        traced = trace_of_pilot(ledger, found[0], Rules(), now_us)
+        if traced.spans:
+            return traced
+    if found:
+        names = [f"{row.id}  {row.identity.name}" for row in found[:SOME]]
+        complain(f'{len(found)} pilots fit "{text}"; give one\'s number: {"; ".join(names)}')
+    else:
+        complain(f'no job or pilot "{text}" in ledger {ledger.where}. See gwmond pilots --past')
+    return None
+
+
+def _of_job(ledger: LedgerReader, text: str, schedd: str, now_us: int) -> Traced | None:
+    jobs = find_jobs(ledger, text, schedd)
+    if len(jobs) > 1:
+        complain(f'{len(jobs)} jobs fit "{text}"; give one, or --schedd: {"; ".join(jobs[:SOME])}')
+        return None
+    traced = trace_of_job(ledger, jobs[0], Rules(), now_us) if jobs else None
+    if traced is None:
+        complain(
+            f'no run of a job "{text}" in ledger {ledger.where}: it has not run yet, its records '
+            "were not read yet, or retention took them out"
+        )
+    return traced

@@ -1,0 +1,73 @@
+"""Traces from a ledger: of a job or of a pilot, which a person names.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.factory_jobs import QueueRecord, place_name
+from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.traces.contexts import Rules, is_traced
+from gwmond.traces.job_trace import job_spans
+from gwmond.traces.pilot_trace import pilot_spans
+from gwmond.traces.spans import Span
+
+_NUMBER = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
+SOME = 20
+
+
+class Traced(NamedTuple):
+    """A trace; ``runs``: those of the job, or those on the pilot, in the order of time.
+
+    ``job``: GlobalJobId, or nothing; ``pilot``: the pilot whose trace it is, or None.
+    """
+
+    title: str
+    spans: Sequence[Span]
+    runs: Sequence[RunRow] = ()
+    job: str = ""
+    pilot: PilotRow | None = None
+
+
+def names_job(text: str) -> bool:
+    """Return whether a person means a job: a GlobalJobId, or cluster.proc."""
+    return "#" in text or _NUMBER.fullmatch(text) is not None
+
+
+def find_jobs(ledger: LedgerReader, text: str, schedd: str = "") -> list[str]:
+    """Return the jobs that a GlobalJobId, or cluster.proc (of a schedd), may mean: at most 21."""
+    if "#" in text:
+        return [text] if ledger.find_runs([text]) else []
+    return ledger.jobs_numbered(text, schedd, SOME + 1)
+
+
+def trace_of_job(ledger: LedgerReader, job: str, rules: Rules, now_us: int) -> Traced | None:
+    """Return a job's trace up to now; None if there are no records of it."""
+    found = ledger.find_runs([job]).get(job, [])
+    runs = sorted(filter(is_traced, found), key=lambda run: (run.start_us, run.key))
+    pilots = ledger.pilots_by_id({run.pilot for run in runs})
+    spans = job_spans(runs, pilots, rules, now_us)
+    return Traced(f"job {job}", spans, runs, job=job) if spans else None
+
+
+def trace_of_pilot(ledger: LedgerReader, row: PilotRow, rules: Rules, now_us: int) -> Traced:
+    """Return a pilot's trace up to now."""
+    runs = ledger.runs_of([row.id]).get(row.id, [])
+    runs.sort(key=lambda run: (run.start_us, run.key))
+    spans = pilot_spans(row, runs, rules, queue_of(ledger, row), now_us)
+    return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row)
+
+
+def queue_of(ledger: LedgerReader, row: PilotRow) -> QueueRecord | None:
+    """Return what a factory's queue recorded of a pilot; None if that is not known."""
+    number = row.identity.factory_number
+    if not number:
+        return None
+    name = place_name(row.identity.key.entry, number)
+    return ledger.fetch(PilotKeys(places={name})).places.get(name)

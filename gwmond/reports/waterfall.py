@@ -1,0 +1,253 @@
+"""A trace as a waterfall: a line a span, in a tree, with a bar where its time is.
+
+Terminals have lines of characters, pages a drawing and a table.  A pilot's runs are links of its
+span: they are drawn below its parts.  Units: times are microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from gwmond.model.pilot_facts import Category
+from gwmond.model.stored_pilots import RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.reports.categories import INFO
+from gwmond.reports.ledger_reading import Age
+from gwmond.reports.periods import both, short, span
+from gwmond.reports.render.document import (
+    Document,
+    Drawing,
+    Paragraph,
+    Part,
+    Rectangle,
+    Spans,
+    Word,
+)
+from gwmond.reports.render.table import Cell, Column, table
+from gwmond.reports.timeline import axis
+from gwmond.reports.traced import Traced
+from gwmond.traces.ids import Kind
+from gwmond.traces.spans import Attributes, Link, Span
+
+MOST = 200
+"""Lines; of more the first are shown."""
+_WAITING = frozenset({Kind.QUEUE, Kind.REQUESTED, Kind.PENDING})
+_OWN = frozenset({Kind.IDLE, Kind.RETIREMENT})
+_WHOLE = frozenset({Kind.JOB, Kind.PILOT})
+_COLOURS = {"waiting": "yellow", "moving": "bright_blue", "whole": "bright_black"}
+_LABEL, _STEP, _WIDTH = 170, 18, 900
+
+
+class Bar(NamedTuple):
+    """A line; ``look``: a category, ``waiting``, ``moving``, ``whole`` or ``open``.
+
+    ``note`` says how it ended, or what it is; ``job`` and ``number`` name the run of a link.
+    """
+
+    label: str
+    depth: int
+    start_us: int
+    end_us: int
+    look: str
+    note: str = ""
+    error: bool = False
+    job: str = ""
+
+    @property
+    def length(self) -> str:
+        """How long it is; of less than a minute to the tenth of a second."""
+        length_us = self.end_us - self.start_us
+        return f"{length_us / SECOND_US:.1f}s" if length_us < 60 * SECOND_US else span(length_us)
+
+
+def bars(traced: Traced) -> list[Bar]:
+    """Return all lines, from the top."""
+    children: defaultdict[bytes, list[Span]] = defaultdict(list)
+    known = {span.context.span_id for span in traced.spans}
+    for one in sorted(traced.spans, key=lambda one: (one.start_us, one.name is not Kind.QUEUE)):
+        children[one.parent_id if one.parent_id in known else b""].append(one)
+
+    def below(parent: bytes, depth: int) -> Iterator[Bar]:
+        for one in children[parent]:
+            yield _bar(one, depth)
+            yield from below(one.context.span_id, depth + 1)
+
+    found = list(below(b"", 0))
+    if traced.pilot is not None and found:
+        last = found[0].end_us
+        found += [_of_run(n, run, last) for n, run in enumerate(traced.runs, 1)]
+    return found
+
+
+def document(traced: Traced, age: Age, width: int, most: int = MOST) -> Document:
+    """Return a trace in all forms; the picture has so many columns."""
+    return Document(
+        lambda: _parts(traced, age, width, most),
+        lambda: {**age.as_json(), "spans": [_json(one) for one in traced.spans]},
+    )
+
+
+def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
+    found = bars(traced)
+    root = traced.spans[0]
+    yield Paragraph(age.text)
+    yield Paragraph(traced.title, "heading")
+    ends = f"{short(found[0].start_us)} to {short(found[0].end_us)} UTC"
+    yield Paragraph(f"{ends}, {found[0].length}; trace {root.context.trace_id.hex()}")
+    if root.name is Kind.JOB and root.parent_id:
+        yield Paragraph(f"it continues the trace of span {root.parent_id.hex()}")
+    elif root.name is Kind.JOB and root.links:
+        yield Paragraph(f"its submitter's trace: {root.links[0].context.trace_id.hex()}")
+    yield Paragraph("")
+    yield from _lines(found[:most], width)
+    if len(found) > most:
+        yield Paragraph(f"({len(found) - most} more lines: --format json has all spans)")
+    yield _drawing(traced.title, found[:most])
+
+
+def _lines(found: Sequence[Bar], width: int) -> Iterator[Spans]:
+    """Yield the lines of a terminal: name, bar, length and note."""
+    names = [f"{'  ' * bar.depth}{bar.label}" for bar in found]
+    label = max(map(len, names)) + 2
+    notes = [f" {bar.length:>7}  {bar.note}".rstrip() for bar in found]
+    columns = max(20, width - label - max(map(len, notes)) - 1)
+    start, end = found[0].start_us, found[0].end_us
+    for line in reversed(axis(start, end, columns)):
+        yield Spans([Cell(f"{'':{label}}{line}", "bright_black")])
+    for bar, name, note in zip(found, names, notes, strict=True):
+        first, last = _place(bar, start, end, columns)
+        yield Spans(
+            [
+                Cell(f"{name:<{label}}{' ' * first}"),
+                Cell("█" * (last - first), _colour(bar.look)),
+                Cell(" " * (columns - last)),
+                Cell(note, "red" if bar.error else ""),
+            ]
+        )
+
+
+def _drawing(title: str, found: Sequence[Bar]) -> Drawing:
+    """Return the same as bars, one below the other."""
+    start, end = found[0].start_us, found[0].end_us
+    text = f"{title}: {len(found)} lines over {found[0].length}, which the table below has too"
+    drawing = Drawing("Waterfall", text, _WIDTH, (len(found) + 1) * _STEP)
+    scale = (_WIDTH - _LABEL) / max(1, end - start)
+    for number, bar in enumerate(found):
+        y = number * _STEP
+        hint = f"{bar.label}: +{span(bar.start_us - start)}, {bar.length} {bar.note}".rstrip()
+        drawing.words.append(Word(bar.depth * 10, y + 13, bar.label[:26], "label", hint=hint))
+        first, last = (max(0, min(end, at) - start) for at in (bar.start_us, bar.end_us))
+        x, width = _LABEL + first * scale, max(1.0, (last - first) * scale)
+        drawing.rectangles.append(Rectangle(bar.look, min(x, _WIDTH - 1), y + 3, width, 12, hint))
+    bottom = len(found) * _STEP + 13
+    drawing.words += [
+        Word(_LABEL, bottom, "0", "tick"),
+        Word(_WIDTH, bottom, f"+{span(end - start)}", "tick", "end"),
+    ]
+    return drawing
+
+
+def columns(start_us: int) -> list[Column[Bar]]:
+    """Return the columns of the table of lines, for pages."""
+    return [
+        Column("span", lambda bar: f"{'· ' * bar.depth}{bar.label}", name=True),
+        Column("begin", lambda bar: short(bar.start_us), text=True),
+        Column("after", lambda bar: f"+{span(bar.start_us - start_us)}"),
+        Column("length", lambda bar: bar.length),
+        Column("what", lambda bar: bar.note, text=True),
+    ]
+
+
+def as_table(traced: Traced, columns: Sequence[Column[Bar]], most: int = MOST) -> Part:
+    """Return the lines as a table."""
+    return table("Spans", columns, bars(traced)[:most])
+
+
+def _bar(one: Span, depth: int) -> Bar:
+    known = dict(one.attributes)
+    number = known.get("htcondor.run.number")
+    label = f"run {number}" if one.name is Kind.RUN and number is not None else one.name.value
+    look = "moving"
+    if one.name in _WAITING:
+        look = "waiting"
+    elif one.name in _OWN:
+        look = Category.PILOT_OVERHEAD.value
+    elif one.name in _WHOLE:
+        look = "whole"
+    elif one.name in {Kind.RUN, Kind.EXECUTE}:
+        look = str(known.get("gwmond.category") or "open")
+    elif one.error and one.name is Kind.VALIDATION:
+        look = Category.VALIDATION_FAILS.value
+    return Bar(label, depth, one.start_us, one.end_us, look, _note(one), bool(one.error))
+
+
+def _note(one: Span) -> str:
+    """Return what to say of a span beside its bar."""
+    known = dict(one.attributes)
+    found = [
+        one.error or str(known.get("gwmond.outcome", "")) if one.name is not Kind.QUEUE else ""
+    ]
+    if one.name is Kind.RUN:
+        found.append(str(known.get("gwms.site", "")))
+    if one.name is Kind.PILOT:
+        found.append(str(known.get("gwmond.category", "")).replace("_", " "))
+    if one.name is Kind.VALIDATION:
+        found.append(str(known.get("gwms.validation.test", "")))
+    moved = known.get("htcondor.transfer.bytes")
+    found.append("" if moved is None else f"{int(moved) / 1e6:.1f} MB")
+    found += [str(dict(event.attributes).get("gwmond.outcome")) for event in one.events]
+    found.append("not settled" if known.get("gwmond.settled") is False else "")
+    return ", ".join(filter(None, found))
+
+
+def _of_run(number: int, run: RunRow, until_us: int) -> Bar:
+    end = until_us if run.end_us is None else max(run.end_us, run.start_us)
+    outcome = run.outcome
+    look = outcome.category.value if outcome else "open"
+    job = " ".join((run.key.job.split("#")[1:2] or [run.key.job]) + [run.user.partition("@")[0]])
+    note = ", ".join(filter(None, (outcome.label if outcome else "", job)))
+    failed = outcome is not None and outcome.category is not Category.GOODPUT
+    return Bar(f"run {number}", 1, run.start_us, end, look, note, failed, job=run.key.job)
+
+
+def _place(bar: Bar, start_us: int, end_us: int, columns: int) -> tuple[int, int]:
+    """Return the first column of a bar, and the one after its last: at least one is drawn."""
+    length = max(1, end_us - start_us)
+    first = max(0, min(columns - 1, (bar.start_us - start_us) * columns // length))
+    last = -(-(bar.end_us - start_us) * columns // length)
+    return first, max(first + 1, min(columns, last))
+
+
+def _colour(look: str) -> str:
+    if look in _COLOURS:
+        return _COLOURS[look]
+    return INFO[None if look == "open" else Category(look)].colour
+
+
+def _json(one: Span) -> dict[str, Any]:
+    return {
+        **_ids(one),
+        "parent_span_id": one.parent_id.hex() or None,
+        "name": one.name.value,
+        "kind": one.role.value,
+        **both("start", one.start_us),
+        **both("end", one.end_us),
+        "error": one.error or None,
+        "attributes": _named(one.attributes),
+        "events": [
+            {"name": event.name, **both("time", event.time_us), **_named(event.attributes)}
+            for event in one.events
+        ],
+        "links": [{**_ids(link), "attributes": _named(link.attributes)} for link in one.links],
+        "dropped_links": one.dropped_links,
+    }
+
+
+def _ids(one: Span | Link) -> dict[str, str]:
+    return {"trace_id": one.context.trace_id.hex(), "span_id": one.context.span_id.hex()}
+
+
+def _named(attributes: Attributes) -> dict[str, Any]:
+    return dict(attributes)
