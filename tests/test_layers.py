@@ -30,7 +30,7 @@ PURE = {
         "hashlib",
     ),
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
-    *("msgspec", "numpy", "scipy"),  # msgspec: immutable records
+    *("highspy", "msgspec", "numpy", "scipy"),  # msgspec: immutable records
     *("google", "opentelemetry"),  # protobuf, and its messages of spans
 }
 #: The rooms of the package, and which others each may import.

@@ -2,7 +2,7 @@
 
 Units: jobs are counted, possibly in fractions; results are in 1/``SCALE`` canonical unit.
 
-Source of the rules: design page, section 4.  This is a linear program (SciPy's HiGHS): its
+Source of the rules: design page, section 4.  This is a linear program (solved by HiGHS): its
 variables are the jobs of each class at each sink, where a sink is the spare capacity of an entry, a
 *berth* (free slots and pending pilots of one frontend group at an entry), or the *rest* that large
 jobs leave of a berth's places (of 8 cores, 3 beside a job of 5).  A job takes other units at other

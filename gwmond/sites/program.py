@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import floor, gcd, lcm
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -222,22 +222,28 @@ def _solve(
     cost: Floats, matrix: _Coordinates, bound: Floats, most: Floats
 ) -> tuple[Floats, Floats] | None:
     """Return the solution of a linear program and the prices of its rows; None if it failed."""
-    from scipy.optimize import linprog  # noqa: PLC0415 (slow to import; few commands poll)
-    from scipy.sparse import coo_array  # noqa: PLC0415
+    import highspy  # noqa: PLC0415 (few commands poll)
 
     values, rows, columns = matrix
-    sparse: Any = coo_array((values, (rows, columns)), shape=(len(bound), len(cost))).tocsr()
-    bounds: Any = np.stack((np.zeros(len(cost)), most), axis=1)
-    found = linprog(  # the stubs know neither sparse matrices nor arrays of bounds
-        cost,
-        A_ub=sparse,
-        b_ub=bound,
-        bounds=bounds,
-        method="highs-ds",
-    )
-    if found.x is None or found.status != 0:
+    order = np.lexsort((rows, columns))
+    program = highspy.HighsLp()
+    program.num_col_, program.num_row_ = len(cost), len(bound)
+    program.col_cost_, program.col_lower_, program.col_upper_ = cost, np.zeros(len(cost)), most
+    program.row_lower_, program.row_upper_ = np.full(len(bound), -highspy.kHighsInf), bound
+    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    program.a_matrix_.start_ = np.searchsorted(columns[order], np.arange(len(cost) + 1))
+    program.a_matrix_.index_ = rows[order]
+    program.a_matrix_.value_ = values[order]
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("solver", "simplex")
+    solver.setOptionValue("threads", 1)
+    solver.passModel(program)
+    solver.run()
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None
-    return np.maximum(found.x, 0.0), -found.ineqlin.marginals
+    found = solver.getSolution()
+    return np.maximum(found.col_value, 0.0), -np.array(found.row_dual)
 
 
 def largest(program: Program) -> Floats:
@@ -302,16 +308,21 @@ def _parts(program: Program, open_: NDArray[np.bool_]) -> tuple[Ints, int]:
 
     Rows belong to one part if demand or sinks connect them.
     """
-    from scipy.sparse import coo_array  # noqa: PLC0415
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415
-
     _, rows, columns = program.coordinates()
     first, size = len(program.bundles), program.room.shape[1]
     free = np.tile(np.arange(size) < program.first_entry, 2)
     joins = np.concatenate((np.zeros(first, dtype=np.bool_), open_ | free))[rows]
     source = program.source[columns[joins]]
     total = first + 2 * size
-    graph = coo_array((np.ones(len(source)), (source, rows[joins])), shape=(total, total))
-    _, label = connected_components(graph, directed=False)
+    ends, label = (source, rows[joins]), np.arange(total)
+    while True:  # each end of an edge takes the lesser label, which then takes its own label
+        before = label
+        lesser = np.minimum(*(label[end] for end in ends))
+        label = label.copy()
+        for end in ends:
+            np.minimum.at(label, end, lesser)
+        label = label[label]
+        if (label == before).all():
+            break
     _, part = np.unique(label[first:][open_], return_inverse=True)
     return part, int(part.max()) + 1
