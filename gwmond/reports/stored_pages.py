@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from gwmond.config.settings import Config
@@ -19,6 +19,9 @@ from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, 
 from gwmond.reports.render.formats import words
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.timeline import BLANK, lanes
+from gwmond.reports.traced import trace_of_job, trace_of_pilot
+from gwmond.reports.waterfall import Bar, page_parts
+from gwmond.traces.contexts import Rules
 
 MOST = 200
 """Pilots of a list."""
@@ -62,6 +65,29 @@ def life(config: Config, now_us: int, number: int) -> list[Part] | None:
     except LedgerError as error:
         raise Unreadable(str(error)) from None
     return list(_with_drawing(story, pilot_document.document(story, age, 80, _LANES).parts()))
+
+
+def trace(
+    config: Config, now_us: int, job: str, pilot: int, see: Callable[[Bar], str]
+) -> tuple[str, list[Part]] | None:
+    """Return the title and the parts of a job's trace, or of a pilot's; None if there is none.
+
+    ``see`` makes the links of a line.  Raises Unreadable.
+    """
+    try:
+        with LedgerReader.open(config.ledger.url) as ledger:
+            age = age_of(ledger, now_us, config.poll.interval)
+            until_us = age.written_us or now_us
+            if job:
+                traced = trace_of_job(ledger, job, Rules(), until_us)
+            else:
+                row = ledger.pilots_by_id([pilot]).get(pilot)
+                traced = row and trace_of_pilot(ledger, row, Rules(), until_us)
+    except LedgerError as error:
+        raise Unreadable(str(error)) from None
+    if traced is None or not traced.spans:
+        return None
+    return traced.title, list(page_parts(traced, age, see))
 
 
 def _with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:

@@ -7,7 +7,7 @@ span: they are drawn below its parts.  Units: times are microseconds.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gwmond.model.pilot_facts import Category
@@ -43,7 +43,7 @@ _LABEL, _STEP, _WIDTH = 170, 18, 900
 class Bar(NamedTuple):
     """A line; ``look``: a category, ``waiting``, ``moving``, ``whole`` or ``open``.
 
-    ``note`` says how it ended, or what it is; ``job`` and ``number`` name the run of a link.
+    ``note`` says how it ended, or what it is.  ``job``, ``pilot``: whose page it leads to.
     """
 
     label: str
@@ -54,6 +54,7 @@ class Bar(NamedTuple):
     note: str = ""
     error: bool = False
     job: str = ""
+    pilot: int = 0
 
     @property
     def length(self) -> str:
@@ -69,9 +70,12 @@ def bars(traced: Traced) -> list[Bar]:
     for one in sorted(traced.spans, key=lambda one: (one.start_us, one.name is not Kind.QUEUE)):
         children[one.parent_id if one.parent_id in known else b""].append(one)
 
+    pilots = {run.start_us: run.pilot for run in traced.runs}
+
     def below(parent: bytes, depth: int) -> Iterator[Bar]:
         for one in children[parent]:
-            yield _bar(one, depth)
+            number = pilots.get(one.start_us, 0) if one.name is Kind.RUN else 0
+            yield _bar(one, depth)._replace(pilot=number)
             yield from below(one.context.span_id, depth + 1)
 
     found = list(below(b"", 0))
@@ -104,7 +108,29 @@ def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
     yield from _lines(found[:most], width)
     if len(found) > most:
         yield Paragraph(f"({len(found) - most} more lines: --format json has all spans)")
-    yield _drawing(traced.title, found[:most])
+
+
+def page_parts(traced: Traced, age: Age, cell: Callable[[Bar], str]) -> Iterator[Part]:
+    """Yield a trace's parts for pages: a drawing, and a table; ``cell``: of its last column."""
+    found = bars(traced)
+    for part in _parts(traced, age, _WIDTH, MOST):
+        if isinstance(part, Paragraph) and part.role != "heading":
+            yield part
+    yield Paragraph(
+        "A run and its program have the colour of the category of their time; waits are grey, "
+        "transfers and starts light blue:"
+    )
+    yield _drawing(traced.title, found[:MOST])
+    start = found[0].start_us
+    columns: list[Column[Bar]] = [
+        Column("span", lambda bar: f"{'· ' * bar.depth}{bar.label}", name=True),
+        Column("begin", lambda bar: short(bar.start_us), text=True),
+        Column("after", lambda bar: f"+{span(bar.start_us - start)}"),
+        Column("length", lambda bar: bar.length),
+        Column("what", lambda bar: bar.note, text=True),
+        Column("see", cell, text=True),
+    ]
+    yield table("Spans", columns, found[:MOST])
 
 
 def _lines(found: Sequence[Bar], width: int) -> Iterator[Spans]:
@@ -147,22 +173,6 @@ def _drawing(title: str, found: Sequence[Bar]) -> Drawing:
         Word(_WIDTH, bottom, f"+{span(end - start)}", "tick", "end"),
     ]
     return drawing
-
-
-def columns(start_us: int) -> list[Column[Bar]]:
-    """Return the columns of the table of lines, for pages."""
-    return [
-        Column("span", lambda bar: f"{'· ' * bar.depth}{bar.label}", name=True),
-        Column("begin", lambda bar: short(bar.start_us), text=True),
-        Column("after", lambda bar: f"+{span(bar.start_us - start_us)}"),
-        Column("length", lambda bar: bar.length),
-        Column("what", lambda bar: bar.note, text=True),
-    ]
-
-
-def as_table(traced: Traced, columns: Sequence[Column[Bar]], most: int = MOST) -> Part:
-    """Return the lines as a table."""
-    return table("Spans", columns, bars(traced)[:most])
 
 
 def _bar(one: Span, depth: int) -> Bar:

@@ -139,6 +139,7 @@ def create(
             "/",
             "/time",
             "/pilots",
+            "/trace",
             "/problems",
             "/site",
             "/entry",
@@ -211,6 +212,14 @@ def _add_pages(app: FastAPI, state: Served) -> None:
     def pilot(id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
         """Serve one pilot's life."""
         return _page(state.pages.pilot(id))
+
+    @app.api_route("/trace", methods=_METHODS)
+    def trace(
+        job: Annotated[str, Query(max_length=512)] = "",
+        pilot: Annotated[int, Query(ge=0, lt=1 << 62)] = 0,
+    ) -> Response:
+        """Serve a job's trace, or a pilot's."""
+        return _page(state.pages.trace(job, pilot) if job or pilot else None)
 
     @app.api_route("/problems", methods=_METHODS)
     def problems() -> Response:

@@ -70,6 +70,13 @@ class Pages:
             ("pilot", str(number)), lambda: pilots.life_page(self._config, self._now_us, number)
         )
 
+    def trace(self, job: str, pilot: int) -> str | None:
+        """Return the page of a trace, for which the ledger is read; None if there is none."""
+        return self._made(
+            ("trace", job, str(pilot)),
+            lambda: pilots.trace_page(self._config, self._now_us, job, pilot),
+        )
+
     @property
     def _now_us(self) -> int:
         """The pool's time of the last poll."""

@@ -1,4 +1,4 @@
-"""The pages of pilots: a list, and one pilot's life with its evidence."""
+"""The pages of pilots: a list, one pilot's life with its evidence, traces of pilots and jobs."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from gwmond.reports.render import fields
 from gwmond.reports.render.document import Part
 from gwmond.reports.render.formats import counted
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.stored_pages import MOST, Unreadable, life, pilots_at
+from gwmond.reports.stored_pages import MOST, Unreadable, life, pilots_at, trace
 from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.waterfall import Bar
 from gwmond.web.parts import entry_link, link, render, site_link
 
 
@@ -61,7 +62,31 @@ def life_page(config: Config, now_us: int, number: int) -> str | None:
         parts = life(config, now_us, number)
     except Unreadable as unreadable:
         return _page(f"Pilot {number}", Selection(), [], str(unreadable))
-    return None if parts is None else _page(f"Pilot {number}", Selection(), parts)
+    if parts is None:
+        return None
+    more = link("trace", "Its trace, as a waterfall", pilot=str(number))
+    return _page(f"Pilot {number}", Selection(), parts, more=more)
+
+
+def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
+    """Return the page of a job's trace, or of a pilot's; None if there is none."""
+
+    def see(bar: Bar) -> str:
+        if bar.job:
+            return link("trace", "trace of the job", job=bar.job)
+        if bar.pilot:
+            return link("pilot", f"pilot {bar.pilot}", id=str(bar.pilot))
+        return ""
+
+    try:
+        found = trace(config, now_us, job, pilot, see)
+    except Unreadable as unreadable:
+        return _page("Trace", Selection(), [], str(unreadable))
+    if found is None:
+        return None
+    title, parts = found
+    more = link("pilot", "The pilot's life, with the evidence", id=str(pilot)) if not job else ""
+    return _page(f"Trace of {title}", Selection(), parts, more=more)
 
 
 def _columns(selection: Selection) -> list[Column[StoredPilot]]:

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -92,12 +93,31 @@ def test_the_life_of_a_pilot(pages: Pages) -> None:
     assert pages.pilot(10**9) is None
 
 
+def test_traces(pages: Pages) -> None:
+    """A pilot's page leads to its trace, that to its jobs' traces, these to pilots."""
+    assert 'href="trace?pilot=1"' in str(pages.pilot(1))
+    page = pages.trace("", 1)
+    bars = re.findall(r'<rect class="c-([\w-]+)"[^>]*><title>(\w+[^:]*): ([^<]*)', str(page))
+    assert [bar[:2] for bar in bars] == [
+        *(("whole", "pilot"), ("pilot_overhead", "idle"), ("pilot_overhead", "idle")),
+        *(("goodput", "run 1"), ("goodput", "run 2"), ("preemption_badput", "run 3")),
+    ]
+    assert [line[0] for line in cells(page)][3:] == ["· run 1", "· run 2", "· run 3"]
+    jobs = [unescape(of) for of in re.findall(r'href="trace\?job=([^"]*)"', str(page))]
+    job = pages.trace(unquote(jobs[2]), 0)
+    assert [line[0] for line in cells(job)] == ["job", "· queue", "· run 0", "· queue"]
+    assert 'href="pilot?id=1"' in str(job)
+    assert pages.trace("nobody#1.0#1", 0) is None
+    assert pages.trace("", 10**9) is None
+
+
 def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
     """Neither in the list, nor in the life."""
     listed = str(pages.pilots(Selection()))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
-    for page in (listed, str(pages.pilot(int(link[1])))):
+    number = int(link[1])
+    for page in (listed, str(pages.pilot(number)), str(pages.trace("", number))):
         assert "&lt;b&gt;carol" in page
         assert "<b>" not in page
 
@@ -105,5 +125,5 @@ def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The pages say why."""
     pages = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite")))
-    for page in (pages.pilots(Selection()), pages.pilot(1)):
+    for page in (pages.pilots(Selection()), pages.pilot(1), pages.trace("", 1)):
         assert 'role="alert"' in str(page)
