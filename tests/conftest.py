@@ -6,6 +6,7 @@ A pool which cannot be had is a failure with its remedy in the text (SetupError)
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -149,3 +150,21 @@ def own_log() -> Iterator[None]:
     """A command that a test runs in this process sets up the log: for that test alone."""
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate of this host that was signed by itself, and its key."""
+    directory = tmp_path_factory.mktemp("tls")
+    cert, key = directory / "cert.pem", directory / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(cert)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return str(cert), str(key)

@@ -25,6 +25,7 @@ PURE = {
         "collections",
         "dataclasses",
         "enum",
+        "fnmatch",
         "fractions",
         "functools",
         "hashlib",

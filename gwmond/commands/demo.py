@@ -1,7 +1,8 @@
 """Run the daemon on a recorded pool, at accelerated speed: no HTCondor is needed.
 
 The recording is read as live ads would be, again and again. Of a configuration file only [http],
-[canonical], [metrics] and [log] are used. The ledger is a temporary one, not that of the file.
+[canonical], [traces], [metrics] and [log] are used. The ledger is a temporary one, not that of the
+file.
 --ledger names one to keep; a ledger with the time of a live pool, or of an import, is refused.
 """
 
@@ -70,6 +71,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             http=config.http,
             ledger=LedgerOptions(url=arguments.ledger or f"{directory}/ledger.sqlite"),
             canonical=config.canonical,
+            traces=config.traces,
             metrics=config.metrics,
             log=config.log,
         )

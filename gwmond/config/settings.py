@@ -10,6 +10,7 @@ import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -264,6 +265,62 @@ class LedgerOptions(Section):
         return value
 
 
+class Traces(Section):
+    """Export of traces (OTLP): where to, and of what; ``gwmond.config.tracing`` adds what the
+    environment says.
+    """
+
+    endpoint: str = ""
+    headers_file: str = ""
+    certificate: str = ""
+    client_certificate: str = ""
+    client_key: str = ""
+    compression: Literal["gzip", "none"] = "gzip"
+    timeout: Duration = _seconds("10s")
+    batch: Number = 500
+    max_age: Duration = _seconds("1h")
+    jobs: bool = True
+    pilots: bool = True
+    join_at_most: NumberOrNone = 500
+    ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
+    parent_based: bool = True
+    always: tuple[Literal["failed", "evicted", "slow"], ...] = ()
+    slow: Duration = _seconds("1d")
+    sites: tuple[str, ...] = ("*",)
+    groups: tuple[str, ...] = ("*",)
+    users: tuple[str, ...] = ("*",)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _url(cls, value: str) -> str:
+        if not value:
+            return value
+        # the value is not shown: it may hold a password
+        try:
+            url = urlsplit(value)
+            known = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+        except ValueError:
+            known = False
+        if not known or not value.isascii() or any(letter.isspace() for letter in value):
+            raise ValueError(
+                "is no URL of a receiver of OTLP over HTTP: write http://HOST:4318 or https://..."
+            )
+        if url.username is not None:
+            raise ValueError("has a user or password: put them into traces.headers_file instead")
+        return value
+
+    @model_validator(mode="after")
+    def _files(self) -> Self:
+        if bool(self.client_certificate) != bool(self.client_key):
+            pair = ("client_certificate", "client_key")
+            there, missing = pair if self.client_certificate else pair[::-1]
+            raise ValueError(f"{there}: goes together with {missing}: set both, or none")
+        for key in ("headers_file", "certificate", "client_certificate", "client_key"):
+            if (path := getattr(self, key)) and (why := unusable(path)):
+                raise ValueError(f"{key}: {why}")
+        return self
+
+
 class Metrics(Section):
     """Limits of /metrics."""
 
@@ -299,6 +356,7 @@ class Config(Section):
     pilots: PilotOptions = PilotOptions()
     http: Http = Http()
     ledger: LedgerOptions = LedgerOptions()
+    traces: Traces = Traces()
     metrics: Metrics = Metrics()
     log: Log = Log()
     replay: Replay = Replay()

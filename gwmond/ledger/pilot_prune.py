@@ -45,6 +45,7 @@ class Pruned(NamedTuple):
     experiments: int = 0
     problems: int = 0
     cursors: int = 0
+    unsent: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:

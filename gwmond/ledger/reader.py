@@ -10,7 +10,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
 
-from gwmond.ledger import counters, pilot_check, tables
+from gwmond.ledger import backlog, counters, pilot_check, tables
+from gwmond.ledger.backlog import Chunk, Position
 from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
@@ -261,6 +262,16 @@ class LedgerReader(PilotLookup):
                     found += (_trial(row, known_us) for row in rows)
         found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
         return found[:limit]
+
+    def unsent(self, after: Position, most: int) -> Chunk | None:
+        """Return what is to be exported as traces first, after what was; None: nothing."""
+        with self._reading() as connection:
+            return backlog.first(connection, after, most)
+
+    def unsent_before(self, time_us: int) -> tuple[Position, int]:
+        """Return up to where all of the backlog was stored before a time, and how much it is."""
+        with self._reading() as connection:
+            return backlog.before(connection, time_us)
 
     def gaps(self, limit: int = 100) -> list[Gap]:
         """Return the latest gaps, newest first."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0012",)
+REVISIONS = ("0012", "0013")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -233,6 +233,20 @@ Index(
     "ix_verdict_checks_open",
     verdict_checks.c.pilot,
     sqlite_where=text("result = ''"),
+)
+
+# What is to be exported as traces and was not yet, in the order in which it was settled: in which
+# batch, and where in it; when that was stored, by this machine's clock.
+unsent = Table(
+    "unsent",
+    metadata,
+    Column("batch", BigInteger, primary_key=True, autoincrement=False),
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("stored_us", BigInteger, nullable=False),
+    Column("pilot", BigInteger, nullable=False),
+    Column("job", Text, nullable=False),
+    Column("number", BigInteger),
+    sqlite_with_rowid=False,
 )
 
 corrections = Table(

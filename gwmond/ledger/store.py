@@ -11,7 +11,8 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from gwmond.ledger import counters, pilot_prune, sqlite, tables, writes
+from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, writes
+from gwmond.ledger.backlog import Position
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
@@ -22,6 +23,9 @@ from gwmond.model.batch import Batch, Part, Parts, Totals
 from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour
+
+UNSENT_S = 86400.0
+"""What was to be exported as traces is forgotten after a day, also where nobody exports."""
 
 MOST_REFUSED = 1000
 """So many parts of a batch are found at once, so that a search takes a bounded time."""
@@ -114,7 +118,13 @@ class Ledger(LedgerReader):
         step(tables.prune_experiments, pilots_us)
         step(tables.prune_problems, before_us(keep.problems_s))
         step(tables.prune_cursors, before_us(keep.cursors_s))
+        step(backlog.prune, before_us(UNSENT_S))
         return Pruned(**gone)
+
+    def sent(self, upto: Position) -> None:
+        """Forget what was exported as traces."""
+        with self._transaction() as connection:
+            backlog.forget(connection, upto)
 
     def vacuum(self) -> None:
         """Give space that is not used back: it takes minutes, and as much free space again."""

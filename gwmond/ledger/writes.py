@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Table, insert
 
-from gwmond.ledger import counters, tables
+from gwmond.ledger import backlog, counters, tables
 from gwmond.ledger.backend import many, mark
 from gwmond.ledger.columns import clean, identity, time_s, time_us, whole
 from gwmond.ledger.counters import Changes, Key, Kind, Series, key_of
@@ -107,6 +107,7 @@ def store(connection: Connection, stored: Stored, rows: Prepared) -> dict[Key, S
     for table, new, kept in rows.added:
         tables.append(connection, table, new, kept)
     tables.store_peaks(connection, batch.peaks)
+    backlog.add(connection, after.batches, batch.stored_us, batch.settled)
     return named
 
 

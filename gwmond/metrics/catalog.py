@@ -14,7 +14,7 @@ _NOT_SCRAPED = {"catalog", "backfill"}
 _OWN = "gwmond itself"
 _ORDER = (
     *("Sites", "Demand", "Pilots", "Factories and frontends", "Pilots' time"),
-    *("The factory's own numbers", _OWN),
+    *("The factory's own numbers", "Export of traces", _OWN),
 )
 
 

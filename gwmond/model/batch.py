@@ -54,6 +54,17 @@ class TimedProblem(NamedTuple):
     problem: Problem
 
 
+class Settled(NamedTuple):
+    """What a trace can be made of from now on: a closed pilot, a run, or a job that has left.
+
+    Of a pilot there is no ``job``, of a job that has left no ``number``.
+    """
+
+    pilot: PilotId
+    job: str = ""
+    number: int | None = None
+
+
 class Batch(NamedTuple):
     """All that one poll changes; it is stored as a whole or not at all.
 
@@ -67,6 +78,7 @@ class Batch(NamedTuple):
     - ``heard``: when pilots were last heard of whose rows are not among ``pilots``;
     - ``increments`` are never negative; ``counts`` may be, for an outcome that was revised;
     - ``factory`` are the factory's own numbers, to be added.
+    - ``settled`` is what is to be exported as traces, each once; ``stored_us`` this machine's time.
 
     Of sites:
     - ``tick``: up to when their time is accounted; None where a batch has none of it;
@@ -91,6 +103,8 @@ class Batch(NamedTuple):
     heard: tuple[tuple[PilotId, int], ...] = ()
     withdrawn: tuple[PilotId, ...] = ()
     experiments: tuple[Experiment, ...] = ()
+    settled: tuple[Settled, ...] = ()
+    stored_us: int = 0
     tick: Tick | None = None
     site_time: Mapping[tuple[Hour, SiteKey], Micros] = MappingProxyType({})
     site_since: float = 0.0

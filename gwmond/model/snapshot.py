@@ -138,6 +138,24 @@ def checked_verdicts(counts: Mapping[CountKey, Total]) -> dict[EntryKey, Checked
     return found
 
 
+class TraceExport(NamedTuple):
+    """How the export of traces does, since gwmond started.
+
+    - ``spans`` by result: accepted, refused.  ``requests``: accepted, refused, failed.
+    - ``settled``: runs, jobs and pilots by result: exported, not_chosen, skipped, gone.
+    - ``corrected``: pilots whose time was corrected after it was settled.
+    - ``backlog_s``: how long the oldest that is to be exported waits; 0 if none waits.
+    """
+
+    spans: Mapping[str, int]
+    requests: Mapping[str, int]
+    settled: Mapping[str, int]
+    sent_bytes: int
+    corrected: int
+    backlog_s: float
+    last_success: float | None
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """One poll's outcome.
@@ -177,3 +195,4 @@ class Snapshot:
     verdicts: Mapping[EntryKey, Checked] | None = None
     names: KeptNames | None = None
     young_until: float | None = None
+    traces: TraceExport | None = None

@@ -20,11 +20,11 @@ batch stays in the accounting until ``stored``: what could not be stored comes a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
-from gwmond.model.batch import Batch, LedgerState, Part, Parts
+from gwmond.model.batch import Batch, LedgerState, Part, Parts, Settled
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
@@ -47,6 +47,7 @@ from gwmond.pilots.factory_facts import FactoryFacts
 from gwmond.pilots.factory_records import NewFact
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.outcome import DecisionTime, LaterRuns, decide_runs
 from gwmond.pilots.pending import PendingAmounts, PendingCounts, split_by_pilot
 from gwmond.pilots.pilot_cache import PilotCache
@@ -308,11 +309,13 @@ class PilotAccounting:
         """Return all that is not stored yet."""
         runs: list[RunRow] = []
         rows: dict[int, PilotRow] = {}
+        settled: list[Settled] = []
         for pilot in self._cache.pilots.values():
             changed = [run for run in pilot.runs.values() if run.dirty]
             if pilot.dirty or changed:
                 rows[pilot.id] = pilot.row()
             runs += [run.row() for run in changed]
+            settled += _settled(pilot, changed)
         return Batch(
             before=self.batches,
             now_us=now_us,
@@ -331,6 +334,7 @@ class PilotAccounting:
             gaps=tuple(gaps),
             places=self.files.places.rows(),
             experiments=self._experiments.rows(),
+            settled=tuple(settled),
         )
 
     def divide(self, batch: Batch) -> Parts:
@@ -362,7 +366,7 @@ class PilotAccounting:
         for pilot in list(self._cache.pilots.values()):
             pilot.dirty = False
             for run in pilot.runs.values():
-                run.dirty = False
+                run.note_stored()
             if pilot.closed:
                 self._cache.drop_pilot(pilot)
             else:
@@ -399,6 +403,19 @@ class PilotAccounting:
             return
         self.residual.update(posting.residual(pilot, self.rules))
         pilot.closed, pilot.dirty = True, True
+
+
+def _settled(pilot: OpenPilot, changed: Iterable[OpenRun]) -> Iterator[Settled]:
+    """Yield what of a pilot is settled and was not when it was stored last."""
+    for run in changed:
+        if run.is_open or run.summarised:
+            continue
+        if not run.was_settled:
+            yield Settled(pilot.id, *run.key)
+        elif run.has_left and not run.had_left:
+            yield Settled(pilot.id, run.key.job)
+    if pilot.closed and pilot.dirty and not pilot.was_closed:
+        yield Settled(pilot.id)
 
 
 def _lines(facts: Iterable[FileFact]) -> list[CentralEvent]:

@@ -76,6 +76,7 @@ class OpenPilot:
     loaded_from_us: int = 0
     ran_jobs: bool = False
     closed: bool = False
+    was_closed: bool = False
     pruned: bool = False
     runs: dict[RunKey, OpenRun] = field(default_factory=dict)
     removed: list[OpenRun] = field(default_factory=list)
@@ -348,6 +349,7 @@ class OpenPilot:
             loaded_from_us=loaded_from_us,
             ran_jobs=row.ran_jobs and (loaded_from_us > 0 or row.runs_pruned > 0),
             closed=row.closed,
+            was_closed=row.closed,
             pruned=row.runs_pruned > 0,
             settled=Counter(dict(row.settled)),
             stored_last_heard_us=row.last_heard_us,

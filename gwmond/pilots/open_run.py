@@ -28,7 +28,8 @@ class OpenRun:
 
     ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
     slot showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
-    which it was counted.
+    which it was counted.  ``was_settled``: it is stored as settled; ``had_left``: and that its job
+    has left the queue.
     """
 
     pilot: OpenPilot
@@ -41,6 +42,8 @@ class OpenRun:
     gone: bool = False
     counted: Outcome | None = None
     settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
+    was_settled: bool = False
+    had_left: bool = False
     dirty: bool = True
 
     @property
@@ -83,6 +86,17 @@ class OpenRun:
         """Whether its outcome is not settled yet."""
         return self.outcome is None
 
+    @property
+    def has_left(self) -> bool:
+        """Whether a record says that its job has left the queue."""
+        return job_has_left(self.facts)
+
+    def note_stored(self) -> None:
+        """Say that it is stored as it is."""
+        if self.dirty and not self.is_open:
+            self.was_settled, self.had_left = True, self.has_left
+        self.dirty = False
+
     def as_run(self) -> Run:
         """Return it as the accounting takes it."""
         outcome = self.outcome
@@ -106,6 +120,7 @@ class OpenRun:
         for before in removed:
             if before.key == self.key:
                 self.settled, self.counted = before.settled, before.counted
+                self.was_settled, self.had_left = before.was_settled, before.had_left
                 removed.remove(before)
                 return
 
@@ -144,8 +159,16 @@ class OpenRun:
             judged=row.outcome,
             counted=row.outcome if pilot.known_us else None,  # they are counted once posted
             settled=Counter(dict(row.settled)),
+            was_settled=not row.open,
+            had_left=not row.open and job_has_left(row.facts),
             dirty=False,
         )
+
+
+def job_has_left(facts: Iterable[RunFact]) -> bool:
+    """Return whether one of a run's records is of a job that has left the queue."""
+    about = (fact.about_job for fact in facts)
+    return any(job is not None and job.left_us is not None for job in about)
 
 
 def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Resources:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import structlog
 from apscheduler.executors.pool import ThreadPoolExecutor
@@ -17,6 +20,7 @@ from apscheduler.schedulers.background import BackgroundScheduler
 
 from gwmond import __version__
 from gwmond.config.settings import Config, ConfigError
+from gwmond.config.tracing import Export, export_of
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.model.problem_names import ProblemName
@@ -35,6 +39,9 @@ from gwmond.sources import child
 from gwmond.web.app import create
 from gwmond.web.pages import Pages
 from gwmond.web.server import Server, bind
+
+if TYPE_CHECKING:
+    from gwmond.service.trace_export import TraceExporter
 
 log = structlog.get_logger()
 _EMPTY = Exposition(b"", b"# EOF\n")
@@ -57,6 +64,8 @@ class Service:
         self._pool = Pool.open(config)
         self._keeper = LedgerKeeper(config)
         self._log_socket = file_readers.listen(None, config)
+        self._export = export_of(config.traces, os.environ)
+        self._exporter: TraceExporter | None = None
         self._poller = Poller(config, self._pool, self._keeper, socket=self._log_socket)
         self._next: tuple[Config, LogSocket | None] | None = None
         self._stop = self._hup = False
@@ -93,6 +102,7 @@ class Service:
             next_run_time=datetime.now(UTC),
         )
         scheduler.start()
+        self._trace(config, self._export)
         self._notifier.ready()
         self._notifier.status(f"serving {server.url}; the first poll is under way")
         log.info("started", version=__version__, url=server.url)
@@ -104,6 +114,8 @@ class Service:
             child.stop()
             scheduler.shutdown(wait=True)  # a poll under way ends at once, without its queries
             server.stop()
+            if self._exporter is not None:
+                self._exporter.stop()
             self._keeper.close()
             for socket in {self._log_socket, self._next[1] if self._next else None}:
                 if socket is not None:
@@ -148,6 +160,7 @@ class Service:
         self._notifier.reloading()
         try:
             config = self._reload()
+            export_of(config.traces, os.environ)
             Pool(config)  # a recording that cannot be read is a bad configuration, too
             before = self._next[1] if self._next is not None else self._log_socket
             socket = file_readers.listen(before, config)
@@ -176,7 +189,10 @@ class Service:
             if (following := self._next) is not None:
                 self._next = None
                 self._adopt(*following)
-            snapshot = self._poller.poll(self.listener.connections.problems())
+            exporter = self._exporter
+            noticed = self.listener.connections.problems()
+            noticed += exporter.problems() if exporter is not None else []
+            snapshot = self._poller.poll(noticed)
             self._show(snapshot)
             self._notifier.status(_status(snapshot))
             self._drain(snapshot)
@@ -199,7 +215,10 @@ class Service:
             self._show(snapshot)
 
     def _show(self, snapshot: Snapshot) -> None:
-        """Make all that is served of a snapshot."""
+        """Make all that is served of a snapshot; what it settled can be exported."""
+        if (exporter := self._exporter) is not None:
+            exporter.wake()
+            snapshot = replace(snapshot, traces=exporter.status(self._keeper.corrected))
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
         pages = Pages(snapshot, self.config)
         self.snapshot, self.exposition, self.pages = snapshot, exposition, pages
@@ -211,6 +230,7 @@ class Service:
         if config.ledger != self.config.ledger:
             self._keeper.close()
             self._keeper = LedgerKeeper(config)
+        self._trace(config, export_of(config.traces, os.environ))
         memory: Memory = self._poller.memory if config.ledger == self.config.ledger else EMPTY
         if config.replay == self.config.replay:
             pool.clock = self._pool.clock
@@ -220,6 +240,23 @@ class Service:
         self._log_socket = socket
         self._poller = self._poller.successor(config, pool, self._keeper, memory, socket)
         self.config = config
+
+    def _trace(self, config: Config, export: Export) -> None:
+        """Export traces as the configuration says, and go on with what is counted."""
+        before, same_ledger = self._exporter, config.ledger == self.config.ledger
+        self._keeper.traced = bool(export.url)
+        if before is not None and export == self._export and same_ledger:
+            return
+        if before is not None:
+            before.stop()
+        self._export, self._exporter = export, None
+        if export.url:
+            from gwmond.service.trace_export import TraceExporter  # noqa: PLC0415 (few export)
+
+            keeper = self._keeper
+            counts = before.counts if before is not None else None
+            self._exporter = TraceExporter(export, config.ledger, lambda: keeper.ledger, counts)
+            self._exporter.start()
 
 
 def _status(snapshot: Snapshot) -> str:

@@ -13,6 +13,7 @@ Every poll tries again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
@@ -83,6 +84,8 @@ class LedgerKeeper:
         self._totals = Totals()
         self.accounted: Tick | None = None
         self._tick: Tick | None = None  # as it is stored
+        self.traced = False  # whether what is settled is to be exported as traces
+        self.corrected = 0  # pilots, since then
         self._waiting: dict[tuple[Hour, SiteKey], Micros] = {}
         self._since = 0.0  # the first of what waits
         self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
@@ -287,6 +290,8 @@ class LedgerKeeper:
         if self._accounting is None:
             return
         if sent.pilots:
+            if self.traced:
+                self.corrected += len({correction.pilot for correction in batch.corrections})
             self._accounting.stored()
             self._clear()
         else:
@@ -308,7 +313,8 @@ class LedgerKeeper:
             self._move_on(Cursor(KEPT_NAMES, KEPT_NAMES, self._names.dump(), None))
         moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
         batch = self._accounting.batch(self._settled_us, moved_on, self._gaps)
-        return batch._replace(factory=self.factory.changes())
+        batch = batch._replace(factory=self.factory.changes(), stored_us=microseconds(time.time()))
+        return batch if self.traced else batch._replace(settled=())
 
     def _without_refused(self, batch: Batch) -> Batch | None:
         """Return a batch that was refused without what cannot be stored, None if all could be.

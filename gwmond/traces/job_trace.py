@@ -22,7 +22,7 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import Rules, about, is_traced, job_context, run_identity
+from gwmond.traces.contexts import JobContext, Rules, about, is_traced, job_context, run_identity
 from gwmond.traces.ids import Kind
 from gwmond.traces.making import Times, counted, link_to, made, place_of, sane, within
 from gwmond.traces.run_phases import Phases, moved, phases_of
@@ -67,6 +67,11 @@ class JobTrace:
         for run in self._runs:
             end = self._times(run).end_us
             self._ends.append(max(end, self._ends[-1]) if self._ends else end)
+
+    @property
+    def context(self) -> JobContext:
+        """Which span of which trace the job is."""
+        return self._context
 
     def spans(self) -> list[Span]:
         """Return all of its spans: the job's, then those of each run in the order of time."""

@@ -40,6 +40,7 @@ from gwmond.model.snapshot import (
     PilotTime,
     PilotUnits,
     Snapshot,
+    TraceExport,
 )
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey, PilotSeries
@@ -257,6 +258,15 @@ def snapshot(**changes: Any) -> Snapshot:
         reconciliation=reconciliation(),
         verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
         entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},
+        traces=TraceExport(
+            spans={"accepted": 1200, "refused": 5},
+            requests={"accepted": 3, "refused": 1, "failed": 2},
+            settled={"exported": 240, "not_chosen": 60, "skipped": 7, "gone": 0},
+            sent_bytes=36_000,
+            corrected=4,
+            backlog_s=12.5,
+            last_success=NOW - 30.0,
+        ),
     )
     return replace(made, names=names(made), **changes)
 

@@ -1,0 +1,84 @@
+"""Metrics of the export of traces (docs/traces.md); absent where traces are not exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.model.snapshot import Snapshot, TraceExport
+
+
+def _by(part: Callable[[TraceExport], Mapping[str, int]]) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        if s.traces is not None:
+            for result, number in part(s.traces).items():
+                yield Sample((result,), number, s.started_at)
+
+    return samples
+
+
+def _one(
+    part: Callable[[TraceExport], float | None], *, counter: bool = False
+) -> Callable[[Snapshot], Iterator[Sample]]:
+    def samples(s: Snapshot) -> Iterator[Sample]:
+        value = None if s.traces is None else part(s.traces)
+        if value is not None:
+            yield Sample((), value, s.started_at if counter else None)
+
+    return samples
+
+
+TOPIC = "Export of traces"
+FAMILIES = (
+    Family(
+        "gwmond_trace_spans_total",
+        "Spans that were sent to the receiver, by what it did since gwmond started: accepted, "
+        "refused. Unit: spans." + POLLED,
+        ("result",),
+        _by(lambda traces: traces.spans),
+    ),
+    Family(
+        "gwmond_trace_requests_total",
+        "Requests to the receiver since gwmond started: accepted, refused for good, failed (sent "
+        "again). Unit: requests." + POLLED,
+        ("result",),
+        _by(lambda traces: traces.requests),
+    ),
+    Family(
+        "gwmond_trace_settled_total",
+        "Runs that were settled, jobs that left and pilots that were closed, by what became of "
+        "their traces since gwmond started: exported, not_chosen ([traces] ratio, sites ...), "
+        "skipped (traces.max_age), gone (no longer in the ledger). "
+        "Unit: runs, jobs and pilots." + POLLED,
+        ("result",),
+        _by(lambda traces: traces.settled),
+    ),
+    Family(
+        "gwmond_trace_corrections_total",
+        "Pilots whose settled time was corrected since gwmond started, once a poll: their spans, "
+        "if they were exported, are not sent again. Unit: pilots." + POLLED,
+        (),
+        _one(lambda traces: traces.corrected, counter=True),
+    ),
+    Family(
+        "gwmond_trace_sent_bytes_total",
+        "Bytes of bodies of requests that the receiver answered, as sent (gzip). "
+        "Unit: bytes." + POLLED,
+        (),
+        _one(lambda traces: traces.sent_bytes, counter=True),
+    ),
+    Family(
+        "gwmond_trace_backlog_seconds",
+        "How long the oldest that is to be exported waits; 0 if none waits. "
+        "Unit: seconds." + POLLED,
+        (),
+        _one(lambda traces: traces.backlog_s),
+    ),
+    Family(
+        "gwmond_trace_last_success_timestamp_seconds",
+        "When the receiver last took a request; absent before the first. "
+        "Unit: seconds since the epoch." + POLLED,
+        (),
+        _one(lambda traces: traces.last_success),
+    ),
+)

@@ -1,0 +1,135 @@
+"""Posts requests of OTLP over HTTP, and says what became of each.
+
+Source: OpenTelemetry Protocol specification, "OTLP/HTTP Response" and "Retryable Response Codes".
+One difference: all of 5xx are tried again, as a span that is sent twice is the same span.
+"""
+
+from __future__ import annotations
+
+import gzip
+import ssl
+import time
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import httpx
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from gwmond import __version__
+from gwmond.config.tracing import Export, headers_of
+from gwmond.model.digits import is_number
+from gwmond.traces.otlp import Request
+
+_MOST_ANSWER = 65_536
+_MOST_SHOWN = 200
+_PROTOBUF = "application/x-protobuf"
+
+
+class Answer(NamedTuple):
+    """What became of a request; ``detail`` says why it failed, or what the receiver warns of.
+
+    ``again``: it may be sent again, after ``after_s`` if the receiver said so.  ``refused``: how
+    many spans are lost.  ``sent``: bytes.
+    """
+
+    accepted: bool
+    again: bool = False
+    after_s: float | None = None
+    detail: str = ""
+    refused: int = 0
+    sent: int = 0
+
+
+class OtlpClient:
+    """A connection to a receiver, made anew after each failure: files may have changed."""
+
+    def __init__(self, export: Export) -> None:
+        self._export = export
+        self._client: httpx.Client | None = None
+        url = urlsplit(export.url)
+        self.where = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
+
+    def post(self, request: Request) -> Answer:
+        """Send a request; takes about twice the timeout at most, and never raises."""
+        packed = self._export.options.compression == "gzip"
+        body = gzip.compress(request.body, 3, mtime=0) if packed else request.body
+        try:
+            answer = self._post(body, request.spans, packed=packed)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ssl.SSLError) as error:
+            answer = Answer(accepted=False, again=True, detail=_said(error))
+        if not answer.accepted:
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        """Close the connection; the next request makes another."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _post(self, body: bytes, spans: int, *, packed: bool) -> Answer:
+        client = self._client = self._client or self._opened()
+        headers = {"Content-Type": _PROTOBUF, "Accept-Encoding": "identity"}
+        if packed:
+            headers["Content-Encoding"] = "gzip"
+        deadline = time.monotonic() + 2 * self._export.options.timeout
+        with client.stream("POST", self._export.url, content=body, headers=headers) as response:
+            said = bytearray()
+            for part in response.iter_raw():
+                said += part
+                if len(said) > _MOST_ANSWER or time.monotonic() > deadline:
+                    break
+        return _answer(response, bytes(said[:_MOST_ANSWER]), spans)._replace(sent=len(body))
+
+    def _opened(self) -> httpx.Client:
+        options = self._export.options
+        headers = {"User-Agent": f"gwmond/{__version__}", **headers_of(self._export)}
+        context: ssl.SSLContext | bool = True
+        if self._export.url.startswith("https:"):
+            context = ssl.create_default_context(cafile=options.certificate or None)
+            if options.client_certificate:
+                context.load_cert_chain(options.client_certificate, options.client_key)
+        return httpx.Client(headers=headers, verify=context, timeout=options.timeout)
+
+
+def _answer(response: httpx.Response, body: bytes, spans: int) -> Answer:
+    status = response.status_code
+    if 200 <= status < 300:
+        found = ExportTraceServiceResponse()
+        if response.headers.get("content-type", "").partition(";")[0].strip() == _PROTOBUF:
+            try:
+                found.ParseFromString(body)
+            except DecodeError:
+                found.Clear()  # it has taken them, whatever it says besides
+        partial = found.partial_success
+        refused = min(max(partial.rejected_spans, 0), spans)
+        return Answer(accepted=True, detail=_shown(partial.error_message), refused=refused)
+    text = "" if b"\0" in body else body.decode("utf-8", "replace")
+    detail = f"HTTP {status} {response.reason_phrase}: {_shown(text)}".rstrip(": ")
+    if status == 429 or status >= 500:
+        return Answer(False, again=True, after_s=_after_s(response), detail=detail)
+    return Answer(accepted=False, detail=detail, refused=spans)
+
+
+def _after_s(response: httpx.Response) -> float | None:
+    """Return the seconds of Retry-After, which are a number or a date; None without."""
+    text = response.headers.get("retry-after", "").strip()
+    if is_number(text):
+        return float(text[:9])
+    try:
+        return (parsedate_to_datetime(text).astimezone(UTC) - datetime.now(UTC)).total_seconds()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {_shown(str(error))}".rstrip(": ")
+
+
+def _shown(text: str) -> str:
+    """Return a text of the receiver's in one line of printable letters."""
+    line = " ".join(text[: 4 * _MOST_SHOWN].split())
+    return "".join(letter if letter.isprintable() else "?" for letter in line)[:_MOST_SHOWN]

@@ -1,0 +1,302 @@
+"""Exports traces, in a thread of its own: nothing waits for it.
+
+The ledger is the backlog (``gwmond.ledger.backlog``): what a poll settles is stored with it, read
+here some at a time, made into spans and sent, and forgotten when the receiver has it.  So each span
+is sent at least once, in requests of the same bytes, whatever ends in between; memory stays bounded
+however long the receiver is away, and what waits for too long is skipped, and counted.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+import structlog
+
+from gwmond.config.settings import LedgerOptions, Traces
+from gwmond.config.tracing import Export
+from gwmond.ledger.backlog import Chunk, Position
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Settled
+from gwmond.model.factory_jobs import place_name
+from gwmond.model.facts import Problem
+from gwmond.model.pilot_facts import RunKey
+from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.problem_names import ProblemName
+from gwmond.model.snapshot import TraceExport
+from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.service.otlp_client import Answer, OtlpClient
+from gwmond.traces.contexts import Rules
+from gwmond.traces.job_trace import JobTrace
+from gwmond.traces.otlp import Encoder, Request
+from gwmond.traces.pilot_trace import pilot_spans
+from gwmond.traces.selection import Names, Selection
+from gwmond.traces.spans import Span
+
+log = structlog.get_logger()
+_SOURCE = "traces"
+_FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 60.0
+_JOBS_REMEMBERED = 20_000
+
+
+class TraceCounts:
+    """What was exported since gwmond started; also after the configuration was read again."""
+
+    def __init__(self) -> None:
+        self.spans: Counter[str] = Counter(accepted=0, refused=0)
+        self.requests: Counter[str] = Counter(accepted=0, refused=0, failed=0)
+        self.settled: Counter[str] = Counter(exported=0, not_chosen=0, skipped=0, gone=0)
+        self.sent_bytes = 0
+        self.last_success: float | None = None
+
+
+class ChosenSpans:
+    """Makes the spans of what was settled, of those that are to be exported."""
+
+    def __init__(self, options: Traces) -> None:
+        self._rules = Rules(options.join_at_most)
+        self._selection = Selection(
+            jobs=options.jobs,
+            pilots=options.pilots,
+            ratio=options.ratio,
+            parent_based=options.parent_based,
+            always=frozenset(options.always),
+            slow_us=round(options.slow * SECOND_US),
+            sites=Names.of(options.sites),
+            groups=Names.of(options.groups),
+            users=Names.of(options.users),
+        )
+        self._left: OrderedDict[bytes, None] = OrderedDict()  # spans of jobs that were sent
+
+    def of(
+        self, reader: LedgerReader, settled: Sequence[Settled], made: Counter[str]
+    ) -> Iterator[Span]:
+        """Yield the spans of a chunk, and count what was ``made`` of it.
+
+        What cannot be made is left out.
+        """
+        by_job = reader.find_runs({one.job for one in settled if one.job})
+        ids = {run.pilot for runs in by_job.values() for run in runs}
+        pilots = reader.pilots_by_id(ids | {one.pilot for one in settled})
+        for one in settled:
+            try:
+                spans = (
+                    self._of_job(one, by_job.get(one.job, []), pilots)
+                    if one.job
+                    else self._of_pilot(reader, pilots.get(one.pilot))
+                )
+            except (ValueError, TypeError, ArithmeticError, LookupError):
+                log.exception("no trace can be made; please report this", settled=str(one))
+                spans = None
+            made["gone" if spans is None else "exported" if spans else "not_chosen"] += 1
+            yield from spans or ()
+
+    def _of_pilot(self, reader: LedgerReader, pilot: PilotRow | None) -> list[Span] | None:
+        if pilot is None:
+            return None
+        if not self._selection.pilots:
+            return []
+        key = pilot.identity.key.entry, pilot.identity.factory_number
+        places = reader.fetch(PilotKeys(places={place_name(*key)})).places if key[1] else {}
+        runs = reader.runs_of([pilot.id]).get(pilot.id, [])
+        spans = pilot_spans(pilot, runs, self._rules, places.get(place_name(*key)))
+        return spans if self._selection.has_pilot(pilot, spans) else []
+
+    def _of_job(
+        self, one: Settled, runs: list[RunRow], pilots: dict[PilotId, PilotRow]
+    ) -> list[Span] | None:
+        if not runs:
+            return None
+        chosen = [run for run in runs if self._selection.has_run(run, pilots.get(run.pilot))]
+        if not chosen:
+            return []
+        trace = JobTrace(runs, pilots, self._rules)
+        spans: list[Span] = []
+        if one.number is not None:
+            key = RunKey(one.job, one.number)
+            own = [run for run in chosen if run.key == key]
+            spans = trace.of_run(key) if own else []
+            if not self._selection.has_job(trace.context, own, spans):
+                spans = []
+        last = trace.last()
+        if last and last[0].context.span_id not in self._left:
+            if self._selection.has_job(trace.context, chosen, last):
+                spans += last
+            self._left[last[0].context.span_id] = None
+            if len(self._left) > _JOBS_REMEMBERED:
+                self._left.popitem(last=False)
+        return spans
+
+
+class TraceExporter:
+    """The thread that exports; ``wake`` it after each poll."""
+
+    def __init__(
+        self,
+        export: Export,
+        ledger: LedgerOptions,
+        writer: Callable[[], Ledger | None],
+        counts: TraceCounts | None = None,
+    ) -> None:
+        """``writer`` gives the daemon's ledger, while it is open."""
+        self.counts = counts or TraceCounts()
+        self._options = export.options
+        self._url, self._writer = ledger.url, writer
+        self._client = OtlpClient(export)
+        self._encoder = Encoder(export.service, dict(export.resource))
+        self._spans = ChosenSpans(export.options)
+        self._reader: LedgerReader | None = None
+        self._position = Position()
+        self._oldest_us: int | None = None
+        self._failure = ""
+        self._lost: Counter[ProblemName] = Counter()
+        self._reported: Counter[ProblemName] = Counter()
+        self._refusal = ""
+        self._wake, self._stopped = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="traces", daemon=True)
+
+    def start(self) -> None:
+        """Begin; what is left of earlier goes first."""
+        log.info("traces are exported", endpoint=self._client.where)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Say that more may have been settled."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End, at once unless a request is under way: that one is not waited for."""
+        self._stopped.set()
+        self._wake.set()
+
+    def status(self, corrected: int) -> TraceExport:
+        """Return how it does."""
+        counts, oldest_us = self.counts, self._oldest_us
+        return TraceExport(
+            spans=dict(counts.spans),
+            requests=dict(counts.requests),
+            settled=dict(counts.settled),
+            sent_bytes=counts.sent_bytes,
+            corrected=corrected,
+            backlog_s=0.0 if oldest_us is None else max(time.time() - oldest_us / SECOND_US, 0.0),
+            last_success=counts.last_success,
+        )
+
+    def problems(self) -> list[Problem]:
+        """Return what is wrong now, and what was lost since this was asked last."""
+        found = []
+        if failure := self._failure:
+            detail = f"{self._client.where}: {failure}"
+            found.append(Problem(_SOURCE, ProblemName.TRACE_EXPORT_FAILING, detail))
+        lost = self._lost.copy()
+        for name, detail in (
+            (ProblemName.TRACE_BACKLOG_SKIPPED, f"waited for {self._client.where}"),
+            (ProblemName.TRACE_SPANS_REFUSED, f"{self._client.where}: {self._refusal}"),
+        ):
+            if number := lost[name] - self._reported[name]:
+                found.append(Problem(_SOURCE, name, detail, number))
+        self._reported = lost
+        return found
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                worked = self._step()
+            except LedgerError as error:
+                log.debug("the backlog of traces cannot be read now", error=str(error))
+                self._close()
+                worked = False
+            except Exception:
+                log.exception("the export of traces failed; please report this")
+                self._close()
+                worked = False
+            if not worked:
+                self._wake.wait()
+                self._wake.clear()
+        self._close()
+        self._client.close()
+
+    def _close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def _step(self) -> bool:
+        """Export what is oldest, or skip it; return whether there was anything."""
+        reader = self._reader = self._reader or LedgerReader.open(self._url)
+        chunk = reader.unsent(self._position, self._options.batch)
+        if chunk is None:
+            self._oldest_us = None
+            return False
+        self._oldest_us = chunk.stored_us
+        if self._is_late(chunk):
+            limit_us = round((time.time() - self._options.max_age) * SECOND_US)
+            upto, number = reader.unsent_before(limit_us)
+            self._skip(max(upto, chunk.last), max(number, len(chunk.settled)))
+            return True
+        made: Counter[str] = Counter()
+        try:
+            for request in self._encoder.requests(self._spans.of(reader, chunk.settled, made)):
+                if not self._deliver(request, chunk):
+                    return not self._stopped.is_set()
+        except (ValueError, TypeError):
+            log.exception("spans cannot be encoded: they are skipped; please report this")
+            self._skip(chunk.last, len(chunk.settled))
+            return True
+        self.counts.settled.update(made)
+        self._sent(chunk.last)
+        return True
+
+    def _is_late(self, chunk: Chunk) -> bool:
+        return time.time() - chunk.stored_us / SECOND_US > self._options.max_age
+
+    def _skip(self, upto: Position, number: int) -> None:
+        self.counts.settled["skipped"] += number
+        self._lost[ProblemName.TRACE_BACKLOG_SKIPPED] += number
+        self._sent(upto)
+
+    def _sent(self, upto: Position) -> None:
+        """Forget what is done; where the ledger is closed now, with what is done next."""
+        self._position = upto
+        if (ledger := self._writer()) is not None:
+            ledger.sent(upto)
+
+    def _deliver(self, request: Request, chunk: Chunk) -> bool:
+        """Send a request until that is decided; return False if it is stopped, or too late."""
+        wait_s = _FIRST_WAIT_S
+        while not self._stopped.is_set():
+            answer = self._client.post(request)
+            self._count(request, answer)
+            if not answer.again:
+                return True
+            after_s = random.uniform(wait_s / 2, wait_s)
+            if answer.after_s is not None:
+                after_s = min(max(answer.after_s, after_s), self._options.max_age)
+            wait_s = min(2 * wait_s, _MOST_WAIT_S)
+            if self._stopped.wait(after_s) or self._is_late(chunk):
+                return False
+        return False
+
+    def _count(self, request: Request, answer: Answer) -> None:
+        counts = self.counts
+        result = "accepted" if answer.accepted else "failed" if answer.again else "refused"
+        counts.requests[result] += 1
+        counts.sent_bytes += answer.sent
+        self._failure = answer.detail if answer.again else ""
+        if answer.again:
+            return
+        counts.spans["refused"] += answer.refused
+        counts.spans["accepted"] += request.spans - answer.refused
+        if answer.accepted:
+            counts.last_success = time.time()
+        if answer.refused or answer.detail:
+            log.warning("the receiver of traces", refused=answer.refused, says=answer.detail)
+        if answer.refused:
+            self._refusal = answer.detail
+            self._lost[ProblemName.TRACE_SPANS_REFUSED] += answer.refused
