@@ -8,13 +8,15 @@ empty pilot of each entry and frontend group, also where no pilot runs now.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
+from gwmond.explain import all_jobs
 from gwmond.explain import document as explanation
 from gwmond.explain.situation import Situation
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import DemandGroup, EntryKey
 from gwmond.model.waiting_job import Examined
 from gwmond.reports import sites
 from gwmond.reports.render import document
@@ -23,6 +25,9 @@ from gwmond.service.poller import Poller, remembered
 from gwmond.service.pool import Pool
 from gwmond.sources.htcondor import waiting_job
 from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.round import DEMAND
+
+T = TypeVar("T")
 
 _EPILOG = """\
 examples:
@@ -30,6 +35,7 @@ examples:
   gwmond explain ap1.example.org#4711.0#1763856000
   gwmond explain 4711.0 --schedd ap1.example.org --site Nebraska     why not there
   gwmond explain 4711.0 --format json | jq -r .first_line
+  gwmond explain --all                       all idle jobs of the pool, by reason
 
 the answer is the first of these that holds: nobody has looked at the job yet; the job does not
 wait (held, deferred); no slot and no entry could run it; a limit, a quota or a share; it could run
@@ -44,7 +50,9 @@ This command asks once, so reasons that take minutes to observe are only known t
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("job", metavar="JOB", help="cluster.proc, or a GlobalJobId")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
+    what.add_argument("--all", action="store_true", help="all idle jobs, by reason")
     parser.add_argument("--schedd", metavar="NAME", help="in whose queue it is (default: look)")
     parser.add_argument("--site", metavar="SITE", default="", help="why it does not run there")
     document.add_format(parser, "table", "json")
@@ -52,55 +60,97 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Ask, and show; 1 when no queue has such a job, or more than one."""
-    if config.replay.file:
-        raise ConfigError("replay.file: a recording has no single jobs; give --collector")
     log.configure(config.log.model_copy(update={"level": "error"}))
+    if arguments.all:
+        return _all(_Look(config, arguments.site), arguments)
+    if config.replay.file:
+        raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
     schedd, _, rest = arguments.job.partition("#") if "#" in arguments.job else ("", "", "")
     number = rest.partition("#")[0] or arguments.job
     if waiting_job.NUMBER.fullmatch(number) is None:
         raise ConfigError(f"{arguments.job}: a job is cluster.proc (4711.0), or a GlobalJobId")
-    pool = Pool.open(config)
-    memory, _ = remembered(config)
-    poller = Poller(config, pool, None, memory)
-    snapshot = poller.poll()
-    found = pool.gatherer.last()
-    wanted = arguments.schedd or schedd
-    asked = [s.daemon for s in found.chosen if wanted in ("", s.daemon.name)]
-    if not asked:
-        known = ", ".join(sorted(s.daemon.name for s in found.chosen)) or "none"
-        complain(f"no schedd {wanted!r} is known to the collectors. Known: {known}")
-        return EXIT_FAILED
-    terms = waiting_job.Terms(
-        pool.targets.collectors,
-        tuple(found.templates.values()),
-        config.attributes,
-        config.demand,
-        snapshot.pool_time,
-    )
-    pool.gatherer.allow(config.poll.deadline)
-    examined = [one for daemon in asked if (one := _examine(pool, daemon, number, terms))]
-    missing = tuple(f"{s.source} {s.kind}" for s in pool.gatherer.last().statuses if not s.up)
+    look = _Look(config, arguments.site)
+    asked = look.schedds(arguments.schedd or schedd)
+    examined = [one for daemon in asked if (one := look.job(daemon, number)) is not None]
     if len(examined) != 1:
-        complain(_not_one(number, asked, examined, missing))
+        complain(_not_one(number, asked, examined, look.missing))
         return EXIT_FAILED
-    entries = {
-        EntryKey(row.site, row.entry): row
-        for row in sites.entry_rows(snapshot)
-        if row.resource == "cpu"
-    }
-    here = Situation(
-        *(examined[0], entries, snapshot.pool_time),
-        missing=missing,
-        site=arguments.site,
-    )
-    show(explanation.document(here), arguments.format)
+    show(explanation.document(look.situation(examined[0])), arguments.format)
     return EXIT_OK
 
 
-def _examine(pool: Pool, schedd: Daemon, number: str, terms: waiting_job.Terms) -> Examined | None:
-    access = pool.access(pool.clock.tick())
-    task = waiting_job.examine, access, schedd, number, terms
-    return pool.gatherer.run(schedd.name, "job", *task, keep=False)
+def _all(look: _Look, arguments: argparse.Namespace) -> int:
+    groups = [group for daemon in look.schedds(arguments.schedd) for group in look.groups(daemon)]
+    groups.sort(key=lambda group: -group.jobs)
+    examined = look.run("gwmond", waiting_job.examine_groups, groups)
+    if examined is None:
+        complain(f"the jobs could not be matched: {'; '.join(look.missing)}")
+        return EXIT_FAILED
+    here = [(group, look.situation(one)) for group, one in zip(groups, examined, strict=True)]
+    found = all_jobs.causes(here, look.memory_per_unit_mib)
+    show(all_jobs.document(found, look.missing), arguments.format)
+    return EXIT_OK
+
+
+class _Look:
+    """The pool as one poll sees it, and what is asked besides."""
+
+    def __init__(self, config: Config, site: str) -> None:
+        self._pool = Pool.open(config)
+        self._config, self._site = config, site
+        self.memory_per_unit_mib = config.canonical.memory_mib
+        memory, _ = remembered(config)
+        self._snapshot = Poller(config, self._pool, None, memory).poll()
+        self._found = self._pool.gatherer.last()
+        self._pool.gatherer.allow(config.poll.deadline)
+        self._terms = waiting_job.Terms(
+            self._pool.targets.collectors,
+            tuple(self._found.templates.values()),
+            config.attributes,
+            config.demand,
+            self._snapshot.pool_time,
+        )
+        self._entries = {
+            EntryKey(row.site, row.entry): row
+            for row in sites.entry_rows(self._snapshot)
+            if row.resource == "cpu"
+        }
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What could not be read, in words."""
+        return tuple(
+            f"{s.source} {s.kind}" for s in self._pool.gatherer.last().statuses if not s.up
+        )
+
+    def schedds(self, name: str | None) -> list[Daemon]:
+        """Return the schedds, or the one of this name; raises ConfigError if there is none."""
+        known = [schedd.daemon for schedd in self._found.chosen]
+        asked = [daemon for daemon in known if name in (None, "", daemon.name)]
+        if not asked and name:
+            names = ", ".join(sorted(daemon.name for daemon in known)) or "none"
+            raise ConfigError(f"--schedd: the collectors know no schedd {name}. Known: {names}")
+        return asked
+
+    def groups(self, schedd: Daemon) -> tuple[DemandGroup, ...]:
+        """Return the groups of a schedd's idle jobs."""
+        answer = self._found.answers.get((schedd.name, DEMAND))
+        return answer.value.groups if answer is not None else ()
+
+    def job(self, schedd: Daemon, number: str) -> Examined | None:
+        """Return a job of a schedd, if its queue has it."""
+        access = self._pool.access(self._pool.clock.tick())
+        return self.run(schedd.name, waiting_job.examine, access, schedd, number)
+
+    def run(self, source: str, task: Callable[..., tuple[T, int]], *arguments: object) -> T | None:
+        """Run a query in a child."""
+        every = *arguments, self._terms
+        return self._pool.gatherer.run(source, "explain", task, *every, keep=False)
+
+    def situation(self, examined: Examined) -> Situation:
+        """Return all that the explanation of a job rests on."""
+        now = self._snapshot.pool_time
+        return Situation(examined, self._entries, now, self.missing, site=self._site)
 
 
 def _not_one(

@@ -6,7 +6,7 @@ policy, then places that have no pilots, then those that have.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses
 from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
@@ -307,17 +307,26 @@ def _pilots(here: Situation) -> Iterator[Answer]:
             *("Its turn: a better priority (condor_userprio, JobPrio)", Mover.WAIT),
         )
         return
-    running = [
-        key for key in here.fitting_entries if (e := here.entries.get(key)) and e.registered_pilots
-    ]
+    running = {
+        key: one
+        for key in here.fitting_entries
+        if (one := here.entries.get(key)) is not None and one.registered_pilots
+    }
     if running:
-        number = sum(here.entries[key].registered_pilots or 0 for key in running)
-        yield Answer(
-            *(Tier.PILOTS_THERE, "pilots_busy"),
-            f"It could run on {counted(number, 'pilot')} ({_names(running)}), but none has "
-            f"{_size(here)} free",
-            *("A job there that ends, or a new pilot", Mover.WAIT),
-        )
+        pilots = counted(sum(one.registered_pilots or 0 for one in running.values()), "pilot")
+        text = f"It could run on {pilots} ({_names(running)}), but none has {_size(here)} free"
+        change, mover = _more_pilots(running)
+        yield Answer(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
+
+
+def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
+    """Return what would give a job room beside busy pilots, and whose move that is."""
+    change = "A job there that ends, or a new pilot"
+    for key, one in running.items():
+        if one.state == State.PROVISIONING_BOTTLENECK and one.reason in _MOVERS:
+            why = f". {key.entry} could have more pilots: {_MEANINGS.get(one.reason, one.reason)}"
+            return change + why, _MOVERS[one.reason][0]
+    return change, Mover.WAIT
 
 
 def _size(here: Situation) -> str:

@@ -1,4 +1,4 @@
-"""An explanation, as people and programs read it: the answer in three lines, then the evidence."""
+"""The explanation of one job: the answer in three lines, then the evidence."""
 
 from __future__ import annotations
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gwmond
+from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.document import first_line
 from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, Place
 from gwmond.reports.sites import SiteRow
@@ -154,12 +159,50 @@ def test_pilots_on_their_way_and_there() -> None:
     found = first(situation(place(), place(kind="slot", takes_jobs=False), entry=busy))
     assert (found.name, found.tier) == ("pilots_busy", Tier.PILOTS_THERE)
     assert "none has 1 core and 2000 MiB free" in found.text
+    assert found.mover is Mover.WAIT
+    few = busy._replace(state=State.PROVISIONING_BOTTLENECK, reason="few_requested")
+    found = first(situation(place(), entry=few))
+    assert (found.name, found.mover) == ("pilots_busy", Mover.FRONTEND)
+    assert "E could have more pilots: " in found.change
     free = place(kind="slot", number=4)
     others = first(situation(place(), free, entry=busy, rejection="no more pie"))
     assert others.name == "behind_others"
     assert "4 of 4 slots" in others.text
     short = place(kind="slot", remaining_s=60)
     assert first(situation(place(), short, entry=busy, walltime_s=600)).name == "too_short_lived"
+
+
+def test_all_idle_jobs_by_reason() -> None:
+    """Groups of one reason are added up; a job counts by the least that it takes of a pilot."""
+    small, large = Size(1, 2000), Size(64, 2000)
+    group = DemandGroup("ap", "cms", "x", "[]", 10, small, None)
+    busy = situation(place(), entry=row(registered_pilots=2))
+    nowhere = situation(place(blocked=(0,)), size=large)
+    here = [
+        (group, busy),
+        (group._replace(jobs=30, accounting_group="dune"), busy),
+        (group._replace(jobs=1, size=large), nowhere),
+    ]
+    first_cause, second = causes(here, 2000)
+    assert (first_cause.reason, first_cause.units, first_cause.jobs) == ("requirements", 64, 1)
+    assert (second.reason, second.jobs, second.groups) == ("pilots_busy", 40, 2)
+    assert (second.units, second.who, second.largest) == (40, "dune", 30)
+
+
+def test_all_idle_jobs_of_a_recording(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    file = tmp_path / "replay.toml"
+    demo = Path(gwmond.__file__).parent / "data" / "demo.zip"
+    file.write_text(f'[replay]\nfile = "{demo}"\n[ledger]\nurl = "{tmp_path}/none.sqlite"\n')
+    code, out, err = run("explain", "--all", "--config", file, "--format", "json")
+    assert (code, err) == (0, "")
+    record = json.loads(out)
+    assert sum(one["jobs"] for one in record["reasons"]) > 100
+    assert all(one["example"] and one["units"] > 0 for one in record["reasons"])
+    code, _, err = run("explain", "1.0", "--config", file)
+    assert code == 2
+    assert "a recording has no single jobs" in err
 
 
 @given(

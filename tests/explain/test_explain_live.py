@@ -158,3 +158,21 @@ def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explai
     code, _, err = explain("nonsense")
     assert code == 2
     assert "a job is cluster.proc" in err
+
+
+def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    """Nothing is known here of what only a single job shows: that it is new, or rejected."""
+    pool, _ = jobs
+    code, out, _ = explain("--all", "--format", "json")
+    assert code == 0
+    found = {one["reason"]: one["jobs"] for one in json.loads(out)["reasons"]}
+    assert found == {
+        **dict.fromkeys(("unknown_site", "too_large", "too_long", "pilots_pending"), 1),
+        "down": 1,
+        "frontend_limit": 1,
+        "start": 2,
+        "pilots_busy": 3,  # with the one at its limit, and the one just submitted
+    }
+    assert sum(found.values()) == len(pool.jobs(pool.schedds[0], "JobStatus == 1"))
+    code, out, _ = explain("--all")
+    assert out.startswith("11 idle jobs of ")

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import EntryKey, Size, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.waiting_job import Examined, Place, WaitingJob
 from gwmond.sources.child import QueryError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
-    from gwmond.model.facts import Evidence, Template
+    from gwmond.model.facts import DemandGroup, Evidence, Template
     from gwmond.sources.htcondor.access import Access, Daemon
 
 NUMBER = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
@@ -35,6 +35,7 @@ _NAMES = (
     *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
 )
 """What is asked of a job besides what matching needs."""
+FEW_GROUPS = 200
 _STATIC = ("Requirements", "Start")
 _REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
 _NO_SIZE = Size(0, 0)
@@ -59,7 +60,7 @@ def examine(
     ``number`` is ``cluster.proc``, or ``cluster`` for its first job.
     """
     hosts, templates, attributes, options, now = terms
-    refers = sorted({name for template in templates for name in template.refers}, key=str.lower)
+    refers = _referred(templates)
     ad = next(iter(access.job_ads(schedd, query(number, refers, attributes, options))), None)
     if ad is None:
         return None, 0
@@ -75,19 +76,60 @@ def examine(
     job = _job(ad, schedd.name, refers, attributes)
     places = Counter(_slots(ads.fresh(found, now), ad, job, attributes, now))
     places.update(
-        _place(ad, slot, job.clauses, template.evidence)._replace(
-            kind="pilot",
-            entry=template.entry,
-            group=template.group,
-            size=template.size,
-            whole=template.size,
-            takes_jobs=True,
-            remaining_s=template.lifetime_s,
-        )
+        _kind(template, _place(ad, slot, job.clauses, template.evidence))
         for template, slot in zip(templates, parsed, strict=True)
     )
     counted = (place._replace(number=number) for place, number in places.items())
     return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(found)
+
+
+def examine_groups(groups: Sequence[DemandGroup], terms: Terms) -> tuple[tuple[Examined, ...], int]:
+    """Return groups of idle jobs, and where each could run on an empty pilot.
+
+    A group that matches some pilot is only said to match these.  Of one that matches none each
+    clause is tried with every pilot; of the smaller groups beyond ``FEW_GROUPS`` only that no pilot
+    matches.
+    """
+    templates, refers = terms.templates, _referred(terms.templates)
+    pairs = [(i, j) for i in range(len(groups)) for j in range(len(templates))]
+    verdicts, _ = matching.evaluate([group.ad for group in groups], templates, pairs)
+    fitting: dict[int, list[Template]] = {}
+    for (i, j), verdict in zip(pairs, verdicts, strict=True):
+        if verdict is not Verdict.NO:
+            fitting.setdefault(i, []).append(templates[j])
+    parsed = [ads.parse(template.ad) for template in templates]
+    found, tried = [], 0
+    for i, group in enumerate(groups):
+        ad = ads.parse(group.ad)
+        job = _job(ad, group.schedd, refers, terms.attributes)
+        places = [_kind(t, _ANY._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
+        if not places and tried < FEW_GROUPS:
+            tried += 1
+            places = [
+                _kind(template, _place(ad, slot, job.clauses, template.evidence))
+                for template, slot in zip(templates, parsed, strict=True)
+            ]
+        job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
+        found.append(Examined(job._replace(size=group.size), tuple(places)))
+    return tuple(found), len(groups)
+
+
+def _referred(templates: Sequence[Template]) -> list[str]:
+    """Return the job attributes to which any START refers."""
+    return sorted({name for template in templates for name in template.refers}, key=str.lower)
+
+
+def _kind(template: Template, place: Place) -> Place:
+    """Return a place as the empty pilot of an entry and a frontend group."""
+    return place._replace(
+        kind="pilot",
+        entry=template.entry,
+        group=template.group,
+        size=template.size,
+        whole=template.size,
+        takes_jobs=True,
+        remaining_s=template.lifetime_s,
+    )
 
 
 def query(

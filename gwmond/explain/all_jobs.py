@@ -1,0 +1,119 @@
+"""Why idle jobs are not running, all of them: by reason, in canonical units.
+
+Units: canonical units of CPU, a job counted by the least that it takes of a pilot where it could
+run (``sites.need``), else by its own size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from gwmond.explain.answers import answers
+from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.model.facts import DemandGroup
+from gwmond.reports.render.document import Document, Paragraph, Part
+from gwmond.reports.render.formats import counted, number, words
+from gwmond.reports.render.table import Column, table
+from gwmond.sites.need import need_at, own_need
+
+
+class Cause(NamedTuple):
+    """One reason, how many idle jobs it holds for, and the words of the largest group of them."""
+
+    tier: Tier
+    reason: str
+    mover: Mover
+    proof: Proof
+    jobs: int
+    units: float
+    groups: int
+    largest: int
+    example: str
+    who: str
+
+
+def causes(found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int) -> list[Cause]:
+    """Return the first reason of each group of idle jobs, added up; the most units first."""
+    sums: dict[tuple[str, Mover], Cause] = {}
+    for group, here in found:
+        answer = answers(here)[0]
+        one = _cause(group, here, answer, memory_per_unit_mib)
+        before = sums.get((one.reason, one.mover))
+        sums[one.reason, one.mover] = one if before is None else _plus(before, one)
+    return sorted(sums.values(), key=lambda cause: (-cause.units, cause.reason))
+
+
+def _cause(group: DemandGroup, here: Situation, answer: Answer, memory_per_unit_mib: int) -> Cause:
+    needs = [need_at(group.size, place.whole, memory_per_unit_mib) for place in here.fitting]
+    known = [need.cpu for need in needs if need is not None]
+    units = group.jobs * min(known, default=own_need(group.size, memory_per_unit_mib).cpu)
+    return Cause(
+        tier=answer.tier,
+        reason=answer.name,
+        mover=answer.mover,
+        proof=answer.proof,
+        jobs=group.jobs,
+        units=units,
+        groups=1,
+        largest=group.jobs,
+        example=answer.text,
+        who=group.accounting_group,
+    )
+
+
+def _plus(one: Cause, other: Cause) -> Cause:
+    larger = max(one, other, key=lambda cause: cause.largest)
+    worst = max(one.proof, other.proof, key=list(Proof).index)
+    return larger._replace(
+        proof=worst,
+        jobs=one.jobs + other.jobs,
+        units=one.units + other.units,
+        groups=one.groups + other.groups,
+    )
+
+
+_COLUMNS: tuple[Column[Cause], ...] = (
+    Column("reason", lambda cause: words(cause.reason), name=True),
+    Column("whose move", lambda cause: cause.mover.value, text=True, wrap=12),
+    Column("jobs", lambda cause: str(cause.jobs)),
+    Column("units", lambda cause: number(cause.units)),
+    Column("groups", lambda cause: str(cause.groups)),
+    Column("of the largest group", lambda cause: cause.example, text=True, wrap=30),
+    Column("it is of", lambda cause: cause.who, text=True, rank=1),
+    Column("rests on", lambda cause: cause.proof.value, text=True, rank=1),
+)
+
+
+def document(found: list[Cause], missing: tuple[str, ...]) -> Document:
+    """Return the reasons of all idle jobs, in all forms."""
+
+    def parts() -> Iterator[Part]:
+        jobs = sum(cause.jobs for cause in found)
+        units = number(sum(cause.units for cause in found))
+        yield Paragraph(
+            f"{counted(jobs, 'idle job')} of {units} canonical units, by the first reason that "
+            "holds for each group of jobs that matching cannot tell apart"
+            if found
+            else "No job is idle."
+        )
+        if found:
+            yield table("", _COLUMNS, found)
+        for source in missing:
+            yield Paragraph(f"Not known: {source} could not be read.", "caution")
+
+    def record() -> dict[str, Any]:
+        return {
+            "reasons": [
+                cause._asdict()
+                | {
+                    "tier": int(cause.tier),
+                    "mover": cause.mover.value,
+                    "proof": cause.proof.value,
+                }
+                for cause in found
+            ],
+            "not_read": list(missing),
+        }
+
+    return Document(parts, record)
