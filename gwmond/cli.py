@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import importlib
 import os
 import sys
@@ -20,6 +19,7 @@ from gwmond.commands.common import (
     configuration,
     ledger_error,
 )
+from gwmond.sources.garbage import COMMAND, collect_after
 
 if TYPE_CHECKING:
     from gwmond.config.settings import Config
@@ -43,9 +43,6 @@ COMMANDS = {
 }
 
 _MODULES = {"import": "import_"}  # a word that Python has taken
-
-_COLLECTED_AFTER = 100_000
-"""Objects.  A command makes few cycles; by default a quarter of its time goes into the search."""
 
 _EPILOG = """\
 examples:
@@ -117,7 +114,7 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    gc.set_threshold(_COLLECTED_AFTER)
+    collect_after(COMMAND)
     argv = sys.argv[1:] if argv is None else argv
     try:
         arguments = parser(argv).parse_args(argv)

@@ -331,7 +331,7 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
 
 def _size(here: Situation) -> str:
     size = here.job.size
-    gpus = f", {counted(size.gpus, 'GPU')}" if size.gpus else ""
+    gpus = f", {counted(int(size.gpus), 'GPU')}" if size.gpus else ""
     return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
 
 

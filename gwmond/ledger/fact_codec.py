@@ -14,7 +14,7 @@ import msgspec
 
 from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
 from gwmond.model.endings import Ending, Side
-from gwmond.model.pilot_facts import Resources
+from gwmond.model.facts import Size
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import RunRow
 
@@ -75,7 +75,7 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     job_group: str | None = msgspec.field(default=None, name="g")
     start_us: int | None = msgspec.field(default=None, name="b")
     end_us: int | None = msgspec.field(default=None, name="e")
-    size: Resources | None = msgspec.field(default=None, name="z")
+    size: Size | None = msgspec.field(default=None, name="z")
     activated_us: int | None = msgspec.field(default=None, name="a")
     executing_us: int | None = msgspec.field(default=None, name="x")
     transfer_in: _Transfer | None = msgspec.field(default=None, name="i")

@@ -87,14 +87,14 @@ def _made(path: Path, where: str) -> int:
             fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, LOCK_MODE)
         except FileExistsError:
             with suppress(FileNotFoundError):  # removed since: make it
-                return _existing(path, flags, where)
+                return open_existing(path, flags, where)
         else:
             give(fd, path.parent)
             return fd
     raise _unsteady(path, where)
 
 
-def _existing(path: Path, flags: int, where: str) -> int:
+def open_existing(path: Path, flags: int, where: str) -> int:
     try:
         return os.open(path, flags)
     except OSError as exc:

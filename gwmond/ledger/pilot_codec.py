@@ -20,7 +20,7 @@ from gwmond.ledger.columns import (
 )
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.schema import pilots, runs
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import (
     KINDS,
     Assumption,
@@ -28,7 +28,6 @@ from gwmond.model.pilot_facts import (
     Interval,
     Measure,
     Outcome,
-    Resources,
     RunKey,
     Step,
     Validation,
@@ -147,7 +146,7 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
 
 def _stored_steps(stored: str) -> tuple[Step, ...]:
     return tuple(
-        Step(at, Resources(cores, memory_mib, gpus), least)
+        Step(at, Size(cores, memory_mib, gpus), least)
         for at, cores, memory_mib, gpus, least in _STEPS.decode(stored)
     )
 
@@ -269,7 +268,7 @@ def _run_row(values: Sequence[Any]) -> RunRow:
         key=RunKey(job, number),
         start_us=start,
         end_us=end,
-        size=Resources(cores, memory, gpus),
+        size=Size(cores, memory, gpus),
         user=user,
         job_group=group,
         outcome=None if category is None else _stored_outcome(category, label, estimated),

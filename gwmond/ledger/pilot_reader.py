@@ -55,7 +55,7 @@ class PilotLookup(Session):
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         """A transaction in which a row that cannot be decoded is damage."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             try:
                 yield connection
             except Undecodable as exc:

@@ -47,7 +47,7 @@ from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
 
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
 _ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}
-_PILOTS_AT_ONCE = 200
+PILOTS_AT_ONCE = 200
 MOST_OPEN = 10_000
 _STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
 
@@ -146,7 +146,7 @@ class LedgerReader(PilotLookup):
         """Return the latest problems, newest first."""
         columns = (problems.c.time, problems.c.source, problems.c.problem, problems.c.detail)
         query = select(*columns).order_by(problems.c.id.desc()).limit(limit)
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             return [
                 TimedProblem(time, Problem(source, ProblemName(problem), detail))
                 for time, source, problem, detail in connection.execute(query)
@@ -189,7 +189,7 @@ class LedgerReader(PilotLookup):
                 found = map(run_row, connection.execute(of_chunk.limit(left)))
                 chunk = [(row, identities[row.pilot]) for row in found]
             yield from chunk
-            if len(rows) < _PILOTS_AT_ONCE:
+            if len(rows) < PILOTS_AT_ONCE:
                 return
             last = rows[-1].id
             left = None if left is None else left - len(chunk)
@@ -358,4 +358,4 @@ def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
         group=wanted.group,
     )
     query = PILOT_ROWS.where(pilots.c.id > last, *_of_pilots(of_pilots))
-    return query.order_by(pilots.c.id).limit(_PILOTS_AT_ONCE)
+    return query.order_by(pilots.c.id).limit(PILOTS_AT_ONCE)

@@ -66,7 +66,7 @@ class Session:
         self.close()
 
     @contextmanager
-    def _transaction(self) -> Iterator[Connection]:
+    def transaction(self) -> Iterator[Connection]:
         """Begin; commit at the end, or roll back and raise a ``LedgerError``."""
         with self._held() as backend, backend.connection.begin():
             yield backend.connection

@@ -63,7 +63,7 @@ class Ledger(LedgerReader):
         """
         with self._checked():
             rows = writes.prepare(batch)
-        with self._transaction() as connection, self._checked():
+        with self.transaction() as connection, self._checked():
             stored = tables.stored_state(connection, lock=True)
             if stored.batches != batch.before:
                 raise self._conflict(stored, batch)
@@ -103,7 +103,7 @@ class Ledger(LedgerReader):
         def step(prune: Callable[[Connection, int], Mapping[str, int]], before: int) -> None:
             """Repeat until nothing is taken out any more."""
             while True:
-                with self._transaction() as connection:
+                with self.transaction() as connection:
                     taken = prune(connection, before)
                 gone.update(taken)
                 if not any(taken.values()):
@@ -123,7 +123,7 @@ class Ledger(LedgerReader):
 
     def sent(self, upto: Position) -> None:
         """Forget what was exported as traces."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             backlog.forget(connection, upto)
 
     def vacuum(self) -> None:

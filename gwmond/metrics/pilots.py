@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.model.facts import EntryRequest
 from gwmond.model.snapshot import Snapshot
 
 _PLACE = ("site", "entry", "group")
+_WAITING = {
+    "submitted": "monitor.status_wait",
+    "pending": "monitor.pending",
+    "held": "monitor.status_held",
+}
 
 
 def _pilots(s: Snapshot) -> Iterator[Sample]:
     for (key, group), pilots in s.pilots.items():
         for state in ("busy", "idle", "retiring", "failed"):
             yield Sample((state, *key, group), getattr(pilots, state))
-    for state, field in (("submitted", "submitted_wait"), ("pending", "pending"), ("held", "held")):
+    for state, field in _WAITING.items():
         yield from (Sample((state, *x.labels), x.value) for x in requested(field)(s))
 
 
 def requested(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
     """Return the samples of a field of requests, summed over the factories of an entry."""
+    number_of: Callable[[EntryRequest], int | None] = attrgetter(field)
 
     def samples(s: Snapshot) -> Iterator[Sample]:
         sums: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         for request in s.requests:
-            if (number := _number(request, field)) is not None:
+            if (number := number_of(request)) is not None:
                 sums[*request.entry, request.group] += number
         return (Sample(place, number) for place, number in sums.items())
 
     return samples
-
-
-def _number(request: EntryRequest, field: str) -> int | None:
-    number: int | None = getattr(request, field)
-    return number
 
 
 def _units(s: Snapshot) -> Iterator[Sample]:
@@ -71,13 +73,13 @@ FAMILIES = (
         "gwmond_pilots_requested",
         "Idle pilots that the frontend group requests of the entry. Unit: pilots." + POLLED,
         _PLACE,
-        requested("requested_idle"),
+        requested("monitor.asked_idle"),
     ),
     Family(
         "gwmond_pilots_requested_max",
         "The most pilots that the frontend group wants to run at the entry. Unit: pilots." + POLLED,
         _PLACE,
-        requested("requested_max"),
+        requested("monitor.asked_max"),
     ),
     Family(
         "gwmond_pilot_canonical_units",

@@ -74,8 +74,6 @@ def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
 
 def _may_have_pilots(request: EntryRequest) -> bool:
     """Return whether pilots are requested or exist; true if that is not known."""
-    numbers = (
-        *(request.requested_idle, request.submitted_wait, request.pending),
-        *(request.running, request.held),
-    )
+    now = request.monitor
+    numbers = (now.asked_idle, now.status_wait, now.pending, now.status_running, now.status_held)
     return any(number != 0 for number in numbers)

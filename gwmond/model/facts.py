@@ -32,11 +32,11 @@ class EntryKey(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Cores, memory and GPUs of a slot, a pilot or a job."""
+    """Of a slot, a pilot, a job, or a run (what was provisioned, not the request)."""
 
     cores: float
     memory_mib: float
-    gpus: int = 0
+    gpus: float = 0
 
 
 class Pilot(NamedTuple):
@@ -120,8 +120,8 @@ class Limit(NamedTuple):
 class EntryRequest(NamedTuple):
     """One glideresource ad: the requests of one frontend group at one entry, and their results.
 
-    Pilots are counted by the factory (``pending`` is waiting in the site's queue), jobs by the
-    frontend.  ``total_*`` are the entry's own numbers, over all its clients.
+    ``monitor`` has pilots as the factory counts them, and the requests.  ``jobs_*`` are counted by
+    the frontend.  ``total_*`` are the entry's own numbers, over all its clients.
     """
 
     entry: EntryKey
@@ -129,18 +129,11 @@ class EntryRequest(NamedTuple):
     factory: str
     down: bool
     last_heard: int
-    pending: int | None = None
-    running: int | None = None
-    held: int | None = None
-    submitted_wait: int | None = None
-    requested_idle: int | None = None
-    requested_max: int | None = None
     total_pending: int | None = None
     total_running: int | None = None
     total_held: int | None = None
     max_pilots: int | None = None
     limits: tuple[Limit, ...] = ()
-    info_age_s: int | None = None
     jobs_matching: int | None = None
     jobs_proportional: int | None = None
     jobs_unique: int | None = None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.facts import Evidence
+from gwmond.model.facts import Evidence, Size
 from gwmond.model.units import RESOURCES, Resource
 
 Measure: TypeAlias = Literal["resource", "canonical"]
@@ -36,14 +36,6 @@ class Category(StrEnum):
     UNCLASSIFIED = "unclassified"
 
 
-class Resources(NamedTuple):
-    """The size of a pilot, or of a run (``...Provisioned``, not its request)."""
-
-    cores: float
-    memory_mib: float
-    gpus: float = 0
-
-
 class Step(NamedTuple):
     """From ``at_us`` on the pilot has these resources, until its next step.
 
@@ -52,7 +44,7 @@ class Step(NamedTuple):
     """
 
     at_us: int
-    size: Resources
+    size: Size
     least: int = 1
 
 
@@ -97,7 +89,7 @@ class Run(NamedTuple):
     key: RunKey
     start_us: int
     end_us: int | None
-    size: Resources
+    size: Size
     outcome: Outcome | None = None
 
 

@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace as replace  # noqa: PLC0414
 
-from gwmond.model.facts import AD_LIFETIME_S
-from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
+from gwmond.model.facts import AD_LIFETIME_S, Size
+from gwmond.model.pilot_facts import Assumption, Interval, Step, Validation
 from gwmond.model.times import SECOND_US
 
 Origin: TypeAlias = Literal["collector", "jobs", "files"]
@@ -168,7 +168,7 @@ class RunBounds(Struct, frozen=True, omit_defaults=True):
 
     first_us: int | None = None
     last_us: int | None = None
-    held: Resources | None = None
+    held: Size | None = None
     until_us: int | None = None
 
 
@@ -178,7 +178,7 @@ class DefaultSize(Struct, frozen=True, omit_defaults=True):
     ``rules``: which parts of it are an estimate.
     """
 
-    size: Resources
+    size: Size
     rules: tuple[Assumption, ...] = ()
 
 

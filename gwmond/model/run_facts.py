@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Resources
+from gwmond.model.facts import Size
 
 
 class Source(StrEnum):
@@ -77,7 +77,7 @@ class RunFact(NamedTuple):
     pilot: str | None = None
     start_us: int | None = None
     end_us: int | None = None
-    size: Resources | None = None
+    size: Size | None = None
     user: str | None = None
     job_group: str | None = None
     ending: Ending = Ending()

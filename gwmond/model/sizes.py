@@ -13,7 +13,7 @@ def units_of(size: Size, resource: Resource, memory_per_unit_mib: int = DEFAULT_
     (8, 0)
     """
     return (
-        size.gpus
+        int(size.gpus)
         if resource == "gpu"
         else canonical(size.cores, size.memory_mib, memory_per_unit_mib)
     )
@@ -28,7 +28,7 @@ def units_of_pilot(
     (1, 2)
     """
     return (
-        size.gpus
+        int(size.gpus)
         if resource == "gpu"
         else pilot_units(size.cores, size.memory_mib, memory_per_unit_mib)
     )

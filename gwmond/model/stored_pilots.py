@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.facts import EntryKey, Evidence
+from gwmond.model.facts import EntryKey, Evidence, Size
 from gwmond.model.pilot_facts import (
     Assumption,
     Category,
     Interval,
     Measure,
     Outcome,
-    Resources,
     Run,
     RunKey,
     Step,
@@ -75,7 +74,7 @@ class PilotKind(NamedTuple):
     """What pilots of an entry have in common: what is known of them, and what was assumed."""
 
     reported: ReportedSize
-    size: Resources
+    size: Size
     rules: frozenset[Assumption]
     site: str
     factory: str
@@ -140,7 +139,7 @@ class RunRow(NamedTuple):
     key: RunKey
     start_us: int
     end_us: int | None
-    size: Resources
+    size: Size
     user: str
     job_group: str
     outcome: Outcome | None

@@ -25,10 +25,10 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from gwmond.model.batch import Batch, LedgerState, Part, Parts, Settled
-from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot
+from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
-from gwmond.model.pilot_facts import Assumption, Measure, Resources
+from gwmond.model.pilot_facts import Assumption, Measure
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
@@ -178,7 +178,7 @@ class PilotAccounting:
     def add_facts(
         self,
         facts: Sequence[FileFact],
-        expected: Mapping[str, Resources] = MappingProxyType({}),
+        expected: Mapping[str, Size] = MappingProxyType({}),
     ) -> list[NewFact]:
         """Take in what files report, and ``expected`` sizes of entries' pilots; return the news."""
         self._ads.sizes.expect(expected)

@@ -39,7 +39,7 @@ from gwmond.pilots import failed
 from gwmond.pilots.ad_times import UpdateGaps
 from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.missing_end import give_up, known_start
-from gwmond.pilots.open_pilot import OpenPilot, resources
+from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Rules, sane
 from gwmond.pilots.sizes import Sizes
@@ -218,9 +218,9 @@ def _sizes(
     pilot: OpenPilot, sizes: tuple[Step, ...], shown: Pilot, last_heard_us: int
 ) -> tuple[Step, ...]:
     """Return the sizes that ads have shown, with this one."""
-    if shown.size is None:
+    size = shown.size
+    if size is None:
         return sizes
-    size = resources(shown.size)
     if not sizes:
         return (Step(pilot.start_us, size),)
     if sizes[-1].size == size or last_heard_us <= pilot.last_heard_us:

@@ -33,7 +33,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Assumption, Interval, Resources, Step, Validation
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Assumption, Interval, Step, Validation
 from gwmond.model.pilot_sources import LIFETIME_US, Origin, PilotFacts
 from gwmond.model.stored_pilots import End
 from gwmond.model.times import SECOND_US
@@ -395,7 +396,7 @@ def _default_size(known: Known, start_us: int) -> Sized | None:
     if Assumption.SIZE in rules and held is not None:
         reported = known.facts.reported(known.origin)
         more = (max(mine, run) for mine, run in zip(size, held, strict=True))
-        grown = Resources(
+        grown = Size(
             *(
                 mine if own is not None else most
                 for mine, most, own in zip(size, more, reported[:3], strict=True)

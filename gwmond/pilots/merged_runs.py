@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from gwmond.model.condor_codes import Meaning, meaning
 from gwmond.model.endings import Ending
-from gwmond.model.facts import Evidence
-from gwmond.model.pilot_facts import Resources, RunKey
+from gwmond.model.facts import Evidence, Size
+from gwmond.model.pilot_facts import RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.same_run import TOLERANCE_US, gather
 
@@ -93,7 +93,7 @@ class Merged(NamedTuple):
     pilot: str | None
     start_us: int | None
     end_us: int | None
-    size: Resources | None
+    size: Size | None
     user: str | None
     job_group: str | None
     ending: Ending

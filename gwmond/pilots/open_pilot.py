@@ -16,7 +16,6 @@ from gwmond.model.pilot_facts import (
     Interval,
     Measure,
     PilotLife,
-    Resources,
     RunKey,
     Step,
     Validation,
@@ -373,9 +372,3 @@ class OpenPilot:
             self.derived = self.derived._replace(last_heard_us=last_heard_us)
         if ads is not None and ads.end_us is None and last_heard_us > ads.last_heard_us:
             self.facts = replace(self.facts, ads=replace(ads, last_heard_us=last_heard_us))
-
-
-def resources(size: tuple[float, float, int]) -> Resources:
-    """Return a slot's size as a pilot's."""
-    cores, memory_mib, gpus = size
-    return Resources(cores, memory_mib, gpus)

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gwmond.model.pilot_facts import Measure, Outcome, Resources, Run, RunKey
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Measure, Outcome, Run, RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import RunRow
 from gwmond.pilots.merged_runs import Merged, merge_each
@@ -171,7 +172,7 @@ def job_has_left(facts: Iterable[RunFact]) -> bool:
     return any(job is not None and job.left_us is not None for job in about)
 
 
-def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Resources:
+def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Size:
     """Return the most that runs held of each resource at once, longer than ``guard_us``.
 
     A run without an end, or without a size, is left out.
@@ -189,4 +190,4 @@ def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Resources:
         for name, amount in size._asdict().items():
             running[name] += sign * amount
             most[name] = max(most[name], running[name])
-    return Resources(most["cores"], most["memory_mib"], most["gpus"])
+    return Size(most["cores"], most["memory_mib"], most["gpus"])

@@ -29,22 +29,13 @@ from itertools import pairwise
 from operator import sub
 from typing import NamedTuple
 
-from gwmond.model.facts import Evidence
-from gwmond.model.pilot_facts import (
-    KINDS,
-    Interval,
-    Kind,
-    Measure,
-    PilotLife,
-    Resources,
-    Run,
-    Step,
-)
+from gwmond.model.facts import Evidence, Size
+from gwmond.model.pilot_facts import KINDS, Interval, Kind, Measure, PilotLife, Run, Step
 from gwmond.model.shares import MILLI, accrued, cascade, milli
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
 
-NOTHING = Resources(0, 0, 0)
+NOTHING = Size(0, 0, 0)
 _CPU = [kind for kind in KINDS if kind[0] == "cpu"]
 
 
@@ -73,7 +64,7 @@ class Segment(NamedTuple):
 
     start_us: int
     end_us: int
-    size: Resources
+    size: Size
     running: tuple[Run, ...]
     known: bool
     estimated: Estimated = Estimated()
@@ -180,7 +171,7 @@ def idle_units(segment: Segment, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) 
 
 @lru_cache(maxsize=4096)
 def total_rate(
-    size: Resources, resource: Resource, measure: Measure, memory_per_unit_mib: int, least: int = 1
+    size: Size, resource: Resource, measure: Measure, memory_per_unit_mib: int, least: int = 1
 ) -> int:
     """Return what a pilot of this size brings, in thousandths of a unit (``least``: see Step)."""
     if resource == "gpu":

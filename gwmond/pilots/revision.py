@@ -13,7 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import DefaultSize, ReportedSize, replace
 from gwmond.model.stored_pilots import PilotId, PilotKind
 from gwmond.pilots.open_pilot import SIZES, OpenPilot
@@ -24,7 +25,7 @@ from gwmond.pilots.summaries import resize
 class SizeChange(NamedTuple):
     """What is to become of some pilots of an entry; ``rules``: by which their size is assumed."""
 
-    size: Resources
+    size: Size
     rules: frozenset[Assumption]
     site: str
     factory: str
@@ -62,7 +63,7 @@ def changes(
 
 def _filled(
     kind: PilotKind, reported: ReportedSize, filled: Filled, known: frozenset[Assumption]
-) -> tuple[Resources, frozenset[Assumption]]:
+) -> tuple[Size, frozenset[Assumption]]:
     """Return a pilot's size, new only where something was missing and anything is known of it."""
     fresh = set()
     if None in {reported.cores, reported.memory_mib} and Assumption.SIZE in known:
@@ -72,7 +73,7 @@ def _filled(
     cores, memory_mib, _ = filled.size if Assumption.SIZE in fresh else kind.size
     gpus = (filled.size if Assumption.GPUS in fresh else kind.size).gpus
     rules = (filled.rules & fresh) | (kind.rules & (SIZES - fresh))
-    return Resources(cores, memory_mib, gpus), frozenset(rules)
+    return Size(cores, memory_mib, gpus), frozenset(rules)
 
 
 def resized(pilot: OpenPilot, change: SizeChange) -> bool:

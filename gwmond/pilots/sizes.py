@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gwmond.model.facts import EntryRequest, Size
-from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_sources import DefaultSize, replace
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.pilots.open_pilot import OpenPilot, resources
+from gwmond.pilots.open_pilot import OpenPilot
 
 LEAST_MEMORY_MIB = 16
 """No pilot has less: what says so is a dummy."""
@@ -36,7 +36,7 @@ T = TypeVar("T", float, str, tuple[float, float])
 class Filled(NamedTuple):
     """A whole size, and by which rules."""
 
-    size: Resources
+    size: Size
     rules: frozenset[Assumption]
 
 
@@ -44,14 +44,14 @@ class Sizes:
     """What is known of the sizes of each entry's pilots."""
 
     def __init__(self, memory_per_unit_mib: int) -> None:
-        self._unit = Resources(1, memory_per_unit_mib)
+        self._unit = Size(1, memory_per_unit_mib)
         self.below_one_unit: set[str] = set()
         """Entries with a pilot that is a canonical unit only as a pilot is at least one."""
         self._sizes: defaultdict[str, Counter[tuple[float, float]]] = defaultdict(Counter)
         self._gpus: defaultdict[str, Counter[float]] = defaultdict(Counter)
-        self._expected: dict[str, Resources] = {}
+        self._expected: dict[str, Size] = {}
 
-    def expect(self, expected: Mapping[str, Resources]) -> None:
+    def expect(self, expected: Mapping[str, Size]) -> None:
         """Remember what entries' pilots are expected to have."""
         self._expected.update({e: s for e, s in expected.items() if _sound(*s[:2])})
 
@@ -104,7 +104,7 @@ class Sizes:
             gpus = usually if usually is not None else expected.gpus if expected is not None else 0
             if gpus > 0:
                 rules.add(Assumption.GPUS)
-        return Filled(Resources(cores, memory_mib, gpus), frozenset(rules))
+        return Filled(Size(cores, memory_mib, gpus), frozenset(rules))
 
     def _measure(self, entry: str, cores: float, memory_mib: float) -> None:
         if is_below_one_unit(Size(cores, memory_mib), round(self._unit.memory_mib)):
@@ -164,12 +164,10 @@ def plausible(
     )
 
 
-def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Resources]:
+def expected_sizes(requests: Iterable[EntryRequest]) -> dict[str, Size]:
     """Return what pilots of each entry are expected to have, by the ad that was heard last."""
     ordered = sorted(requests, key=lambda request: request.last_heard)
-    return {
-        key.entry.entry: resources(key.pilot_size) for key in ordered if key.pilot_size is not None
-    }
+    return {key.entry.entry: key.pilot_size for key in ordered if key.pilot_size is not None}
 
 
 def _sound(cores: float, memory_mib: float) -> bool:

@@ -14,8 +14,9 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import StarterRun
-from gwmond.model.pilot_facts import Interval, Resources, union
+from gwmond.model.pilot_facts import Interval, union
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.merged_runs import tells_exit
 from gwmond.pilots.open_pilot import OpenPilot
@@ -98,7 +99,7 @@ def fact_of(run: StarterRun, pilot: OpenPilot, memory_per_unit_mib: int) -> RunF
         pilot=pilot.label,
         start_us=run.start_us,
         end_us=run.end_us,
-        size=Resources(1, memory_per_unit_mib),
+        size=Size(1, memory_per_unit_mib),
         ending=ending,
         executing_us=run.start_us if run.ending.began else None,
     )

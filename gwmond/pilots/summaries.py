@@ -42,8 +42,9 @@ from typing import NamedTuple
 
 from gwmond.model.endings import Ending
 from gwmond.model.factory_jobs import FactoryJob
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.model.pilot_facts import Assumption, Interval, Resources, Validation
+from gwmond.model.pilot_facts import Assumption, Interval, Validation
 from gwmond.model.pilot_sources import DefaultSize, SummaryFacts, replace
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
@@ -195,7 +196,7 @@ def only_runs(pilot: OpenPilot, matcher: RunMatcher) -> None:
         _tell(pilot, None, matcher)
 
 
-def resize(pilot: OpenPilot, size: Resources) -> None:
+def resize(pilot: OpenPilot, size: Size) -> None:
     """Let the jobs of a summary have had the whole pilot, as large as it is now."""
     for run in pilot.runs.values():
         if run.summarised:

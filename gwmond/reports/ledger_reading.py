@@ -14,6 +14,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.ledger import hourly
+from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.hourly import Reach
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.reader import LedgerReader, PilotFilter
@@ -41,6 +42,20 @@ _AT_ONCE_US = 6 * HOUR_US
 _PILOTS = 200
 POLLS = 3
 """A ledger that was not written for so many polls seems not to be written at all."""
+
+
+class Unreadable(Exception):
+    """The ledger cannot be read; says why, and what to do."""
+
+
+@contextmanager
+def ledger_for_page(url: str) -> Iterator[LedgerReader]:
+    """Open a ledger to read; whatever is wrong with it is ``Unreadable``."""
+    try:
+        with LedgerReader.open(url) as ledger:
+            yield ledger
+    except LedgerError as error:
+        raise Unreadable(str(error)) from None
 
 
 class Age(NamedTuple):

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
 from gwmond.config.settings import Config
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reader import PilotFilter
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFO
-from gwmond.reports.ledger_reading import age_of
+from gwmond.reports.ledger_reading import age_of, ledger_for_page
 from gwmond.reports.periods import span
 from gwmond.reports.pilot_story import Story, story_of, story_rules
 from gwmond.reports.pilots import stored_pilots
@@ -30,10 +29,6 @@ _COLUMNS, _LANES = 240, 40
 _LABEL, _STEP, _WIDTH = 60, 18, 900
 
 
-class Unreadable(Exception):
-    """The ledger cannot be read; says why, and what to do."""
-
-
 def pilots_at(
     config: Config, now_us: int, site: str, entry: str, *, running: bool
 ) -> list[StoredPilot]:
@@ -42,28 +37,22 @@ def pilots_at(
     At most ``MOST`` and one.  Raises Unreadable.
     """
     wanted = PilotFilter(running=running, site=site or None, entry=entry or None)
-    try:
-        with LedgerReader.open(config.ledger.url) as ledger:
-            silent = silent_before_us(ledger.cursors())
-            as_of = AsOf(now_us, config.canonical.memory_mib, silent)
-            return stored_pilots(
-                ledger, wanted, as_of, sort="start" if running else "end", limit=MOST + 1
-            )
-    except LedgerError as error:
-        raise Unreadable(str(error)) from None
+    with ledger_for_page(config.ledger.url) as ledger:
+        silent = silent_before_us(ledger.cursors())
+        as_of = AsOf(now_us, config.canonical.memory_mib, silent)
+        return stored_pilots(
+            ledger, wanted, as_of, sort="start" if running else "end", limit=MOST + 1
+        )
 
 
 def life(config: Config, now_us: int, number: int) -> list[Part] | None:
     """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
-    try:
-        with LedgerReader.open(config.ledger.url) as ledger:
-            row = ledger.pilots_by_id([number]).get(number)
-            if row is None:
-                return None
-            age = age_of(ledger, now_us, config.poll.interval)
-            story = story_of(ledger, row, now_us, story_rules(config))
-    except LedgerError as error:
-        raise Unreadable(str(error)) from None
+    with ledger_for_page(config.ledger.url) as ledger:
+        row = ledger.pilots_by_id([number]).get(number)
+        if row is None:
+            return None
+        age = age_of(ledger, now_us, config.poll.interval)
+        story = story_of(ledger, row, now_us, story_rules(config))
     return list(_with_drawing(story, pilot_document.document(story, age, 80, _LANES).parts()))
 
 
@@ -74,17 +63,14 @@ def trace(
 
     ``see`` makes the links of a line.  Raises Unreadable.
     """
-    try:
-        with LedgerReader.open(config.ledger.url) as ledger:
-            age = age_of(ledger, now_us, config.poll.interval)
-            until_us = age.written_us or now_us
-            if job:
-                traced = trace_of_job(ledger, job, Rules(), until_us)
-            else:
-                row = ledger.pilots_by_id([pilot]).get(pilot)
-                traced = row and trace_of_pilot(ledger, row, Rules(), until_us)
-    except LedgerError as error:
-        raise Unreadable(str(error)) from None
+    with ledger_for_page(config.ledger.url) as ledger:
+        age = age_of(ledger, now_us, config.poll.interval)
+        until_us = age.written_us or now_us
+        if job:
+            traced = trace_of_job(ledger, job, Rules(), until_us)
+        else:
+            row = ledger.pilots_by_id([pilot]).get(pilot)
+            traced = row and trace_of_pilot(ledger, row, Rules(), until_us)
     if traced is None or not traced.spans:
         return None
     return traced.title, list(page_parts(traced, age, see))

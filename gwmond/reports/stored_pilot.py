@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_life import life_of
+from gwmond.model.facts import Size
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import (
     KINDS,
@@ -33,7 +34,6 @@ from gwmond.model.pilot_facts import (
     Kind,
     Measure,
     PilotLife,
-    Resources,
     Step,
     Validation,
     union,
@@ -194,11 +194,11 @@ class StoredPilot:
     # --- Its size -----------------------------------------------------------------------------
 
     @property
-    def first_size(self) -> Resources:
+    def first_size(self) -> Size:
         return self.row.steps[0].size if self.row.steps else NOTHING
 
     @property
-    def size(self) -> Resources:
+    def size(self) -> Size:
         return self._step.size
 
     @property

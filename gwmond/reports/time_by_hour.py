@@ -7,13 +7,12 @@ divided by its length); None where nothing was accounted in a step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from gwmond.ledger import hourly
 from gwmond.ledger.counters import Kind
-from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.hourly import Labels
-from gwmond.ledger.reader import LedgerReader
 from gwmond.model.evaluation import PROVISIONED
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotSeries
@@ -21,6 +20,7 @@ from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour, SiteKey
 from gwmond.model.units import Resource
 from gwmond.reports.categories import INFOS
+from gwmond.reports.ledger_reading import ledger_for_page
 
 Values: TypeAlias = Mapping[str, Sequence[float | None]]
 STATES = (PROVISIONED, *(state.value for state in State))
@@ -49,28 +49,24 @@ RANGES = {
 class Times(NamedTuple):
     """Averages by step: of capacity by state, of pilots by category; those that have any.
 
-    ``starts`` are epoch seconds; ``error`` says why nothing could be read.
+    ``starts`` are epoch seconds.
     """
 
-    starts: tuple[int, ...]
-    capacity: Values
-    pilots: Values
-    error: str = ""
+    starts: tuple[int, ...] = ()
+    capacity: Values = MappingProxyType({})
+    pilots: Values = MappingProxyType({})
 
 
 def read(url: str, chosen: Range, now_s: float, resource: Resource, site: str, entry: str) -> Times:
-    """Read the time of a place; empty names stand for all."""
+    """Read the time of a place; empty names stand for all.  Raises Unreadable."""
     first = chosen.first(now_s)
     within = first, first + chosen.steps * chosen.hours - 1
     place = {"resource": resource, "site": site, "entry": entry}
     states = _key(SiteKey._fields, "state", **place)
     categories = _key(PilotSeries._fields, "category", measure="canonical", **place)
-    try:
-        with LedgerReader.open(url) as ledger:
-            capacity = hourly.spent(ledger, Kind.SITE, states, *within)
-            pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
-    except LedgerError as error:
-        return Times((), {}, {}, str(error))
+    with ledger_for_page(url) as ledger:
+        capacity = hourly.spent(ledger, Kind.SITE, states, *within)
+        pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
     return Times(
         tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),
         _averages(capacity, STATES, chosen, first),

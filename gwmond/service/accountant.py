@@ -76,7 +76,7 @@ class Accountant:
         self._keeper = keeper
         self._histories = HistoryReader(config, gatherer, keeper)
         self._files = FactoryFiles(config, gatherer, keeper)
-        self._central = CentralLogs(config, gatherer, keeper, socket)
+        self.central = CentralLogs(config, gatherer, keeper, socket)
         self._live = live  # a recording has no startds to ask
         self._startds = StartdHistoryReader(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
@@ -94,7 +94,7 @@ class Accountant:
     @property
     def behind(self) -> bool:
         """Whether there are records that were not fetched yet."""
-        behind = self._histories.behind or self._files.behind or self._central.behind
+        behind = self._histories.behind or self._files.behind or self.central.behind
         return behind and self._keeper.ready
 
     def watch(self, requests: Sequence[EntryRequest], tick: Tick, period_s: float) -> None:
@@ -214,7 +214,7 @@ class Accountant:
         if self._live and self._config.factory.directories:
             problems += self._remembered("files", self._files.read(now))
         if self._live:
-            problems += self._remembered("central", self._central.read(now))
+            problems += self._remembered("central", self.central.read(now))
         self._settle(now_us, store=only_behind)
         if self._live and not only_behind:
             self._ask_startds(access, now, problems)
@@ -250,7 +250,7 @@ class Accountant:
         problems = [Problem("records", name, shown(name, n), n) for name, n in new.items() if n > 0]
         at = time.monotonic()
         over = at - LASTS * self._config.factory.every
-        return self._left_lasts.problems(problems + self._central.unused(), at, over)
+        return self._left_lasts.problems(problems + self.central.unused(), at, over)
 
     def _suspects(self) -> list[Problem]:
         """Return a problem, counted once a place, while jobs succeed far too soon at some."""

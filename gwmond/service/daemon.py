@@ -27,7 +27,6 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
-from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log import configure
@@ -36,6 +35,7 @@ from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool
 from gwmond.service.sdnotify import Notifier
 from gwmond.sources import child
+from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.web.app import create
 from gwmond.web.pages import Pages
 from gwmond.web.server import Server, bind

@@ -9,10 +9,10 @@ factory's ads alone.  The accounting does not use these: it rests on glideresour
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
-from gwmond.model.monitor import EntryMonitor
+from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import ours
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
@@ -75,30 +75,15 @@ def _by_factory(request: EntryRequest, client: FactoryClient | None) -> EntryReq
     if client is None:
         return request
     factory = client.monitor
-    known: dict[str, Any] = {
-        "pending": factory.pending,
-        "running": factory.status_running,
-        "held": factory.status_held,
-        "submitted_wait": factory.status_wait,
-    }
-    return request._replace(
-        **{name: value for name, value in known.items() if value is not None},
-        monitor=factory.told_by_factory().over(request.monitor).over(factory),
-    )
+    return request._replace(monitor=factory.told_by_factory().over(request.monitor).over(factory))
 
 
 def _asked(request: EntryRequest, ask: ClientAsk | None) -> EntryRequest:
     """Return the request with what the glideclient ad asks for, where nothing else has it."""
     if ask is None:
         return request
-    monitor = request.monitor
-    idle = ask.idle if monitor.asked_idle is None else monitor.asked_idle
-    most = ask.most if monitor.asked_max is None else monitor.asked_max
-    return request._replace(
-        requested_idle=idle,
-        requested_max=most,
-        monitor=monitor._replace(asked_idle=idle, asked_max=most),
-    )
+    asked = Monitor(asked_idle=ask.idle, asked_max=ask.most)
+    return request._replace(monitor=request.monitor.over(asked))
 
 
 def _request(key: EntryKey, client: FactoryClient) -> EntryRequest:
@@ -109,12 +94,7 @@ def _request(key: EntryKey, client: FactoryClient) -> EntryRequest:
         group=client.client,
         factory=client.factory,
         down=False,
-        pending=monitor.pending,
-        running=monitor.status_running,
-        held=monitor.status_held,
-        submitted_wait=monitor.status_wait,
         limits=client.limits,
-        info_age_s=monitor.client_info_age,
         jobs_matching=monitor.client_jobs_idle,
         slots_idle=monitor.client_slots_idle,
         last_heard=client.last_heard,

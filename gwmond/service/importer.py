@@ -26,12 +26,12 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
-from gwmond.service.garbage import few_collections
 from gwmond.service.imported_logs import ImportedLogs, LogsRead
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pilot_steps import REVISED_AT_ONCE
 from gwmond.service.problems import Counting
 from gwmond.sources import child, gwms_tasks
+from gwmond.sources.garbage import few_collections
 from gwmond.sources.gwms.layout import place_of
 from gwmond.sources.gwms.rare.zones import Judge
 from gwmond.sources.gwms_tasks import DirectoryAnswer

@@ -30,11 +30,10 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.elapsed import Elapsed, Tick
-from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
 from gwmond.model.suspects import Suspect
@@ -430,7 +429,7 @@ class LedgerKeeper:
         self,
         facts: Sequence[FileFact],
         cursor: Cursor | None,
-        expected: Mapping[str, Resources] = MappingProxyType({}),
+        expected: Mapping[str, Size] = MappingProxyType({}),
     ) -> None:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
         with self.steps() as steps:

@@ -11,9 +11,8 @@ from types import MappingProxyType
 
 from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.store import Ledger
-from gwmond.model.facts import Pilot
+from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilot_evidence import FileFact
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.records import JobRecord
 from gwmond.pilots.accounting import PilotAccounting
@@ -60,7 +59,7 @@ class PilotSteps:
     def add_facts(
         self,
         facts: Sequence[FileFact],
-        expected: Mapping[str, Resources] = MappingProxyType({}),
+        expected: Mapping[str, Size] = MappingProxyType({}),
     ) -> list[NewFact]:
         """Take in what GlideinWMS's files report, and the sizes that are expected of pilots.
 

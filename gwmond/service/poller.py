@@ -86,10 +86,10 @@ class Poller:
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._names = names or Names(_limits(config))
-        self._accountant: Accountant | None = None
+        self.accountant: Accountant | None = None
         if keeper is not None:
             keeper.configure(config, self._names)
-            self._accountant = _accountant(config, pool, keeper, socket)
+            self.accountant = _accountant(config, pool, keeper, socket)
         self._started_at = time.time()
         self._polls = 0
 
@@ -149,15 +149,15 @@ class Poller:
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
-        if self._keeper is not None and self._accountant is not None:
+        if self._keeper is not None and self.accountant is not None:
             from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
             daemons = tuple(daemon.daemon for daemon in found.chosen)
             whole = state.pilots_complete
             pilots, silent = state.pilots, state.silent_before
             seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
-            self._accountant.watch(state.requests, tick, pool.period_s)
-            problems += self._accountant.step(access, found, seen, pool.period_s)
+            self.accountant.watch(state.requests, tick, pool.period_s)
+            problems += self.accountant.step(access, found, seen, pool.period_s)
             found = pool.gatherer.last()
             stages.end("pilots")
         self._memory = state.memory._replace(taken=evaluation.taken)
@@ -187,7 +187,7 @@ class Poller:
         passed = elapsed(keeper.accounted, tick, self._pool.period_s)
         increments = integrate(evaluation, passed, known)
         begun = self._begun + begin(problems, self._reported)
-        accountant = self._accountant
+        accountant = self.accountant
         failed = keeper.add(tick, passed, increments, self._memory, begun)
         words = {(problem.source, problem.problem) for problem in problems}
         late = accountant.stored() if accountant else []
@@ -205,11 +205,11 @@ class Poller:
     @property
     def behind(self) -> bool:
         """Whether records of jobs are left that ``drain`` would fetch."""
-        return self._accountant is not None and self._accountant.behind
+        return self.accountant is not None and self.accountant.behind
 
     def drain(self, snapshot: Snapshot, seconds: float) -> Snapshot:
         """Fetch more records of jobs; return the snapshot with what became of them."""
-        accountant, keeper = self._accountant, self._keeper
+        accountant, keeper = self.accountant, self._keeper
         if accountant is None or keeper is None:
             return snapshot
         tick = self._pool.clock.tick()
@@ -264,7 +264,7 @@ class Poller:
 
     def _of_entries(self, state: PoolState, evaluation: Evaluation) -> list[Problem]:
         """Return problems that last, each counted once for each entry that has it anew."""
-        posted = self._accountant.below_one_unit if self._accountant else frozenset()
+        posted = self.accountant.below_one_unit if self.accountant else frozenset()
         small = self._entries[ProblemName.BELOW_ONE_UNIT] | state.below_one_unit | posted
         untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
         found = {
@@ -359,7 +359,7 @@ class Poller:
             htcondor_version=_short(versions[0]) if versions else "",
             pilot_time=pilot_time,
             cursors=keeper.cursors if keeper else (),
-            reconciliation=self._accountant.reconciler.shown if self._accountant else None,
+            reconciliation=self.accountant.reconciler.shown if self.accountant else None,
             verdicts=checked_verdicts(pilot_time.counted) if pilot_time else None,
             names=self._kept(state, evaluation),
         )

@@ -311,7 +311,7 @@ def _asked(requests: Iterable[EntryRequest]) -> dict[EntryKey, dict[str, int]]:
     asked: dict[EntryKey, dict[str, int]] = {}
     for request in requests:
         groups = asked.setdefault(request.entry, {})
-        groups[request.group] = groups.get(request.group, 0) + (request.pending or 0)
+        groups[request.group] = groups.get(request.group, 0) + (request.monitor.pending or 0)
     return asked
 
 

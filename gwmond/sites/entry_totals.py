@@ -53,24 +53,29 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
             _freshest((ad for ad in ads if ad.factory == name), value) for name in factories
         )
 
-    running, total_running = added(lambda ad: ad.running), once(lambda ad: ad.total_running)
+    running, total_running = (
+        added(lambda ad: ad.monitor.status_running),
+        once(lambda ad: ad.total_running),
+    )
     others = None
     if running is not None and total_running is not None:
         others = max(total_running - running, 0)
     return EntryTotals(
         groups=tuple(sorted({ad.group for ad in ads})),
         down=all(ad.down for ad in ads),
-        pending=added(lambda ad: ad.pending),
-        held=added(lambda ad: ad.held),
-        submitted_wait=added(lambda ad: ad.submitted_wait),
-        requested_idle=added(lambda ad: ad.requested_idle),
+        pending=added(lambda ad: ad.monitor.pending),
+        held=added(lambda ad: ad.monitor.status_held),
+        submitted_wait=added(lambda ad: ad.monitor.status_wait),
+        requested_idle=added(lambda ad: ad.monitor.asked_idle),
         total_pending=once(lambda ad: ad.total_pending),
         total_running=total_running,
         total_held=once(lambda ad: ad.total_held),
         others_running=others,
         max_pilots=once(lambda ad: ad.max_pilots),
         limits=tuple(sorted({limit for ad in ads for limit in ad.limits})),
-        info_age_s=min((ad.info_age_s for ad in ads if ad.info_age_s is not None), default=None),
+        info_age_s=min(
+            (age for ad in ads if (age := ad.monitor.client_info_age) is not None), default=None
+        ),
         jobs_matching=_matching(ads),
         jobs_proportional=added(lambda ad: ad.jobs_proportional),
         jobs_unique=added(lambda ad: ad.jobs_unique),

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TypeVar
 
 from gwmond.model.problem_names import ProblemName
+from gwmond.sources.garbage import COMMAND, collect_after
 
 T = TypeVar("T")
 
@@ -177,7 +178,7 @@ def _started(
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             process = _context.Process(
-                target=_child, args=(sender, deadline_s, memory_mib, task, args), daemon=True
+                target=child_main, args=(sender, deadline_s, memory_mib, task, args), daemon=True
             )
             process.start()
         except BaseException:
@@ -189,7 +190,7 @@ def _started(
     return process, receiver
 
 
-def _child(
+def child_main(
     sender: Connection,
     deadline_s: float,
     memory_mib: int,
@@ -201,7 +202,7 @@ def _child(
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
     gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
-    gc.set_threshold(100_000, 20, 50)  # it lives for one answer, which has few cycles
+    collect_after(COMMAND)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
     try:

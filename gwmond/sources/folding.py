@@ -30,8 +30,11 @@ WORDS = (DEMAND, SUBMITTERS, FRONTEND_JOBS)
 """Kinds of answers that name places, and those that name accounting groups and frontends."""
 
 _ADDED = (
-    *("pending", "running", "held", "submitted_wait", "requested_idle", "requested_max"),
-    *("jobs_matching", "jobs_proportional", "jobs_unique", "jobs_effective", "slots_idle"),
+    "jobs_matching",
+    "jobs_proportional",
+    "jobs_unique",
+    "jobs_effective",
+    "slots_idle",
 )
 """What groups ask for, and have, that is added up."""
 
@@ -142,7 +145,6 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     monitor = requests[0].monitor
     for request in requests[1:]:
         monitor = monitor.plus(request.monitor)
-
     sums: dict[str, Any] = {
         name: known_sum(getattr(request, name) for request in requests) for name in _ADDED
     }
@@ -151,7 +153,7 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         group=berth.group,
         factory=freshest.factory if berth.entry != OTHER_ENTRY else OTHER,
         down=all(request.down for request in requests),
-        monitor=monitor,
+        monitor=monitor._replace(client_info_age=freshest.monitor.client_info_age),
         **sums,
     )
     if berth.entry != OTHER_ENTRY:

@@ -47,7 +47,7 @@ RETRY_KEY_S = 3600.0
 """A job attribute that could not be grouped by is tried again after this."""
 
 _LEAST_S = 1.0
-_COMPARISONS, _LEAST_SAMPLES = 20_000_000, 100
+COMPARISONS, LEAST_SAMPLES = 20_000_000, 100
 """A collector compares each of its ads with the name of each sample: some seconds at most."""
 
 
@@ -363,7 +363,7 @@ class Gatherer:
             if (answer := self._answer(host or "local", SLOTS)) is None:
                 continue
             new = [s for s in answer.value.samples if self._templates.wants(s, moment)]
-            most = max(_LEAST_SAMPLES, _COMPARISONS // (len(answer.value.pilots) or 1))
+            most = max(LEAST_SAMPLES, COMPARISONS // (len(answer.value.pilots) or 1))
             wanted[host] = sorted(new, key=self._since)[:most]  # the rest next time
         for host, missing in wanted.items():
             if not missing:

@@ -14,8 +14,9 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
+from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.render.html import template
-from gwmond.reports.time_by_hour import read
+from gwmond.reports.time_by_hour import Times, read
 from gwmond.web import now, pilots, place, problems
 from gwmond.web import time as time_page
 from gwmond.web.parts import STATE_COLOURS, USES, shown
@@ -108,7 +109,11 @@ class Pages:
             return None
         where = choice.resource, choice.site, choice.entry
         now_s = self._now_us / SECOND_US
-        return time_page.page(choice, read(self._config.ledger.url, choice.range, now_s, *where))
+        try:
+            times, error = read(self._config.ledger.url, choice.range, now_s, *where), ""
+        except Unreadable as unreadable:
+            times, error = Times(), str(unreadable)
+        return time_page.page(choice, times, error)
 
 
 def style_sheet() -> str:

@@ -10,12 +10,13 @@ from markupsafe import Markup
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
+from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.pilots import FIELDS
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Part
 from gwmond.reports.render.formats import counted
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.stored_pages import MOST, Unreadable, life, pilots_at, trace
+from gwmond.reports.stored_pages import MOST, life, pilots_at, trace
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.reports.waterfall import Bar
 from gwmond.web.parts import entry_link, link, render, site_link

@@ -161,12 +161,8 @@ def _groups(s: Snapshot, keys: set[EntryKey]) -> list[_Group]:
     ]
 
 
-def _asked(name: str) -> Column[_Group]:
-    header = {"requested_idle": "requested idle", "requested_max": "requested at most"}
-    return Column(
-        header.get(name, words(name)),
-        lambda g: number(getattr(g.request, name)) if g.request else "",
-    )
+def _asked(header: str, name: str) -> Column[_Group]:
+    return Column(header, lambda g: number(getattr(g.request.monitor, name)) if g.request else "")
 
 
 def _counted(name: str) -> Column[_Group]:
@@ -190,7 +186,11 @@ _GROUPS: tuple[Column[_Group], ...] = (
     Column("entry", lambda g: entry_link(g.entry), name=True),
     Column("frontend group", lambda g: g.group or "(none)", name=True),
     Column("factory", lambda g: g.request.factory if g.request else "", text=True),
-    *map(_asked, ("requested_idle", "requested_max", "pending", "running", "held")),
+    _asked("requested idle", "asked_idle"),
+    _asked("requested at most", "asked_max"),
+    _asked("pending", "pending"),
+    _asked("running", "status_running"),
+    _asked("held", "status_held"),
     *map(_counted, ("registered", "idle", "retiring")),
     Column("units busy", _units, text=True),
     Column("limits that were hit", _limits, text=True),

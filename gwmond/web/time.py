@@ -56,8 +56,8 @@ _PILOTS = (
 )
 
 
-def page(choice: Choice, times: Times) -> str:
-    """Return the page."""
+def page(choice: Choice, times: Times, error: str = "") -> str:
+    """Return the page; ``error`` says why nothing could be read."""
     key = EntryKey(choice.site, choice.entry)
     link = entry_link(key) if choice.entry else site_link(choice.site) if choice.site else ""
     hours = choice.range.hours
@@ -73,7 +73,7 @@ def page(choice: Choice, times: Times) -> str:
         choices=_choices(choice),
         resource=choice.resource,
         step="1 day" if hours == 24 else "1 hour" if hours == 1 else f"{hours} hours",
-        error=times.error,
+        error=error,
         charts=charts,
         data=_data(times, charts),
     )

@@ -16,14 +16,13 @@ from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
 from gwmond.model.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.service.accountant import Accountant, Seen
-from gwmond.service.garbage import RUNNING, few_collections
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pool import Pool
 from gwmond.sources import tasks
+from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.sources.htcondor.access import Daemon, Terms
 from gwmond.sources.htcondor.claims import Claims
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
@@ -159,7 +158,7 @@ def _claim(run: Run, now: int) -> JobRecord:
         shadow_start=None,
         written_us=(now - (now - run.start) % _RENEWED_S) * 10**6,
         start_us=run.start * 10**6,
-        size=Resources(1 + run.first % 2, 2048 * (1 + run.first % 2)),
+        size=Size(1 + run.first % 2, 2048 * (1 + run.first % 2)),
         user=f"user{run.first % 50}@pool.test",
     )
     return JobRecord(fact, run.startd, run.began)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import PilotLife, Resources, Run, Validation
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import PilotLife, Run, Validation
 from tests.build.pilots import BROKEN, CUT, FAILED, GOOD, HELD, HOUR, job, pilot
 
 CORES = st.sampled_from([0, 0.1, 0.333, 0.5, 1, 1, 2, 3, 8, 12])
 MEMORY = st.sampled_from([0, 1, 100, 999.5, 1000, 2000, 2000, 3000, 7000, 50000])
 CHIPS = st.sampled_from([0, 0, 0, 0.5, 1, 2, 5])
-SIZES = st.builds(Resources, CORES, MEMORY, CHIPS)
+SIZES = st.builds(Size, CORES, MEMORY, CHIPS)
 PILOT_SIZES = st.sampled_from(
-    [Resources(8, 16000, 2), Resources(4, 7000), Resources(2.5, 3000, 1), Resources(0, 0), SIZES]
+    [Size(8, 16000, 2), Size(4, 7000), Size(2.5, 3000, 1), Size(0, 0), SIZES]
 ).flatmap(lambda of: of if isinstance(of, st.SearchStrategy) else st.just(of))
 # Whole seconds, fractions of them, and times outside of the life.
 TIMES = st.integers(-600, 3 * HOUR) | st.floats(-10, 2 * HOUR, allow_nan=False)

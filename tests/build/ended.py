@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gwmond.model.pilot_facts import Resources, Step
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Step
 from gwmond.model.stored_pilots import PilotRow
 from tests.ledger.pilot_batches import HOUR, pilot_at
 
@@ -18,7 +19,7 @@ def pilot(**changes: object) -> PilotRow:
     row = some.row._replace(
         start_us=ORIGIN,
         end_us=ORIGIN + LIFE,
-        steps=(Step(ORIGIN, Resources(4, 8000)),),
+        steps=(Step(ORIGIN, Size(4, 8000)),),
         assumed={},
         settled={},
         ran_jobs=False,

@@ -17,6 +17,7 @@ from gwmond.model.facts import (
     Template,
     Verdict,
 )
+from gwmond.model.monitor import Monitor
 from gwmond.model.units import Resource
 from gwmond.model.waiting import Waiting
 from gwmond.sites.entry_totals import combine
@@ -129,18 +130,11 @@ def request(
         group=group,
         factory=factory,
         down=down,
-        pending=pending,
-        running=running,
-        held=held,
-        submitted_wait=submitted_wait,
-        requested_idle=requested_idle,
-        requested_max=requested_max,
         total_pending=total_pending,
         total_running=total_running,
         total_held=total_held,
         max_pilots=max_pilots,
         limits=limits,
-        info_age_s=info_age_s,
         jobs_matching=jobs_matching,
         jobs_proportional=jobs_proportional,
         jobs_unique=jobs_unique,
@@ -148,6 +142,15 @@ def request(
         slots_idle=slots_idle,
         pilot_size=pilot_size,
         last_heard=last_heard,
+        monitor=Monitor(
+            status_pending=pending,
+            status_running=running,
+            status_held=held,
+            status_wait=submitted_wait,
+            asked_idle=requested_idle,
+            asked_max=requested_max,
+            client_info_age=info_age_s,
+        ),
     )
 
 

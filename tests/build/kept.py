@@ -86,7 +86,7 @@ class Kept(Ledger):
 
     def forget_places(self, before_us: int) -> None:
         """Prune what the factory's queue and summary said before, and nothing else."""
-        with self._transaction() as connection:
+        with self.transaction() as connection:
             tables.prune_places(connection, before_us)
 
     def place(self, name: str) -> QueueRecord:

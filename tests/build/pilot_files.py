@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     Failure,
@@ -13,9 +14,9 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
-from gwmond.model.pilot_facts import Resources, Validation
+from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
-from tests.pilots.play import T0
+from tests.build.play import T0
 
 JOB = "factory#7.0"
 FAILED = Failure(FailureClass.WN_RESOURCE, "main/validate_node.sh")
@@ -44,7 +45,7 @@ def output(start: float | None = 0, end: float | None = 1200, **more: Any) -> Pi
     return made._replace(**more)
 
 
-SIZE = {"entry": Resources(4, 8000)}
+SIZE = {"entry": Size(4, 8000)}
 S = QueueState
 
 

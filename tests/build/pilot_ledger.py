@@ -20,7 +20,6 @@ from gwmond.model.elapsed import Tick
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.hours import split_hours
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
@@ -127,7 +126,7 @@ def _fact(run: Told, source: Source, base: int) -> RunFact:
         None,
         (base + run.start) * SECOND_US,
         None if end is None else (base + end + later) * SECOND_US,
-        Resources(run.cores, run.cores * 2000, run.gpus),
+        Size(run.cores, run.cores * 2000, run.gpus),
         run.user,
         f"{run.user} run.sh",
         Ending() if end is None else run.ending,

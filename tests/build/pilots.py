@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import (
     Category,
     Estimates,
     Measure,
     Outcome,
     PilotLife,
-    Resources,
     Run,
     RunKey,
     Step,
@@ -25,8 +25,8 @@ T0 = 472_222 * 3_600 * S
 """A full hour, in microseconds."""
 
 HOUR = 3600
-EIGHT = Resources(8, 16000)
-ONE = Resources(1, 2000)
+EIGHT = Size(8, 16000)
+ONE = Size(1, 2000)
 
 GOOD = Outcome(Category.GOODPUT, "exit_zero")
 FAILED = Outcome(Category.GOODPUT, "exit_nonzero")
@@ -43,7 +43,7 @@ def job(
     name: str,
     start: float = 0,
     end: float | None = HOUR,
-    size: Resources = ONE,
+    size: Size = ONE,
     outcome: Outcome | None = GOOD,
     run: int = 1,
 ) -> Run:
@@ -56,11 +56,11 @@ def _estimates(*of: Sequence[tuple[float, float]]) -> Estimates:
 
 def pilot(
     *runs: Run,
-    size: Resources = EIGHT,
+    size: Size = EIGHT,
     start: float = 0,
     end: float | None = HOUR,
     now: float | None = None,
-    steps: Sequence[tuple[float, Resources]] | None = None,
+    steps: Sequence[tuple[float, Size]] | None = None,
     validation: Validation = Validation.PASSED,
     known_until: float | None = None,
     estimated: Sequence[tuple[float, float]] = (),

@@ -11,7 +11,7 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Assumption, Interval
 from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, SIZE, output, us
-from tests.pilots.play import Play, shown
+from tests.build.play import Play, shown
 
 
 def add_outputs(play: Play, *outputs: PilotOutput, at: int = 2000, **more: Any) -> None:

@@ -202,9 +202,11 @@ def reconciliation() -> Reconciliation:
 def snapshot(**changes: Any) -> Snapshot:
     """The snapshot, with changes."""
     requests = (
-        request(
-            STARVING, limits=(LIMIT,), requested_idle=0, pending=0, running=11, held=2
-        )._replace(monitor=MONITOR),
+        request(STARVING, limits=(LIMIT,))._replace(
+            monitor=MONITOR._replace(
+                status_idle=0, status_wait=0, status_running=11, status_held=2, asked_idle=0
+            )
+        ),
         request(STARVING, group="frontend.other", requested_max=None, jobs_matching=None),
         request(ODD, pending=3, running=None, submitted_wait=1),
     )

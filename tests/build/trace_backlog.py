@@ -7,7 +7,8 @@ import time
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, Settled
 from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Category, Outcome, Resources, RunKey
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Category, Outcome, RunKey
 from gwmond.model.run_facts import JobFact, RunFact, Source
 from gwmond.model.stored_pilots import RunRow
 from tests.ledger.pilot_batches import HOUR, MINUTE, ORIGIN, identity, pilot_at
@@ -29,7 +30,7 @@ def settled_run(
     job, start_us = job_name(number), ORIGIN + HOUR + number * 1000
     end_us = start_us + 2 * MINUTE
     left = about or JobFact(queued_us=start_us - MINUTE, left_us=end_us, status=4)
-    size = Resources(1, 2000, 0)
+    size = Size(1, 2000, 0)
     told = ("name", start_us, end_us, size, user, "group")
     ending = Ending(over=True, completed=True, exit_code=0, began=True)
     fact = RunFact(

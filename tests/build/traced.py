@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.endings import Ending
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.outcomes import classify
-from gwmond.model.pilot_facts import Resources, RunKey, Step
+from gwmond.model.pilot_facts import RunKey, Step
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
@@ -48,7 +48,7 @@ def run(
         key=RunKey(JOB, number),
         start_us=us(start),
         end_us=us(end),
-        size=Resources(1, 2000),
+        size=Size(1, 2000),
         user="alice@example.org",
         job_group="alice run.sh",
         outcome=classify(ending) if end is not None else None,
@@ -85,7 +85,7 @@ def pilot(start: float = 0, end: float | None = 4000, **changes: Any) -> PilotRo
         start_us=us(start),
         end_us=us(end),
         closed=end is not None,
-        steps=(Step(us(start), Resources(4, 8000)),),
+        steps=(Step(us(start), Size(4, 8000)),),
         ran_jobs=True,
         retire_us=None,
         validation_end_us=us(start + 50),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size
 from gwmond.model.names import DAY_S, Limits, Names
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
@@ -125,7 +124,7 @@ def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
                 None,
                 begin * SECOND_US,
                 end * SECOND_US + delay * 1000,
-                Resources(run.cores, run.cores * 2000),
+                Size(run.cores, run.cores * 2000),
                 "user",
                 "group",
                 run.ending,
@@ -234,6 +233,6 @@ def _claim(truth: Truth, number: int, now: int) -> JobRecord:
         None,
         (_begin(truth, run) + 2) * SECOND_US,
         None,
-        Resources(run.cores, run.cores * 2000),
+        Size(run.cores, run.cores * 2000),
     )
     return JobRecord(fact, f"glidein_{run.pilot}@node", T0 + truth.pilots[run.pilot][0])

@@ -22,8 +22,8 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.totals import SiteKey
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write
-from tests.pilots.play import Play, claim
-from tests.pilots.play import shown as pilot_shown
+from tests.build.play import Play, claim
+from tests.build.play import shown as pilot_shown
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 OLD = "--from", "2023-11-14"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_facts import Resources
+from gwmond.model.facts import Size
 from tests.build.gwms import generate, simulated
 from tests.daemon.running import RunningDaemon
 from tests.pool import feign
@@ -171,7 +171,7 @@ def test_its_output_comes_later(fresh_pool: CondorPool, daemon: Start, tmp_path:
     with LedgerReader.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as ledger:
         (row,) = ledger.pilot_rows()
     assert (row.start_us, row.end_us) == (of.start * 10**6, of.end * 10**6)
-    assert row.steps[0].size == Resources(4, 8000)
+    assert row.steps[0].size == Size(4, 8000)
     assert row.assumed == {}
     assert of.failure is not None
     assert row.failure == " ".join(of.failure)

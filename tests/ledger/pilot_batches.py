@@ -19,17 +19,9 @@ from gwmond.model.endings import Ending
 from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
-from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
-from gwmond.model.pilot_facts import (
-    Assumption,
-    Category,
-    Outcome,
-    Resources,
-    RunKey,
-    Step,
-    Validation,
-)
+from gwmond.model.pilot_facts import Assumption, Category, Outcome, RunKey, Step, Validation
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import RunFact, Source
@@ -98,7 +90,7 @@ def pilot_at(pilot: int, now: int) -> Pilot | None:
         start_us=start,
         end_us=end,
         posted_last_heard_us=min(now, until),
-        steps=(Step(start, Resources(8, 16000.5, gpus)), Step(start + HOUR, Resources(7.5, 15000))),
+        steps=(Step(start, Size(8, 16000.5, gpus)), Step(start + HOUR, Size(7.5, 15000))),
         validation=Validation.PASSED,
         assumed={Assumption.END: (until - 5 * MINUTE, until)} if end and pilot % 2 else {},
         end_source="" if end is None else "shutdown",
@@ -127,7 +119,7 @@ def _run(pilot: int, run: int, start: int, until: int, now: int) -> RunRow | Non
         if not run and pilot % 3 == 0 and now >= end + 3 * HOUR:
             outcome = BLAMED
     job, user, group = f"schedd.example.org#{pilot}.{run}#17", f"user{run}", f"group{run}"
-    size = Resources(3, 5000, int(pilot % 4 == 0))
+    size = Size(3, 5000, int(pilot % 4 == 0))
     told = (f"name{pilot}", begin, end if over else None, size, user, group)
     facts = [RunFact(Source.LIVE_SLOT, job, None, begin + 1, *told[:2])]
     if over:

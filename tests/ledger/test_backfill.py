@@ -305,7 +305,7 @@ def test_a_part(ended: Ledger) -> None:
 
 def test_hours_more_than_their_total(ended: Ledger) -> None:
     """A ledger that does not sum up gives no history that looks right."""
-    with ended._transaction() as connection:
+    with ended.transaction() as connection:
         connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
     with pytest.raises(LedgerCorrupt, match="gwmond ledger check"):
         text(ended)

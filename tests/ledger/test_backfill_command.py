@@ -91,7 +91,7 @@ def test_to_a_file(run: Run, imported: Path, tmp_path: Path) -> None:
     assert samples(text)
     assert 'job="a b"} ' in text
     assert list(tmp_path.glob(".*")) == []
-    with Ledger.open(str(imported)) as ledger, ledger._transaction() as connection:
+    with Ledger.open(str(imported)) as ledger, ledger.transaction() as connection:
         connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
     code, _, err = run(*EXPORT, imported, "--output", file)
     assert code == EXIT_FAILED

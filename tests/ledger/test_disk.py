@@ -177,12 +177,9 @@ def test_the_mode_of_the_files(file: Path, umask: int) -> None:
 
 def test_every_commit_is_durable(file: Path) -> None:
     """The connection has WAL, FULL, foreign keys and a busy timeout, as the module promises."""
-    with Ledger.open(str(file)) as ledger:
-        connection = ledger._backend.connection
-        found = {}
-        for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout"):
-            with connection.begin():
-                found[name] = connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+    names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+    with Ledger.open(str(file)) as ledger, ledger.transaction() as connection:
+        found = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in names}
     assert found == {
         "journal_mode": "wal",
         "synchronous": 2,

@@ -42,7 +42,7 @@ def test_check(run: Run, filled: str) -> None:
     assert code == EXIT_OK
     assert "All sums up" in out
     assert err == ""
-    with Ledger.open(filled) as ledger, ledger._transaction() as connection:
+    with Ledger.open(filled) as ledger, ledger.transaction() as connection:
         connection.exec_driver_sql(
             "UPDATE series SET micros = micros - 1 WHERE id = (SELECT MIN(id) FROM series "
             "WHERE kind = 'pilot' AND micros > 0)"
@@ -117,7 +117,7 @@ def test_vacuum(run: Run, url: str) -> None:
 def test_vacuum_makes_a_file_smaller(run: Run, file: Path) -> None:
     with Ledger.open(str(file)) as ledger:
         ledger.commit(batch(1))
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.exec_driver_sql(
                 "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) "
                 f"INSERT INTO gaps (source, kind, end_us, detail) SELECT '', '', 0, '{'x' * 3000}' "

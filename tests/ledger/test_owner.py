@@ -103,7 +103,7 @@ def test_a_lock_file_removed_while_it_is_opened(
 ) -> None:
     """It is made anew, its directory owner's as well; not for ever."""
     (theirs / "ledger.sqlite.lock").touch()
-    opened, left = lock._existing, times
+    opened, left = lock.open_existing, times
 
     def removed(path: Path, flags: int, where: str) -> int:
         nonlocal left
@@ -115,7 +115,7 @@ def test_a_lock_file_removed_while_it_is_opened(
             if left:
                 path.touch()
 
-    monkeypatch.setattr(lock, "_existing", removed)
+    monkeypatch.setattr(lock, "open_existing", removed)
     if times > 1:
         with pytest.raises(LedgerLocked, match="removed or replaced again and again"):
             Ledger.open(f"{theirs}/ledger.sqlite")

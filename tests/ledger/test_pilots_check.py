@@ -120,7 +120,7 @@ def test_one_micro_is_found(url: str, place: str) -> None:
     statement, wanted = PLANTED[place]
     with _filled(url) as ledger:
         assert _off(ledger) == {}
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             assert connection.exec_driver_sql(statement).rowcount > 0
         found = _off(ledger)
         assert found
@@ -145,10 +145,10 @@ def test_what_is_posted_for_a_pilot(url: str) -> None:
         rows = [row for row in ledger.pilot_rows() if row.closed]
         pruned = next(row for row in rows if row.runs_pruned)
         whole = next(row for row in rows if not row.runs_pruned)
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             sound = _change_settled(connection, whole.id)
         assert _off(ledger) == {"pilots": 1, "series": 1}
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.exec_driver_sql(sound)
             _change_settled(connection, pruned.id)
         found = _off(ledger)
@@ -173,7 +173,7 @@ def test_it_says_what_it_did(url: str) -> None:
         assert found["series"].checked == len(ledger.load().totals.pilots)
         assert found["site_canonical"].checked == 20
         assert told[-1] == ("pilots", len(rows), len(rows))
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.exec_driver_sql("UPDATE series SET whole = whole + id WHERE kind = 'pilot'")
         (hours, *_) = ledger.check()
         assert isinstance(hours, PilotResidual)
@@ -203,7 +203,7 @@ def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
 def test_a_row_that_cannot_be_read(url: str, damage: str) -> None:
     """Damage within a row is told as such."""
     with _filled(url) as ledger:
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             assert connection.exec_driver_sql(damage).rowcount > 0
         with pytest.raises(LedgerCorrupt, match="a row cannot be read"):
             ledger.check()

@@ -192,7 +192,7 @@ def test_a_day_without_rows_loses_its_file(ledger: Ledger, tmp_path: Path) -> No
     """What corrections moved to another day is not in both; days beyond the ledger's stay."""
     first, second = export(ledger, _target(tmp_path), EVERY, _nothing)[3].files
     day = parquet.whole_days(Period(now_us(BATCHES), now_us(BATCHES))).since_us
-    with ledger._transaction() as connection:
+    with ledger.transaction() as connection:
         connection.exec_driver_sql(
             f"UPDATE runs SET start_us = start_us + {2 * DAY_US} WHERE start_us >= {day}"
         )

@@ -8,8 +8,8 @@ from sqlalchemy import text
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
-from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Assumption, Resources, Step
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.pilot_facts import Assumption, Step
 from gwmond.model.pilot_sources import AdFacts, OutputFacts, PilotFacts, ReportedSize
 from gwmond.model.stored_pilots import PilotKind, PilotRow
 from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
@@ -21,13 +21,11 @@ def rows() -> list[PilotRow]:
     """Pilots of two entries: some alike; some that no change can be made to."""
     like = pilots_at(9)[1].row
     entry = like.identity._replace(key=EntryKey("S", "e"))
-    step = Step(ORIGIN, Resources(8, 16000))
+    step = Step(ORIGIN, Size(8, 16000))
     part = PilotFacts(output=OutputFacts(0, 0, cores=8, gpus=0, site=True))
     guess = {Assumption.SIZE: LIFE, Assumption.GPUS: LIFE}
     shown = PilotFacts(ads=AdFacts(0, sizes=(step,)))
-    one = like._replace(
-        facts=shown, identity=entry, steps=(Step(0, Resources(1, 1)), step), assumed={}
-    )
+    one = like._replace(facts=shown, identity=entry, steps=(Step(0, Size(1, 1)), step), assumed={})
     of_jobs = one._replace(identity=entry._replace(origin="jobs"))
     elsewhere = one._replace(identity=entry._replace(key=EntryKey("S", "other")))
     lives = [
@@ -48,7 +46,7 @@ def test_kinds(url: str) -> None:
         ledger.commit(Batch(0, ORIGIN, tuple(rows())))
         key = identity(1)
         site = key.origin == "collector"
-        size, who = Resources(8, 16000), ("S", key.factory, key.group, key.origin)
+        size, who = Size(8, 16000), ("S", key.factory, key.group, key.origin)
         assert ledger.pilots_by_kind("e") == {
             PilotKind(ReportedSize(*size, site=True), size, frozenset(), *who): [1, 2],
             PilotKind(
@@ -57,7 +55,7 @@ def test_kinds(url: str) -> None:
             PilotKind(ReportedSize(8, None, 0, site=True), size, frozenset(), *who): [4],
         }
         assert ledger.pilots_by_kind("nowhere") == {}
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.execute(text("UPDATE pilots SET runs_pruned = 1 WHERE id = 1"))
         left = [number for ids in ledger.pilots_by_kind("e").values() for number in ids]
         assert sorted(left) == [2, 3, 4]
@@ -67,7 +65,7 @@ def test_kinds(url: str) -> None:
 def test_what_cannot_be_read_is_damage(url: str, facts: str) -> None:
     with Ledger.open(url) as ledger:
         ledger.commit(Batch(0, ORIGIN, tuple(rows())))
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.execute(
                 text("UPDATE pilots SET facts = :facts WHERE id = 4"), {"facts": facts}
             )

@@ -25,7 +25,7 @@ from gwmond.model.stored_pilots import PilotCorrection, PilotRow
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.accounting import attached
 from tests.build.pilot_files import us
-from tests.pilots.play import T0, record, shown
+from tests.build.play import T0, record, shown
 
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
@@ -150,7 +150,7 @@ def test_a_size_that_is_absurd(url: str) -> None:
 @contextmanager
 def writing(ledger: Ledger) -> Iterator[Connection]:
     """Change a ledger behind gwmond's back."""
-    with ledger._transaction() as connection:
+    with ledger.transaction() as connection:
         yield connection
 
 

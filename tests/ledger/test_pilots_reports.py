@@ -105,7 +105,7 @@ def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ]
     for at_once, (wanted, holds) in itertools.product((1, 4, 1000), cases):
-        monkeypatch.setattr("gwmond.ledger.reader._PILOTS_AT_ONCE", at_once)
+        monkeypatch.setattr("gwmond.ledger.reader.PILOTS_AT_ONCE", at_once)
         rows = [(a, identities[a.pilot]) for a in every if holds(a)]
         assert rows
         assert list(reader.run_rows(wanted)) == rows
@@ -203,7 +203,8 @@ def test_look_ups_use_indexes(file: Path) -> None:
     """None of the daemon's look-ups reads all pilots or all runs."""
     with Ledger.open(str(file)) as ledger:
         ledger.commit(batch(1))
-        connection = ledger._backend.connection
+        with ledger.transaction() as connection:
+            pass
         look_ups: list[tuple[str, Callable[[], object]]] = [
             ("ix_pilots_open", ledger.load),
             ("ix_pilots_name", lambda: ledger.fetch(PilotKeys(startds={"a", "b"}))),
@@ -226,7 +227,7 @@ def test_look_ups_use_indexes(file: Path) -> None:
             for statement, values in asked:
                 if "FROM pilots" in statement or "FROM runs" in statement:
                     explain = f"EXPLAIN QUERY PLAN {statement}"
-                    with ledger._transaction():
+                    with ledger.transaction():
                         plans += [r[3] for r in connection.exec_driver_sql(explain, values)]
             assert any(index in plan for plan in plans), (index, plans)
             scans = [p for p in plans if p.startswith("SCAN") and "_open" not in p]

@@ -42,7 +42,7 @@ def _sound(ledger: Ledger) -> None:
 
 
 def _totals(ledger: Ledger) -> dict[PilotSeries, int]:
-    with ledger._transaction() as connection:
+    with ledger.transaction() as connection:
         return {
             counters.pilot_key(series.labels): series.total
             for series in counters.stored_series(connection, counters.Kind.PILOT)

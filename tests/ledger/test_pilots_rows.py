@@ -17,17 +17,8 @@ from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
-from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import (
-    KINDS,
-    Assumption,
-    Category,
-    Outcome,
-    Resources,
-    RunKey,
-    Step,
-    Validation,
-)
+from gwmond.model.facts import EntryKey, Size
+from gwmond.model.pilot_facts import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
 from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
@@ -44,7 +35,7 @@ times = st.integers(0, LATEST_US)
 maybe_times = st.none() | times
 intervals = st.tuples(times, times).filter(lambda of: of[0] < of[1])
 sizes = st.builds(
-    Resources,
+    Size,
     *[st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False) for _ in range(3)],
 )
 
@@ -164,7 +155,7 @@ pilots = st.builds(
     facts=st.builds(
         PilotFacts,
         ads=st.none()
-        | st.builds(AdFacts, last_heard_us=times, sizes=st.just((Step(1, Resources(2, 3)),))),
+        | st.builds(AdFacts, last_heard_us=times, sizes=st.just((Step(1, Size(2, 3)),))),
         failed_ads=st.none() | st.builds(FailedAdFacts, times, times, failure=texts.map(clean)),
         output=st.none()
         | st.builds(OutputFacts, times, times, pid=st.integers(0, 2**40), unnamed=st.booleans()),
@@ -178,7 +169,7 @@ ZEROS = PilotRow(
     start_us=0,
     end_us=0,
     posted_last_heard_us=0,
-    steps=(Step(0, Resources(0, 0, 0)),),
+    steps=(Step(0, Size(0, 0, 0)),),
     validation=Validation.UNKNOWN,
     assumed={Assumption.BEGIN: (0, 1)},
     end_source="",
@@ -201,15 +192,13 @@ ZERO_CODES = Ending(
     vacate_subcode=0,
     starter_status=0,
 )
-ZERO_FACT = RunFact(
-    Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Resources(0, 0, 0), "", "", ZERO_CODES
-)
+ZERO_FACT = RunFact(Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Size(0, 0, 0), "", "", ZERO_CODES)
 ZERO_RUN = RunRow(
     pilot=0,
     key=RunKey("", 0),
     start_us=0,
     end_us=0,
-    size=Resources(0, 0, 0),
+    size=Size(0, 0, 0),
     user="",
     job_group="",
     outcome=None,
@@ -265,7 +254,7 @@ def test_every_field_of_a_fact_comes_back() -> None:
         "access_point",
         "",
         None,
-        Resources(1.5, 2.0, 0.0),
+        Size(1.5, 2.0, 0.0),
     )
     facts = []
     for name in RunFact._fields:
@@ -290,8 +279,8 @@ def _may_be(record: type, name: str, value: object) -> bool:
     return True
 
 
-@pytest.mark.parametrize("size", [Resources(inf, 1), Resources(1, nan)])
-def test_a_size_that_is_no_number_is_refused(size: Resources) -> None:
+@pytest.mark.parametrize("size", [Size(inf, 1), Size(1, nan)])
+def test_a_size_that_is_no_number_is_refused(size: Size) -> None:
     found = pilot_at(1, now_us(30))
     assert found is not None
     row = found.runs[0]

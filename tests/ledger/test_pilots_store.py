@@ -11,8 +11,8 @@ from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState
-from gwmond.model.facts import Cursor, EntryKey, Gap
-from gwmond.model.pilot_facts import Category, Resources, RunKey
+from gwmond.model.facts import Cursor, EntryKey, Gap, Size
+from gwmond.model.pilot_facts import Category, RunKey
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
 from gwmond.model.totals import Total
@@ -190,7 +190,7 @@ def _refused() -> list[dict[str, Any]]:
         {"pilots": (pilot._replace(start_us=10**18),)},
         {"pilots": (pilot._replace(settled={next(iter(pilot.settled)): -1}),)},
         {"runs": (run._replace(end_us=cast(int, 1.5)),)},
-        {"runs": (run._replace(size=Resources(nan, 1, 1)),)},
+        {"runs": (run._replace(size=Size(nan, 1, 1)),)},
         {"runs": (run._replace(settled={("cpu", "resource"): -1}),)},
         {"runs": (run._replace(settled=cast(Any, {("tpu", "resource"): 1})),)},
         {"cursors": (Cursor("s", "k", "a\0b", None),)},

@@ -75,7 +75,7 @@ def test_a_ledger_of_a_release_is_upgraded(old: tuple[str, str, Path]) -> None:
     """It has this version's tables, all sums up, and reports say what that release's said."""
     release, kind, file = old
     with Ledger.open(f"sqlite:///{file}") as ledger:
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
             assert compare_metadata(context, metadata) == []
             assert migrate.revision(connection) == HEAD
@@ -110,7 +110,7 @@ def test_a_migration_keeps_what_was_reported(
     with pytest.raises(LedgerTooOld, match="Start the gwmond daemon once"):
         LedgerReader.open(f"sqlite:///{file}")
     assert file.read_bytes() == before
-    with Ledger.open(f"sqlite:///{file}") as ledger, ledger._transaction() as connection:
+    with Ledger.open(f"sqlite:///{file}") as ledger, ledger.transaction() as connection:
         assert migrate.revision(connection) == NEXT
         moods = connection.execute(text("SELECT DISTINCT mood FROM pilots")).scalars().all()
         assert moods == ["calm"]
@@ -124,7 +124,7 @@ def test_a_migration_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyP
         install_migration(tmp_path, patch, "raise OSError('no space left')")
         with pytest.raises(LedgerError, match="no space left"):
             Ledger.open(f"sqlite:///{file}")
-    with Ledger.open(f"sqlite:///{file}") as ledger, ledger._transaction() as connection:
+    with Ledger.open(f"sqlite:///{file}") as ledger, ledger.transaction() as connection:
         assert migrate.revision(connection) == HEAD
         columns = connection.execute(text("SELECT * FROM pilots LIMIT 1")).keys()
         assert "mood" not in columns

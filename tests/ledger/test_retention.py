@@ -58,7 +58,7 @@ def test_a_wrong_row_shows_in_the_residual(url: str) -> None:
     """Errors in two series do not cancel: the residual is their sum, and names the series."""
     with Ledger.open(url) as ledger:
         ledger.commit(batch(1))
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             for series, change in ((3, "+ 5"), (4, "- 5")):
                 connection.exec_driver_sql(
                     f"UPDATE series SET micros = micros {change} "

@@ -20,13 +20,13 @@ from tests.ledger.batches import batch, prove
 
 
 def _execute(url: str, statement: str) -> None:
-    with Ledger.open(url) as ledger, ledger._transaction() as connection:
+    with Ledger.open(url) as ledger, ledger.transaction() as connection:
         connection.exec_driver_sql(statement)
 
 
 def test_a_new_ledger_has_the_tables_of_the_schema(url: str) -> None:
     """Exactly the tables that the statements are written for, as of the newest revision."""
-    with Ledger.open(url) as ledger, ledger._transaction() as connection:
+    with Ledger.open(url) as ledger, ledger.transaction() as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
         assert migrate.revision(connection) == HEAD

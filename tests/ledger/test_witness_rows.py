@@ -122,7 +122,8 @@ def test_those_without_a_startds_name(url: str, node: str, at_s: float, found: l
 
 def test_names_are_found_by_the_index(file: Path) -> None:
     with Ledger.open(str(file)) as ledger:
-        connection = ledger._backend.connection
+        with ledger.transaction() as connection:
+            pass
         asked: list[tuple[str, Any]] = []
 
         def ask(_: object, __: object, statement: str, values: Any, *___: object) -> None:
@@ -132,7 +133,7 @@ def test_names_are_found_by_the_index(file: Path) -> None:
         ledger.fetch(PilotKeys(bare_startds={"glidein_1_2", "glidein_1_3"}))
         event.remove(connection, "before_cursor_execute", ask)
         ((statement, values),) = [of for of in asked if "FROM pilots" in of[0]]
-        with ledger._transaction():
+        with ledger.transaction():
             rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values)
             plans = [row[3] for row in rows]
         assert any("ix_pilots_name" in plan for plan in plans), plans

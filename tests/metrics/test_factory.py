@@ -108,8 +108,8 @@ def test_ages() -> None:
     requests = (
         request(A, factory="f1", last_heard=NOW - 40)._replace(monitor=Monitor(client_info_age=70)),
         request(A, factory="f2", last_heard=NOW - 30)._replace(monitor=Monitor(client_info_age=80)),
-        request(B, last_heard=0),
-        request(B, group="frontend.ahead", last_heard=NOW + 9),
+        request(B, last_heard=0, info_age_s=None),
+        request(B, group="frontend.ahead", last_heard=NOW + 9, info_age_s=None),
     )
     s = snapshot(requests=requests)
     assert samples("gwmond_entry_request_age_seconds", s) == {(*A, "frontend.main"): 80}

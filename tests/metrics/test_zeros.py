@@ -32,7 +32,7 @@ def asked(**said: Any) -> Snapshot:
     none: dict[str, Any] = dict.fromkeys(
         ("requested_idle", "submitted_wait", "pending", "running", "held"), 0
     )
-    requests = (request(NEW, group=GROUP)._replace(**{**none, **said}),)
+    requests = (request(NEW, group=GROUP, **none | said),)
     return snapshot(pilot_time=NOTHING, pilots={}, requests=requests, totals={})
 
 
@@ -104,7 +104,7 @@ def test_entries_have_all_states_and_the_reasons_that_any_has_met() -> None:
 
 def test_a_new_client_of_a_factory_whose_logs_are_read_has_all_events() -> None:
     """Clients whose events are not counted yet are the groups that ask for pilots."""
-    asks = (request(NEW, group=GROUP)._replace(requested_idle=1),)
+    asks = (request(NEW, group=GROUP, requested_idle=1),)
     found = samples(snapshot(requests=asks), "gwmond_factory_queue_events_total")
     assert len({sample.labels[0] for sample in found}) == len(found) == 9
     assert {(sample.value, sample.created) for sample in found} == {(0.0, None)}

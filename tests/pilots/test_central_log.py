@@ -34,8 +34,8 @@ from tests.build.central_lines import (
     line,
 )
 from tests.build.pilot_files import us
+from tests.build.play import DONE, Play, claim, record, shown
 from tests.examples import examples
-from tests.pilots.play import DONE, Play, claim, record, shown
 
 FAR = 100_000
 

@@ -22,9 +22,9 @@ from gwmond.model.run_facts import Source
 from gwmond.pilots import merged_runs
 from gwmond.pilots.merged_runs import Field
 from gwmond.service.ledger_keeper import LedgerKeeper
+from tests.build.play import POLL_S, T0, record, shown
 from tests.build.truths import Truth, play, truths
 from tests.examples import examples
-from tests.pilots.play import POLL_S, T0, record, shown
 
 US = 10**6
 DAY_S = 86_400

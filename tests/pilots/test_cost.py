@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cProfile import Profile
 
-from tests.pilots.play import Play, claim, shown
+from tests.build.play import Play, claim, shown
 
 
 def calls(pilots: int) -> int:

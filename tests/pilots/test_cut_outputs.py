@@ -9,7 +9,7 @@ import pytest
 
 from gwmond.model.pilot_evidence import FileFact
 from tests.build.pilot_files import SIZE, S, event, output, us
-from tests.pilots.play import T0, Play
+from tests.build.play import T0, Play
 
 QUEUE = {
     "started": event(S.STARTED, 100),

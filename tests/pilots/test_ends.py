@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import pytest
 
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import (
     CentralEvent,
     CentralKind,
@@ -19,11 +20,10 @@ from gwmond.model.pilot_evidence import (
     PilotName,
     QueueState,
 )
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.stored_pilots import End, PilotRow
 from gwmond.pilots.life import END_RULES, Known, ends_of
 from tests.build.pilot_files import JOB, SIZE, event, line, output, queue, us
-from tests.pilots.play import Play, record, shown
+from tests.build.play import Play, record, shown
 
 T = TypeVar("T")
 STARTD, HEARD = 60, 900
@@ -74,12 +74,12 @@ STARTS = {
 """What each source says of the beginning, best first."""
 
 SIZES = {
-    LEAVES: Resources(4, 8000),
-    "whole output": Resources(8, 16_000),
-    "cut output": Resources(8, 16_000),
-    "output without its head": Resources(4, 8000),  # it tells none: the entry's usual size
-    "queue": Resources(4, 8000),
-    "jobs": Resources(1, 2000),
+    LEAVES: Size(4, 8000),
+    "whole output": Size(8, 16_000),
+    "cut output": Size(8, 16_000),
+    "output without its head": Size(4, 8000),  # it tells none: the entry's usual size
+    "queue": Size(4, 8000),
+    "jobs": Size(1, 2000),
 }
 """What each source says of the size, best first."""
 

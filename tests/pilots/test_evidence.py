@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.ledger.store import Ledger
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import BEARS, Assumption, Resources, divided
+from gwmond.model.pilot_facts import BEARS, Assumption, divided
 from gwmond.model.run_facts import Source
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import RESOURCES
@@ -23,8 +24,8 @@ from gwmond.reports.report_gather import gather
 from tests.build.accounting import Steps
 from tests.build.pilot_files import output, us
 from tests.build.pilots import S
+from tests.build.play import Play, record
 from tests.build.played import add_outputs
-from tests.pilots.play import Play, record
 
 MEASURED, ESTIMATED = "measured", "estimated"
 
@@ -73,9 +74,7 @@ def test_an_assumed_number_of_gpus() -> None:
 def test_an_assumed_size() -> None:
     """How many units a run gets rests on it, as what is left beside it does; GPUs do not."""
     play = Play()
-    add_outputs(
-        play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Resources(8, 16000)}
-    )
+    add_outputs(play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Size(8, 16000)})
     assert spent(play) == {
         ("cpu", "resource", "goodput"): {MEASURED},
         ("cpu", "canonical", "goodput"): {ESTIMATED},
@@ -96,7 +95,7 @@ def test_gpus_that_only_its_runs_tell_of() -> None:
     """Neither its cores nor its GPUs are told: it had what its runs held."""
     play = Play()
     run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    run = run._replace(fact=run.fact._replace(size=Resources(1, 2000, 1)))
+    run = run._replace(fact=run.fact._replace(size=Size(1, 2000, 1)))
     add_outputs(play, output(records=(run,), cores=None, memory_mib=None))
     assert spent(play)["gpu", "resource", "pilot_overhead"] == {ESTIMATED}
     play.stored.prove()
@@ -115,7 +114,7 @@ def test_time_under_two_rules_counts_once() -> None:
     play = Play()
     cut = output(end=None, condor_start_us=us(0), condor_end_us=us(900))
     unknown = cut._replace(cores=None, memory_mib=None)
-    add_outputs(play, unknown, expected={"entry": Resources(4, 8000)})
+    add_outputs(play, unknown, expected={"entry": Size(4, 8000)})
     (row,) = play.stored.pilots.values()
     assert {Assumption.END, Assumption.SIZE} <= set(row.assumed)
     assert counted(play) == {("cpu", "end"): 4 * 900.0}

@@ -13,9 +13,9 @@ from gwmond.model.pilot_evidence import FileFact, PilotOutput, QueueState
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.run_facts import Source
 from tests.build.pilot_files import SIZE, event, line, output, queue, us
+from tests.build.play import Play, record
 from tests.build.played import add_files, lives
 from tests.examples import examples
-from tests.pilots.play import Play, record
 
 KINDS = ("cut", "no_start", "whole", "failed", "silent", "summed_up", "counted", "ran")
 WHOLE = frozenset({"whole", "silent", "summed_up", "counted", "ran"})

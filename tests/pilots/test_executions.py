@@ -14,8 +14,8 @@ from gwmond.model.pilot_facts import Assumption
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, S, event, line, output, queue, us
+from tests.build.play import Play, shown
 from tests.build.played import add_files, times
-from tests.pilots.play import Play, shown
 
 DAY = 86400
 EVICTED = [event(S.EVICTED, 1000)]

@@ -13,7 +13,7 @@ from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey
 from gwmond.pilots.rules import FAR_US
 from gwmond.pilots.verdict_check import Verdicts
-from tests.pilots.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
+from tests.build.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
 
 US = 1_000_000
 KEY = EntryKey("Site", "entry")

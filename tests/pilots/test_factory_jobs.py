@@ -21,8 +21,8 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.build.accounting import Steps
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
+from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files, only, runs_counted, vanish
-from tests.pilots.play import T0, Play, record, shown
 
 
 def test_killed_hard_and_the_queue_knows_when() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from gwmond.model.problem_names import ProblemName
 from tests.build.pilot_files import SIZE, S, line, output, queue, us
+from tests.build.play import Play, shown
 from tests.build.played import add_files, only, vanish
-from tests.pilots.play import Play, shown
 
 DAY = 86400
 

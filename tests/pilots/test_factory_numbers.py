@@ -24,7 +24,7 @@ from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory_numbers import MOST, FactoryNumbers
 from gwmond.pilots.factory_records import PlaceFact, add, jobs
 from tests.build.facts import request
-from tests.pilots.play import Play
+from tests.build.play import Play
 
 HOUR = 480_000
 AT = HOUR * HOUR_US + 59 * 60 * 10**6

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.facts import Pilot
-from gwmond.model.pilot_facts import Assumption, Resources, Validation
+from gwmond.model.facts import Pilot, Size
+from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.times import SECOND_US
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import FAILED, JOB, output, queue
+from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files as add_factory_files
 from tests.build.played import add_outputs, only
-from tests.pilots.play import T0, Play, record, shown
 
 DIES = 1199
 
@@ -79,13 +79,13 @@ def test_it_counts_while_it_waits() -> None:
 @pytest.mark.parametrize(
     ("others", "expected", "size"),
     [
-        (2, {"entry": Resources(16, 32000)}, Resources(8, 16000)),
-        (0, {"entry": Resources(16, 32000, 1)}, Resources(16, 32000, 1)),
-        (0, {"other": Resources(16, 32000)}, Resources(1, 2000)),
+        (2, {"entry": Size(16, 32000)}, Size(8, 16000)),
+        (0, {"entry": Size(16, 32000, 1)}, Size(16, 32000, 1)),
+        (0, {"other": Size(16, 32000)}, Size(1, 2000)),
     ],
     ids=["its entry's pilots", "what is expected", "one unit"],
 )
-def test_how_large_it_is(others: int, expected: dict[str, Resources], size: Resources) -> None:
+def test_how_large_it_is(others: int, expected: dict[str, Size], size: Size) -> None:
     """As its entry's other pilots, else as they are expected to be, else one canonical unit."""
     play = Play()
     play.add_facts((), expected)
@@ -99,11 +99,11 @@ def test_a_single_unit_gives_way_to_what_is_learnt() -> None:
     """What is assumed for want of anything better is corrected as long as it waits."""
     play = Play()
     wait(play, last=300)
-    assert only(play).steps[0].size == Resources(1, 2000)
-    play.add_facts((), {"entry": Resources(4, 8000)})
+    assert only(play).steps[0].size == Size(1, 2000)
+    play.add_facts((), {"entry": Size(4, 8000)})
     wait(play, first=360)
     play.rest(DIES + 900)
-    assert only(play).steps[0].size == Resources(4, 8000)
+    assert only(play).steps[0].size == Size(4, 8000)
     assert play.seconds() == {"validation_fails": 4.0 * DIES}
 
 

@@ -8,7 +8,8 @@ from typing import get_args
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import Assumption, PilotLife, Resources, Step, Validation, estimates
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Assumption, PilotLife, Step, Validation, estimates
 from gwmond.model.pilot_sources import (
     AdFacts,
     Decisions,
@@ -40,7 +41,7 @@ S = 10**6
 T0 = 1_700_000_000 * S
 times = st.integers(0, 20).map(lambda n: T0 + n * 300 * S)
 maybe = st.none() | times
-sizes = st.builds(Resources, st.integers(1, 4), st.just(2000), st.integers(0, 1))
+sizes = st.builds(Size, st.integers(1, 4), st.just(2000), st.integers(0, 1))
 steps = st.lists(st.builds(Step, times, sizes), max_size=2, unique_by=lambda step: step.at_us)
 SOURCES = {
     "ads": st.builds(

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Resources, RunKey
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, merge, merge_run
 from gwmond.pilots.same_run import TOLERANCE_US, gather
@@ -29,7 +30,7 @@ def fact(
     pilot: str | None = "pilot",
     start: float | None = 0,
     end: float | None = None,
-    size: Resources | None = None,
+    size: Size | None = None,
     user: str | None = None,
     activated: float | None = None,
     **ending: object,
@@ -84,7 +85,7 @@ def test_the_best_source_decides_field_by_field() -> None:
         ([fact(STARTD, end=50), fact(EPOCH, end=111)], "end_us", us(50), {EPOCH}),
         ([fact(STARTD, end=50), fact(EPOCH, end=110)], "end_us", us(50), set()),
         ([fact(SCHEDD, end=400), fact(EPOCH, end=111)], "end_us", us(111), {SCHEDD}),
-        ([fact(EPOCH, size=ONE), fact(SLOT, size=Resources(2, 2000))], "size", ONE, {SLOT}),
+        ([fact(EPOCH, size=ONE), fact(SLOT, size=Size(2, 2000))], "size", ONE, {SLOT}),
         ([fact(SCHEDD, user="ann"), fact(STARTD, user="bob")], "user", "ann", {STARTD}),
     ],
 )
@@ -254,7 +255,7 @@ FACTS = st.builds(
     start=st.sampled_from([None, 0, 0, 30, 100]),
     end=st.sampled_from([None, 20, 400, 500]),
     activated=st.sampled_from([None, None, 0, 30, 90]),
-    size=st.sampled_from([None, ONE, Resources(2, 2000)]),
+    size=st.sampled_from([None, ONE, Size(2, 2000)]),
     exit_code=st.sampled_from([None, 0, 1]),
     exit_signal=st.sampled_from([None, 9]),
     vacate_code=st.sampled_from([None, 0, 1008, 1009]),

@@ -20,8 +20,8 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
 from tests.build.pilot_files import us
+from tests.build.play import T0, Play, shown
 from tests.examples import examples
-from tests.pilots.play import T0, Play, shown
 
 STARTD, PID = "glidein_24261_217254492", 24261
 FIGURE_7 = PilotName(site="Site", resource="Resource", startd=STARTD, node="node")

@@ -8,8 +8,8 @@ from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
 from gwmond.pilots.accounting import PilotAccounting
 from tests.build.pilot_files import JOB, line, output, queue
+from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files
-from tests.pilots.play import T0, Play, record, shown
 
 BOUND = Limits(2, 10, 10, DAY_S)
 

@@ -14,7 +14,7 @@ from gwmond.sources.gwms import pilot_output
 from tests.build.gwms import generate
 from tests.build.gwms.simulated import one
 from tests.build.pilot_files import JOB, SIZE, line, output, queue
-from tests.pilots.play import Play, shown
+from tests.build.play import Play, shown
 
 DENIED = (
     '11/18/26 10:00:00 ERROR: SECMAN:2010:Received "DENIED" from server for user '

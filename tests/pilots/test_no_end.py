@@ -7,8 +7,8 @@ import pytest
 from gwmond.model.pilot_evidence import QueueEvent
 from gwmond.model.problem_names import ProblemName
 from tests.build.pilot_files import S, event, line, output
+from tests.build.play import Play
 from tests.build.played import add_files, times
-from tests.pilots.play import Play
 
 DAY = 86400
 BEGUN = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]

@@ -7,16 +7,17 @@ from typing import Any, cast
 import pytest
 
 from gwmond.model.endings import Ending
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import (
     PilotOutput,
     StarterRun,
 )
-from gwmond.model.pilot_facts import Resources, Validation
+from gwmond.model.pilot_facts import Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from tests.build.pilot_files import FAILED, JOB, output, us
+from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs
-from tests.pilots.play import DONE, Play, claim, record, shown
 
 
 def test_a_pilot_whose_validation_failed() -> None:
@@ -94,10 +95,10 @@ def test_a_pilot_that_never_returned_its_end() -> None:
 
 @pytest.mark.parametrize(
     ("others", "expected", "cores"),
-    [(2, {}, 8), (0, {"entry": Resources(16, 32000)}, 16), (0, {}, 1)],
+    [(2, {}, 8), (0, {"entry": Size(16, 32000)}, 16), (0, {}, 1)],
 )
 def test_a_pilot_whose_size_is_not_known(
-    others: int, expected: dict[str, Resources], cores: int
+    others: int, expected: dict[str, Size], cores: int
 ) -> None:
     """It is as large as the entry's others, else as the entry's are expected to be, else one."""
     play = Play()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.pilot_facts import Category, Outcome, Resources
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.pilots.pilot_time import CorrectionCause, advance, partition
 from tests.build.pilots import BROKEN, CUT, GOOD, HELD, HOUR, S, hours, job, pilot, us
 from tests.build.site_sums import by_category, fold, residual
@@ -12,7 +13,7 @@ from tests.build.site_sums import by_category, fold, residual
 
 def test_a_segment_is_settled_when_all_that_ran_in_it_has_an_outcome() -> None:
     """From 0:20 to 0:40 a job runs that has none; the other one's time waits with it."""
-    life = pilot(job("a", 0, 2400), job("b", 1200, 3600, outcome=None), size=Resources(2, 4000))
+    life = pilot(job("a", 0, 2400), job("b", 1200, 3600, outcome=None), size=Size(2, 4000))
     found = partition(life)
     assert hours(found) == {"goodput": pytest.approx(1 / 3), "pilot_overhead": pytest.approx(1 / 3)}
     assert found.unsettled["cpu", "resource"] == 2 * 2400 * S
@@ -20,7 +21,7 @@ def test_a_segment_is_settled_when_all_that_ran_in_it_has_an_outcome() -> None:
 
 
 def test_time_of_which_not_all_runs_are_known_is_not_settled() -> None:
-    found = partition(pilot(job("a", 0, 2400), known_until=1800, size=Resources(1, 2000)))
+    found = partition(pilot(job("a", 0, 2400), known_until=1800, size=Size(1, 2000)))
     assert hours(found) == {"goodput": 0.5}
     assert found.unsettled["cpu", "canonical"] == 1800 * S
 
@@ -54,8 +55,8 @@ def test_rows_tell_the_run_and_can_be_folded() -> None:
 
 
 def test_new_facts_add_what_became_settled() -> None:
-    running = pilot(job("a", 0, None, outcome=None), end=None, now=1800, size=Resources(2, 4000))
-    ended = pilot(job("a", 0, 1200), end=None, now=1800, size=Resources(2, 4000))
+    running = pilot(job("a", 0, None, outcome=None), end=None, now=1800, size=Size(2, 4000))
+    ended = pilot(job("a", 0, 1200), end=None, now=1800, size=Size(2, 4000))
     assert partition(running).settled == {}
     delta = advance(running, ended)
     assert delta.increments == partition(ended).settled
@@ -146,7 +147,7 @@ def test_all_before_a_mark_is_settled() -> None:
 
 def test_a_correction_touches_only_what_it_is_about() -> None:
     """Shares do not shift by a micro when a neighbour's category changes."""
-    third = Resources(1, 5000)
+    third = Size(1, 5000)
     names = ["a", "b", "c"]
     before = pilot(*(job(name, 0, 1000.000001, third) for name in names))
     for changed in names:

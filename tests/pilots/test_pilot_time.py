@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.pilot_facts import (
-    Category,
-    PilotLife,
-    Resources,
-    Run,
-    Step,
-    Validation,
-)
+from gwmond.model.facts import Size
+from gwmond.model.pilot_facts import Category, PilotLife, Run, Step, Validation
 from gwmond.pilots.pilot_segments import cut
 from gwmond.pilots.pilot_time import own_category, partition
 from tests.build.pilots import CUT, EIGHT, HOUR, T0, S, hours, job, of_job, pilot
 from tests.build.site_sums import by_category, residual
 
-GPUS = Resources(8, 16000, 2)
+GPUS = Size(8, 16000, 2)
 
 
 # --- The worked examples of the 2022 report ---------------------------------------------------
@@ -26,14 +20,14 @@ GPUS = Resources(8, 16000, 2)
 @pytest.mark.parametrize(
     ("unused", "overhead"),
     [
-        (Resources(3, 3000), 1),  # "would count as 1 CPU core hour (memory limited)"
-        (Resources(3, 1000), 0),  # "would count as 0 CPU core hours (memory limited)"
-        (Resources(2, 6000), 2),  # "would count as 2 CPU core hours (CPU core limited)"
+        (Size(3, 3000), 1),  # "would count as 1 CPU core hour (memory limited)"
+        (Size(3, 1000), 0),  # "would count as 0 CPU core hours (memory limited)"
+        (Size(2, 6000), 2),  # "would count as 2 CPU core hours (CPU core limited)"
     ],
 )
-def test_overhead_is_in_multiples_of_canonical_units(unused: Resources, overhead: int) -> None:
+def test_overhead_is_in_multiples_of_canonical_units(unused: Size, overhead: int) -> None:
     """An hour in which these are unused beside a running job."""
-    rest = Resources(8 - unused.cores, 16000 - unused.memory_mib)
+    rest = Size(8 - unused.cores, 16000 - unused.memory_mib)
     found = partition(pilot(job("a", size=rest)))
     for measure in ("resource", "canonical"):
         assert hours(found, measure=measure).get("pilot_overhead", 0) == overhead
@@ -42,15 +36,15 @@ def test_overhead_is_in_multiples_of_canonical_units(unused: Resources, overhead
 
 def test_the_remainder_of_the_first_example_goes_to_the_job() -> None:
     """3 cores and 3 GB unused: "we have a remainder of 2 CPU core hours"."""
-    found = partition(pilot(job("a", size=Resources(5, 13000))))
+    found = partition(pilot(job("a", size=Size(5, 13000))))
     assert hours(found) == {"pilot_overhead": 1, "goodput": 5 + 2}
 
 
 def test_a_remainder_is_shared_by_the_jobs_that_ran() -> None:
     """A remainder of 2 cores, one job that completed, one that was preempted: 1 hour to each."""
-    half = Resources(1, 4000)
+    half = Size(1, 4000)
     found = partition(
-        pilot(job("a", size=half), job("b", size=half, outcome=CUT), size=Resources(4, 8000))
+        pilot(job("a", size=half), job("b", size=half, outcome=CUT), size=Size(4, 8000))
     )
     own_cores = 1
     assert hours(found) == {"goodput": own_cores + 1, "preemption_badput": own_cores + 1}
@@ -58,7 +52,7 @@ def test_a_remainder_is_shared_by_the_jobs_that_ran() -> None:
 
 def test_without_jobs_all_time_is_overhead_multiple_or_not() -> None:
     """After its job the pilot has 3 cores and 3 GB idle: 3 core hours, not 1."""
-    found = partition(pilot(job("a", 0, 0.5), size=Resources(3, 3000), end=HOUR + 0.5))
+    found = partition(pilot(job("a", 0, 0.5), size=Size(3, 3000), end=HOUR + 0.5))
     assert hours(found)["pilot_overhead"] == 3
     assert hours(found, measure="canonical")["pilot_overhead"] == 1
 
@@ -66,8 +60,8 @@ def test_without_jobs_all_time_is_overhead_multiple_or_not() -> None:
 @pytest.mark.parametrize("cores", [1, 2])
 def test_a_pilot_below_one_unit_is_one(cores: int) -> None:
     """An hour of 1900 MiB: one canonical hour, its job's while that ran, else the pilot's own."""
-    size = Resources(cores, 1900)
-    found = partition(pilot(job("a", 0, HOUR / 4, size=Resources(1, 1000)), size=size))
+    size = Size(cores, 1900)
+    found = partition(pilot(job("a", 0, HOUR / 4, size=Size(1, 1000)), size=size))
     assert hours(found, measure="canonical") == {"goodput": 0.25, "pilot_overhead": 0.75}
     assert hours(found) == {"goodput": 0.25 * cores, "pilot_overhead": 0.75 * cores}
     assert residual(found) == {}
@@ -77,17 +71,17 @@ def test_a_pilot_below_one_unit_is_one(cores: int) -> None:
 
 def test_what_an_earlier_release_has_stored_stays_as_it_was_posted() -> None:
     """It took such a pilot for nothing; a new size is posted by the rule of today."""
-    old = Step(T0, Resources(1, 1900), least=0)
-    life = pilot(size=Resources(1, 1900))._replace(steps=(old,))
+    old = Step(T0, Size(1, 1900), least=0)
+    life = pilot(size=Size(1, 1900))._replace(steps=(old,))
     assert hours(partition(life), measure="canonical") == {}
-    grown = life._replace(steps=(old, Step(T0 + HOUR * S // 2, Resources(1, 1950))))
+    grown = life._replace(steps=(old, Step(T0 + HOUR * S // 2, Size(1, 1950))))
     assert hours(partition(grown), measure="canonical") == {"decision_problem": 0.5}
     assert residual(partition(grown)) == {}
 
 
 def test_gpus_have_no_remainder() -> None:
     """One of two chips is used: one hour to the job, one is overhead, whatever cores are left."""
-    one = Resources(1, 15000, 1)
+    one = Size(1, 15000, 1)
     found = partition(pilot(job("a", size=one), size=GPUS))
     for measure in ("resource", "canonical"):
         assert hours(found, "gpu", measure) == {"goodput": 1, "pilot_overhead": 1}
@@ -100,15 +94,15 @@ def test_gpus_have_no_remainder() -> None:
 @pytest.mark.parametrize(
     ("sizes", "shares"),
     [
-        ([Resources(1, 4000), Resources(3, 12000)], [2, 6]),  # by cores, memory is all used
-        ([Resources(0.5, 8000), Resources(1.5, 8000)], [2, 6]),  # fractional cores
-        ([Resources(0, 8000), Resources(2, 8000)], [0, 8]),  # no cores, no share
-        ([Resources(0, 4000), Resources(0, 12000)], [2, 6]),  # nobody has cores: by memory
-        ([Resources(8, 8000), Resources(24, 8000)], [2, 6]),  # oversubscribed cores
-        ([Resources(2, 90000), Resources(6, 0)], [2, 6]),  # oversubscribed memory
+        ([Size(1, 4000), Size(3, 12000)], [2, 6]),  # by cores, memory is all used
+        ([Size(0.5, 8000), Size(1.5, 8000)], [2, 6]),  # fractional cores
+        ([Size(0, 8000), Size(2, 8000)], [0, 8]),  # no cores, no share
+        ([Size(0, 4000), Size(0, 12000)], [2, 6]),  # nobody has cores: by memory
+        ([Size(8, 8000), Size(24, 8000)], [2, 6]),  # oversubscribed cores
+        ([Size(2, 90000), Size(6, 0)], [2, 6]),  # oversubscribed memory
     ],
 )
-def test_the_remainder_is_shared_by_cores(sizes: list[Resources], shares: list[float]) -> None:
+def test_the_remainder_is_shared_by_cores(sizes: list[Size], shares: list[float]) -> None:
     found = partition(pilot(*(job(str(i), size=size) for i, size in enumerate(sizes))))
     assert [of_job(found, str(i)) for i in range(len(sizes))] == shares
     assert [of_job(found, str(i), measure="canonical") for i in range(len(sizes))] == shares
@@ -118,14 +112,14 @@ def test_the_remainder_is_shared_by_cores(sizes: list[Resources], shares: list[f
     ("sizes", "idle"),
     [
         ([], 8),
-        ([Resources(3, 2000), Resources(3, 2000)], 2),  # limited by cores
-        ([Resources(1, 5000), Resources(1, 6000)], 2),  # limited by memory
-        ([Resources(3.5, 0), Resources(3.4, 0)], 1),
-        ([Resources(5, 0), Resources(5, 0)], 0),
-        ([Resources(0, 10_000), Resources(0, 10_000)], 0),
+        ([Size(3, 2000), Size(3, 2000)], 2),  # limited by cores
+        ([Size(1, 5000), Size(1, 6000)], 2),  # limited by memory
+        ([Size(3.5, 0), Size(3.4, 0)], 1),
+        ([Size(5, 0), Size(5, 0)], 0),
+        ([Size(0, 10_000), Size(0, 10_000)], 0),
     ],
 )
-def test_what_is_idle_beside_jobs(sizes: list[Resources], idle: int) -> None:
+def test_what_is_idle_beside_jobs(sizes: list[Size], idle: int) -> None:
     found = partition(
         pilot(*(job(str(i), size=resources) for i, resources in enumerate(sizes)), ran_jobs=True)
     )
@@ -135,10 +129,8 @@ def test_what_is_idle_beside_jobs(sizes: list[Resources], idle: int) -> None:
 
 def test_runs_without_any_resources_share_equally() -> None:
     """Only what is no whole canonical unit is left for them: one core of nine."""
-    nothing = Resources(0, 0)
-    found = partition(
-        pilot(job("a", size=nothing), job("b", size=nothing), size=Resources(9, 16000))
-    )
+    nothing = Size(0, 0)
+    found = partition(pilot(job("a", size=nothing), job("b", size=nothing), size=Size(9, 16000)))
     assert hours(found) == {"pilot_overhead": 8, "goodput": 1}
     assert (of_job(found, "a"), of_job(found, "b")) == (0.5, 0.5)
     assert hours(found, measure="canonical") == {"pilot_overhead": 8}
@@ -157,7 +149,7 @@ def test_runs_without_any_resources_share_equally() -> None:
 def test_gpus_go_to_those_who_hold_them(
     held: list[float], shares: list[float], overhead: float
 ) -> None:
-    jobs = [job(str(i), size=Resources(1, 2000, number)) for i, number in enumerate(held)]
+    jobs = [job(str(i), size=Size(1, 2000, number)) for i, number in enumerate(held)]
     found = partition(pilot(*jobs, size=GPUS))
     for measure in ("resource", "canonical"):
         assert [of_job(found, str(i), "gpu", measure) for i in range(2)] == shares
@@ -165,13 +157,13 @@ def test_gpus_go_to_those_who_hold_them(
 
 
 def test_a_pilot_without_gpus_has_no_gpu_time() -> None:
-    found = partition(pilot(job("a", size=Resources(1, 2000, 4))))
+    found = partition(pilot(job("a", size=Size(1, 2000, 4))))
     assert hours(found, "gpu") == {}
     assert ("gpu", "resource") not in found.total
 
 
 def test_the_canonical_unit_can_be_configured() -> None:
-    found = partition(pilot(job("a", size=Resources(4, 8000))), memory_per_unit_mib=4000)
+    found = partition(pilot(job("a", size=Size(4, 8000))), memory_per_unit_mib=4000)
     assert hours(found, measure="canonical") == {"goodput": 2, "pilot_overhead": 2}
     assert hours(found) == {"goodput": 6, "pilot_overhead": 2}
 
@@ -179,9 +171,9 @@ def test_the_canonical_unit_can_be_configured() -> None:
 def test_fractions_of_cores_add_up_exactly() -> None:
     """0.1 + 0.2 of 0.3 cores is all of them, whatever floats say."""
     small = pilot(
-        job("a", size=Resources(0.1, 1000)),
-        job("b", size=Resources(0.2, 1000)),
-        size=Resources(1.3, 4000),
+        job("a", size=Size(0.1, 1000)),
+        job("b", size=Size(0.2, 1000)),
+        size=Size(1.3, 4000),
     )
     assert hours(partition(small)) == {"pilot_overhead": 1, "goodput": 0.3}
 
@@ -192,8 +184,8 @@ def test_fractions_of_cores_add_up_exactly() -> None:
 def test_a_pilot_of_changing_size() -> None:
     """Eight cores for a quarter of an hour, then four, then none; the job holds four."""
     life = pilot(
-        job("a", size=Resources(4, 8000)),
-        steps=[(0, EIGHT), (900, Resources(4, 8000)), (1800, Resources(0, 0))],
+        job("a", size=Size(4, 8000)),
+        steps=[(0, EIGHT), (900, Size(4, 8000)), (1800, Size(0, 0))],
     )
     assert hours(partition(life)) == {"pilot_overhead": 1, "goodput": 1 + 1}
     assert partition(life).total["cpu", "resource"] == 3 * HOUR * S
@@ -224,7 +216,7 @@ def test_a_pilot_of_unknown_size_has_nothing() -> None:
     ],
 )
 def test_runs_are_clipped_to_the_pilots_life(run: Run, goodput: float) -> None:
-    life = pilot(run, size=Resources(1, 2000))
+    life = pilot(run, size=Size(1, 2000))
     found = partition(life)
     assert hours(found).get("goodput", 0) == goodput
     assert hours(found).get("pilot_overhead", 0) == 1 - goodput
@@ -245,7 +237,7 @@ def test_a_pilot_without_a_life(end: float) -> None:
 
 def test_time_is_posted_in_the_hours_in_which_it_was_spent() -> None:
     """From 00:30 to 02:15, the job from 00:45 to 01:15."""
-    life = pilot(job("a", 2700, 4500), size=Resources(1, 2000), start=1800, end=2 * HOUR + 900)
+    life = pilot(job("a", 2700, 4500), size=Size(1, 2000), start=1800, end=2 * HOUR + 900)
     by_hour: dict[tuple[int, str], float] = {}
     for row, micros in partition(life).settled.items():
         if (row.resource, row.measure) == ("cpu", "resource"):

@@ -8,7 +8,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.pilot_facts import union
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
-from tests.pilots.play import T0, Play, claim, record, shown
+from tests.build.play import T0, Play, claim, record, shown
 
 
 def until(play: Play, name: str = "glidein@node") -> float:

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import FileFact, StarterRun
-from gwmond.model.pilot_facts import Assumption, Resources, Validation
+from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import line, queue, us
+from tests.build.play import DONE, Play, record
 from tests.build.played import lives, one, revise
 from tests.examples import examples
-from tests.pilots.play import DONE, Play, record
 
 LATEST = 100_000
 CORES, MEMORY, GPUS = (None, 1, 4, 8), (None, 2000, 16_000), (None, 0, 1)
@@ -113,7 +114,7 @@ def _sizes(play: Play) -> dict[str, Sequence[object]]:
 def test_what_is_learnt_later_is_used() -> None:
     """The first told nothing; it was taken for one core at a site that is called as its entry."""
     play = told(one(0), *(one(n, cores=8, memory_mib=20_000, site="Here") for n in (1, 2)))
-    assert set(_sizes(play).values()) == {(Resources(8, 20_000), "Here")}
+    assert set(_sizes(play).values()) == {(Size(8, 20_000), "Here")}
     assert Assumption.SIZE in rows(play)["7.0"].assumed
     assert play.seconds() == {"decision_problem": 3 * 8 * 1200.0}
 
@@ -121,22 +122,22 @@ def test_what_is_learnt_later_is_used() -> None:
 def test_what_was_told_stays() -> None:
     """Only what was missing is taken from the others."""
     play = told(one(0, cores=2, site="There"), *(one(n, cores=8, memory_mib=9000) for n in (1, 2)))
-    assert _sizes(play)["7.0"] == (Resources(2, 2250), "There")
+    assert _sizes(play)["7.0"] == (Size(2, 2250), "There")
     alike = [one(n, cores=2, memory_mib=3000) for n in (1, 2)]
     play = told(one(0, cores=2), one(3, cores=8, memory_mib=9000), *alike)
-    assert _sizes(play)["7.0"] == (Resources(2, 3000), "entry")
+    assert _sizes(play)["7.0"] == (Size(2, 3000), "entry")
 
 
 def test_where_no_other_tells_it_what_was_assumed_stays() -> None:
     """Such as what the entry's ads said at that time."""
     play = Play()
-    play.add_facts([one(0)], {"entry": Resources(16, 32_000, 2)})
+    play.add_facts([one(0)], {"entry": Size(16, 32_000, 2)})
     play.rest(LATEST, hours=3)
     play.restart()
     play.add_facts([one(1)])
     play.rest(2 * LATEST, hours=3)
     revise(play, 3 * LATEST)
-    assert _sizes(play)["7.0"] == (Resources(16, 32_000, 2), "entry")
+    assert _sizes(play)["7.0"] == (Size(16, 32_000, 2), "entry")
 
 
 def test_it_is_as_large_as_its_runs_were_at_once() -> None:
@@ -154,9 +155,9 @@ def test_it_is_as_large_as_its_runs_were_at_once() -> None:
         ],
     )
     play.rest(LATEST + 60, hours=12)
-    assert _sizes(play)["7.0"] == (Resources(4, 8000), "entry")
+    assert _sizes(play)["7.0"] == (Size(4, 8000), "entry")
     revise(play, LATEST + 13 * 3600)
-    assert _sizes(play)["7.0"] == (Resources(4, 8000), "entry")
+    assert _sizes(play)["7.0"] == (Size(4, 8000), "entry")
     play.stored.prove()
 
 

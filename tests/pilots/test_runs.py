@@ -14,7 +14,7 @@ from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
 from gwmond.sources.htcondor import claims
-from tests.pilots.play import DONE, T0, Play, claim, record, shown
+from tests.build.play import DONE, T0, Play, claim, record, shown
 from tests.sources.make import classad, heard
 
 HOUR_S = 3600

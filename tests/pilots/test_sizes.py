@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption, Resources, Step, Validation
+from gwmond.model.pilot_facts import Assumption, Step, Validation
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
@@ -19,8 +20,8 @@ from gwmond.pilots.sizes import Sizes, expected_sizes
 from tests.build.accounting import Steps
 from tests.build.facts import request
 from tests.build.pilot_files import output, us
+from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_outputs
-from tests.pilots.play import T0, Play, record, shown
 
 SIZE, GPUS = Assumption.SIZE, Assumption.GPUS
 ONLY_SIZE, ONLY_GPUS, NONE = frozenset({SIZE}), frozenset({GPUS}), frozenset[Assumption]()
@@ -30,24 +31,24 @@ def test_what_is_told_is_believed() -> None:
     """Nothing is assumed then, whatever others have."""
     sizes = Sizes(2000)
     sizes.note("entry", 8, 16000, 2)
-    assert sizes.fill("entry", 4, 8000, 0)[:2] == (Resources(4, 8000, 0), NONE)
+    assert sizes.fill("entry", 4, 8000, 0)[:2] == (Size(4, 8000, 0), NONE)
 
 
 @pytest.mark.parametrize(
     ("told", "size"),
     [
-        ((None, None), Resources(1, 2000)),
-        ((4, None), Resources(4, 8000)),
-        ((None, 8000), Resources(1, 8000)),
-        ((0, 1), Resources(1, 2000)),
-        ((-4, -1), Resources(1, 2000)),
-        ((4, 1), Resources(4, 8000)),
-        ((999_999_999, 8000), Resources(1, 8000)),
-        ((4, 10**12), Resources(4, 8000)),
-        ((float("nan"), float("inf")), Resources(1, 2000)),
+        ((None, None), Size(1, 2000)),
+        ((4, None), Size(4, 8000)),
+        ((None, 8000), Size(1, 8000)),
+        ((0, 1), Size(1, 2000)),
+        ((-4, -1), Size(1, 2000)),
+        ((4, 1), Size(4, 8000)),
+        ((999_999_999, 8000), Size(1, 8000)),
+        ((4, 10**12), Size(4, 8000)),
+        ((float("nan"), float("inf")), Size(1, 2000)),
     ],
 )
-def test_where_nothing_is_known(told: tuple[float | None, float | None], size: Resources) -> None:
+def test_where_nothing_is_known(told: tuple[float | None, float | None], size: Size) -> None:
     """One canonical unit a core; dummies are not believed."""
     assert Sizes(2000).fill("entry", *told, 0)[:2] == (size, ONLY_SIZE)
 
@@ -55,13 +56,13 @@ def test_where_nothing_is_known(told: tuple[float | None, float | None], size: R
 def test_the_most_frequent_of_the_entry() -> None:
     """Before what is expected of it; other entries do not matter."""
     sizes = Sizes(2000)
-    sizes.expect({"entry": Resources(16, 32000)})
+    sizes.expect({"entry": Size(16, 32000)})
     for cores in (4, 8, 8):
         sizes.note("entry", cores, cores * 2000, None)
     sizes.note("other", 64, 1e6, None)
     sizes.note("entry", 64, 1, None)  # a dummy
-    assert sizes.fill("entry", gpus=0).size == Resources(8, 16000)
-    assert sizes.fill("third", gpus=0).size == Resources(1, 2000)
+    assert sizes.fill("entry", gpus=0).size == Size(8, 16000)
+    assert sizes.fill("third", gpus=0).size == Size(1, 2000)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_what_is_told_goes_with_what_fits_to_it(
     for number, (cores, memory) in enumerate([(8, 15_000), (4, 9000), (4, 8000), (8, 16_000)]):
         sizes.note("entry", cores, memory, 0, number=(1, 2, 3, 1)[number])
     assert sizes.fill("entry", *told, 0).size[:2] == size
-    sizes.expect({"expected": Resources(8, 32_000)})
+    sizes.expect({"expected": Size(8, 32_000)})
     assert sizes.fill("expected", 2, None, 0).size[:2] == (2, 8000)
     assert sizes.fill("expected", None, 16_000, 0).size[:2] == (4, 16_000)
 
@@ -96,11 +97,11 @@ def test_gpus_only_where_the_entry_has_any() -> None:
     sizes = Sizes(2000)
     sizes.note("with", 8, 16000, 2)
     sizes.note("without", 8, 16000, 0)
-    sizes.expect({"expected": Resources(8, 16000, 1), "without": Resources(8, 16000, 1)})
-    assert sizes.fill("with", 8, 16000)[:2] == (Resources(8, 16000, 2), ONLY_GPUS)
-    assert sizes.fill("without", 8, 16000)[:2] == (Resources(8, 16000), NONE)
-    assert sizes.fill("expected", 8, 16000)[:2] == (Resources(8, 16000, 1), ONLY_GPUS)
-    assert sizes.fill("unknown", 8, 16000)[:2] == (Resources(8, 16000), NONE)
+    sizes.expect({"expected": Size(8, 16000, 1), "without": Size(8, 16000, 1)})
+    assert sizes.fill("with", 8, 16000)[:2] == (Size(8, 16000, 2), ONLY_GPUS)
+    assert sizes.fill("without", 8, 16000)[:2] == (Size(8, 16000), NONE)
+    assert sizes.fill("expected", 8, 16000)[:2] == (Size(8, 16000, 1), ONLY_GPUS)
+    assert sizes.fill("unknown", 8, 16000)[:2] == (Size(8, 16000), NONE)
 
 
 def test_the_memory_of_an_entry_is_bounded() -> None:
@@ -109,8 +110,8 @@ def test_the_memory_of_an_entry_is_bounded() -> None:
     for n in range(5000):
         sizes.note("entry", 8, 16000 + n, n)
         sizes.note("entry", 8, 16000, 0)
-    assert sizes.fill("entry")[:2] == (Resources(8, 16000), ONLY_SIZE)
-    assert len(sizes._sizes["entry"]) <= 100
+    assert sizes.fill("entry")[:2] == (Size(8, 16000), ONLY_SIZE)
+    assert len(pickle.dumps(sizes)) < 2000
 
 
 def test_expected_of_the_ad_heard_last() -> None:
@@ -119,7 +120,7 @@ def test_expected_of_the_ad_heard_last() -> None:
     old = request(key, pilot_size=Size(4, 8000), last_heard=1)
     new = request(key, pilot_size=Size(8, 16000, 1), last_heard=2)
     none = request(key, pilot_size=None, last_heard=3)
-    assert expected_sizes([none, new, old]) == {"entry": Resources(8, 16000, 1)}
+    assert expected_sizes([none, new, old]) == {"entry": Size(8, 16000, 1)}
     assert expected_sizes([none]) == {}
 
 
@@ -130,15 +131,15 @@ def test_a_slot_whose_size_makes_no_sense() -> None:
     bad = shown("bad@node")._replace(size=None)
     play.live(360, 960, [bad, shown("other@node", cores=8, memory=16000)])
     row = play.pilot("bad@node")
-    assert row.steps[0].size == Resources(8, 16000)
+    assert row.steps[0].size == Size(8, 16000)
     assert set(row.assumed) == {SIZE}
     play.live(1020, 1260, [shown("bad@node", cores=4, memory=8000)])
     row = play.pilot("bad@node")
-    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    assert (row.steps[0].size, row.assumed) == (Size(4, 8000), {})
     play.live(1320, 1560, [bad])  # what was told once is not forgotten
     play.rest(1620)
     row = play.pilot("bad@node")
-    assert (row.steps[0].size, row.assumed) == (Resources(4, 8000), {})
+    assert (row.steps[0].size, row.assumed) == (Size(4, 8000), {})
     assert play.seconds()["decision_problem"] == 4 * 1560.0 + 8 * 960.0
 
 
@@ -161,16 +162,16 @@ def test_the_gpus_of_an_output() -> None:
     play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
     add_outputs(play, output(validation=Validation.FAILED))
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")
-    assert row.steps[0].size == Resources(4, 8000, 1)
+    assert row.steps[0].size == Size(4, 8000, 1)
     assert row.assumed == {GPUS: (row.start_us, row.end_us)}
 
 
 def test_absurd_sizes_are_not_learnt() -> None:
     """Neither of pilots nor of what is expected of them; nobody has so many GPUs."""
     sizes = Sizes(2000)
-    sizes.expect({"entry": Resources(10**9, 8000)})
+    sizes.expect({"entry": Size(10**9, 8000)})
     sizes.note("entry", 4, 10**12, 10**12)
-    assert sizes.fill("entry", gpus=10**12)[:2] == (Resources(1, 2000), ONLY_SIZE)
+    assert sizes.fill("entry", gpus=10**12)[:2] == (Size(1, 2000), ONLY_SIZE)
 
 
 @pytest.mark.parametrize("absurd", [{"cores": 10**9, "memory_mib": 10**9}, {"gpus": 10**12}])
@@ -197,7 +198,7 @@ def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.Mo
     play.live(1860, 3600, small)
     play.poll(3660, small, records=[record("1.0", 60, 900, source=Source.SCHEDD_HISTORY)])
     play.rest(3720)
-    assert play.pilot().steps == (Step(T0 * SECOND_US, Resources(1, 1900), least=0),)
+    assert play.pilot().steps == (Step(T0 * SECOND_US, Size(1, 1900), least=0),)
     assert play.seconds("canonical") == {}
     assert sum(play.seconds().values()) == 3660
 

@@ -14,7 +14,7 @@ from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.pilot_files import output, us
-from tests.pilots.play import Play, record, shown
+from tests.build.play import Play, record, shown
 
 LINGER_S = 1800
 RULES = Rules(refresh_us=0, linger_us=LINGER_S * SECOND_US)

@@ -12,8 +12,8 @@ from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
 from gwmond.model.run_facts import Source
 from tests.build.pilot_files import JOB, output, us
+from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs
-from tests.pilots.play import DONE, Play, claim, record, shown
 
 LATER = 100_000
 HISTORY = Source.STARTD_HISTORY

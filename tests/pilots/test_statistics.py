@@ -13,8 +13,8 @@ from gwmond.model.pilot_facts import Assumption
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
 from tests.build.pilot_files import JOB, SIZE, line, lost, output, queue, us
+from tests.build.play import Play, record, shown
 from tests.build.played import add_outputs, only, runs_counted
-from tests.pilots.play import Play, record, shown
 
 STATISTICS = JobStatistics(
     Jobs(31, 700), good_zero=Jobs(20, 400), good_nonzero=Jobs(5, 100), bad_signal=Jobs(6, 200)

@@ -6,14 +6,15 @@ from itertools import permutations
 
 import pytest
 
+from gwmond.model.facts import Size
 from gwmond.model.job_statistics import Jobs, JobStatistics
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact
-from gwmond.model.pilot_facts import Assumption, Resources
+from gwmond.model.pilot_facts import Assumption
 from tests.build.pilot_files import line, lost, queue
+from tests.build.play import Play
 from tests.build.played import one, only, revise
-from tests.pilots.play import Play
 
-SIZE = {"entry": Resources(8, 16_000)}
+SIZE = {"entry": Size(8, 16_000)}
 LIFE, CONDOR = 8300, 8000
 
 

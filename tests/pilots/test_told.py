@@ -11,9 +11,9 @@ from gwmond.model.pilot_facts import Category, Kind
 from gwmond.model.times import SECOND_US
 from gwmond.reports.pilot_story import Story, story_of
 from tests.build.kept import Kept
+from tests.build.play import T0, Play, record, shown
 from tests.build.truths import RULES, Truth, play, truths
 from tests.examples import examples
-from tests.pilots.play import T0, Play, record, shown
 
 
 def stories(stored: Kept, now_us: int) -> list[Story]:

@@ -14,8 +14,8 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
+from tests.build.play import T0, Play, record, shown
 from tests.build.played import lives, only, vanish
-from tests.pilots.play import T0, Play, record, shown
 
 HOUR = 3600
 

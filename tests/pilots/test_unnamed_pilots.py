@@ -9,8 +9,8 @@ import pytest
 from gwmond.model.pilot_evidence import FileFact, PilotOutput
 from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, event, line, output, queue, us
+from tests.build.play import Play, record, shown
 from tests.build.played import add_files
-from tests.pilots.play import Play, record, shown
 
 S_NAMES = {"factory": "", "frontend": "", "group": ""}
 

@@ -8,7 +8,7 @@ from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
 from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
-from tests.pilots.play import T0, shown
+from tests.build.play import T0, shown
 
 US = 1_000_000
 WAIT_US = 600 * US

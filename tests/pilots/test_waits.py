@@ -11,7 +11,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
 from gwmond.pilots.rules import Rules
 from gwmond.reports.open_runs import open_runs, sentence
-from tests.pilots.play import POLL_S, T0, Play, claim, record, shown
+from tests.build.play import POLL_S, T0, Play, claim, record, shown
 
 LATER_S = 300
 HOUR = 3600

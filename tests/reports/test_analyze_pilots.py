@@ -7,16 +7,9 @@ from itertools import permutations
 
 import pytest
 
+from gwmond.model.facts import Size
 from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import (
-    Assumption,
-    Category,
-    Outcome,
-    Resources,
-    RunKey,
-    Step,
-    Validation,
-)
+from gwmond.model.pilot_facts import Assumption, Category, Outcome, RunKey, Step, Validation
 from gwmond.model.run_facts import Source
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import Period
@@ -47,7 +40,7 @@ def run(
         key=RunKey(f"job{number}", 1),
         start_us=ORIGIN + round(start * HOUR),
         end_us=None if end is None else ORIGIN + round(end * HOUR),
-        size=Resources(cores, 2000 * cores),
+        size=Size(cores, 2000 * cores),
         outcome=None if code is None else GOOD if code == 0 else FAILED,
         facts=facts,
     )
@@ -78,7 +71,7 @@ def staged(row: RunRow, seconds: int | None, *, began: bool | None = None) -> Ru
 
 def compared(*runs: RunRow) -> tuple[WallClock, str]:
     """A pilot of one core with runs, and the line of time used that the original would print."""
-    figures = clock(pilot(steps=(Step(ORIGIN, Resources(1, 2000)),)), runs)
+    figures = clock(pilot(steps=(Step(ORIGIN, Size(1, 2000)),)), runs)
     analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
     analysis.add(figures)
     lines = entries_text(analysis)
@@ -131,7 +124,7 @@ def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
 
 def test_memory_does_not_use_cores() -> None:
     """A job on one core that takes all memory uses a quarter of the pilot's time."""
-    big = run(0, 4)._replace(size=Resources(1, 8000))
+    big = run(0, 4)._replace(size=Size(1, 8000))
     assert clock(pilot(), [big]).used_us == LIFE // 4
 
 
@@ -145,7 +138,7 @@ def test_never_more_than_the_pilot_has() -> None:
 
 def test_a_size_that_changes() -> None:
     """Of two hours on one core one is a quarter of the pilot's, one half of it."""
-    steps = (Step(ORIGIN, Resources(4, 8000)), Step(ORIGIN + HOUR, Resources(2, 4000)))
+    steps = (Step(ORIGIN, Size(4, 8000)), Step(ORIGIN + HOUR, Size(2, 4000)))
     found = clock(pilot(steps=steps), [run(0, 2)])
     assert found.used_us == HOUR // 4 + HOUR // 2
 
@@ -209,7 +202,7 @@ def test_runs_that_are_not_kept() -> None:
 
 def test_a_size_that_is_assumed() -> None:
     """It is said; the factory's logs are divided by what jobs held at once, if that is more."""
-    steps = (Step(ORIGIN, Resources(1, 2000)),)
+    steps = (Step(ORIGIN, Size(1, 2000)),)
     jobs = [run(1, 3), run(1, 3, number=2)]
     known = clock(pilot(steps=steps), jobs)
     rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}

@@ -11,8 +11,8 @@ from gwmond.reports.pilot_story import RULES, rules_of
 from gwmond.reports.pilots import record
 from gwmond.reports.stored_pilot import StoredPilot
 from tests.build.pilot_files import output, queue, us
+from tests.build.play import Play
 from tests.build.played import add_files, only
-from tests.pilots.play import Play
 
 CUT: dict[str, Any] = {"end": None, "condor_start_us": us(100), "logs": ()}
 WHOLE: dict[str, Any] = {"condor_start_us": us(100), "condor_end_us": us(1100), "logs": ()}

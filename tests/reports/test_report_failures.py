@@ -28,7 +28,7 @@ from gwmond.reports.report import Group, Scope
 from gwmond.reports.report import Report as Reported
 from gwmond.reports.report_document import tables
 from tests.build.accounting import Steps
-from tests.pilots.play import shown
+from tests.build.play import shown
 
 Report: TypeAlias = Callable[..., str]
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

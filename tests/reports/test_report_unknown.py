@@ -18,7 +18,7 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from tests.build.accounting import Steps
 from tests.build.pilot_files import FAILED, output
-from tests.pilots.play import T0
+from tests.build.play import T0
 
 Report: TypeAlias = Callable[..., str]
 Run: TypeAlias = Callable[..., tuple[int, str, str]]

@@ -211,7 +211,7 @@ def test_headers_are_not_divided_anew_for_each_row(monkeypatch: pytest.MonkeyPat
         divided.append(text)
         return [text]
 
-    monkeypatch.setattr(terminal, "_wrapped", wrapped)
+    monkeypatch.setattr(terminal, "wrapped", wrapped)
     counts = []
     for rows in (10, 1000):
         said(Table("", columns(("site", "hours")), (("A", "1.0"),) * rows), 80)

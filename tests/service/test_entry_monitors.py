@@ -55,7 +55,11 @@ def test_factory_is_believed_of_its_pilots(scene: Answers) -> None:
         "client_jobs_here": 40,
         "asked_idle": 4,
     }
-    assert (found.running, found.held, found.submitted_wait) == (10, 2, 6)
+    assert (found.monitor.status_running, found.monitor.status_held, found.monitor.status_wait) == (
+        10,
+        2,
+        6,
+    )
 
 
 def test_accounting_rests_on_glideresource_ads(scene: Answers) -> None:
@@ -66,7 +70,7 @@ def test_accounting_rests_on_glideresource_ads(scene: Answers) -> None:
     scene.answer("wms:f", "factoryclient", (client(status_running=50), client("other.main")))
     after = scene.take()
     assert after.facts.totals == before
-    assert [r.running for r in after.requests] == [50]
+    assert [r.monitor.status_running for r in after.requests] == [50]
 
 
 def test_a_stale_answer_of_the_factory_is_not_used(scene: Answers) -> None:
@@ -75,7 +79,7 @@ def test_a_stale_answer_of_the_factory_is_not_used(scene: Answers) -> None:
     scene.answer("wms:f", "factoryclient", (client(status_running=50),), age=500)
     scene.answer("wms:f", "glideclient", (ClientAsk(A.entry, FACTORY, GROUP, 2, 3),), age=500)
     found = shown(scene)[A.entry, GROUP]
-    assert (found.running, told(found.monitor)) == (1, {"status_running": 1})
+    assert (found.monitor.status_running, told(found.monitor)) == (1, {"status_running": 1})
 
 
 def test_advertised_against_requested(scene: Answers) -> None:
@@ -89,7 +93,7 @@ def test_advertised_against_requested(scene: Answers) -> None:
 def test_asks_of_glideclient_ads(scene: Answers) -> None:
     """They count where a glideresource ad has none, added over a client's credentials."""
     scene.requests(
-        request(A, requested_idle=None, requested_max=None),
+        request(A)._replace(monitor=Monitor()),
         request(B, requested_idle=1)._replace(monitor=Monitor(asked_idle=1)),
     )
     ask = ClientAsk(A.entry, FACTORY, GROUP, 2, 7)
@@ -98,7 +102,7 @@ def test_asks_of_glideclient_ads(scene: Answers) -> None:
     scene.answer("wms:g", "glideclient", (ask,))
     found = shown(scene)
     at_a = found[A.entry, GROUP]
-    assert (at_a.requested_idle, at_a.requested_max) == (4, 14)
+    assert (at_a.monitor.asked_idle, at_a.monitor.asked_max) == (4, 14)
     assert told(at_a.monitor) == {"asked_idle": 4, "asked_max": 14}
     assert told(found[B.entry, GROUP].monitor) == {"asked_idle": 1}
 
@@ -116,8 +120,12 @@ def test_clients_without_glideresource_ads(scene: Answers) -> None:
         (EntryKey("Theirs", "ce9"), "other.main"),
     }
     ours = found[EntryKey("Theirs", A.entry), GROUP]
-    assert (ours.running, ours.submitted_wait, ours.requested_idle) == (10, 1, 2)
-    assert (ours.jobs_matching, ours.slots_idle, ours.pending) == (5, 2, None)
+    assert (ours.monitor.status_running, ours.monitor.status_wait, ours.monitor.asked_idle) == (
+        10,
+        1,
+        2,
+    )
+    assert (ours.jobs_matching, ours.slots_idle, ours.monitor.pending) == (5, 2, None)
     assert ours.last_heard == NOW - 30
     assert state.facts.totals == {}
     assert state.facts.entries == frozenset()
@@ -138,7 +146,7 @@ def test_replicas_of_a_wms_collector(scene: Answers) -> None:
     for first, second in ((old, new), (new, old)):
         scene.answer("wms:f", "factoryclient", (first,))
         scene.answer("wms:g", "factoryclient", (second,))
-        assert shown(scene)[A.entry, GROUP].running == 2
+        assert shown(scene)[A.entry, GROUP].monitor.status_running == 2
 
 
 def entry(

@@ -19,7 +19,7 @@ from gwmond.model.stored_pilots import RunRow
 from gwmond.service.importer import Importer
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child
-from tests.pilots import play
+from tests.build import play
 
 EARLY = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
 PLACE = PilotName(user="fe", instance="factory_instance", entry="E", cluster=7, proc=0)

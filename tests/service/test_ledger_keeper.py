@@ -35,8 +35,8 @@ from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
 from tests.build.accounting import attached
 from tests.build.pilot_files import us
+from tests.build.play import record
 from tests.build.polls import made
-from tests.pilots.play import record
 
 A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
 T0 = 1_700_000_000  # 800 s into its hour
@@ -522,7 +522,7 @@ def test_a_pilot_that_cannot_be_stored_stops_nothing(
     for _ in range(3):
         polls.hear()
         found = polls.poll()
-    accountant = polls.poller._accountant
+    accountant = polls.poller.accountant
     assert accountant is not None
     assert accountant.failure is None
     assert found.problems["records", ProblemName.NOT_STORABLE] == 1
@@ -537,16 +537,16 @@ def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.Monke
     polls = made(tmp_path, {"files": [f"{tmp_path}/none*"], "schedds": False})
     polls.poll()
     polls.hear()
-    accountant = polls.poller._accountant
+    accountant = polls.poller.accountant
     assert accountant is not None
     reads: list[float] = []
-    real = accountant._central.read
+    real = accountant.central.read
 
     def read(now: float) -> list[Problem]:
         reads.append(now)
         return real(now)
 
-    monkeypatch.setattr(accountant._central, "read", read)
+    monkeypatch.setattr(accountant.central, "read", read)
     ledger = polls.keeper.ledger
     assert ledger is not None
     with monkeypatch.context() as patch:

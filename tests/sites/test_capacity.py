@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,10 +65,11 @@ def test_without_any_evidence_capacity_is_what_runs() -> None:
     ],
 )
 def test_the_limit_leaves_out_other_frontends(
-    change: dict[str, object], cpu: int | None, gpu: int | None
+    change: dict[str, Any], cpu: int | None, gpu: int | None
 ) -> None:
     """Pilots of frontends that we do not see take from the limit; a part untold is no limit."""
-    ad = request(A, max_pilots=100, running=10, total_running=30)._replace(**change)  # type: ignore[arg-type]
+    usual: dict[str, Any] = {"max_pilots": 100, "running": 10, "total_running": 30}
+    ad = request(A, **usual | change)
     (found,) = totals(ad).values()
     assert limit(found, "cpu") == cpu
     assert limit(found, "gpu") == gpu

@@ -222,7 +222,7 @@ def test_a_parent_that_died(capfd: pytest.CaptureFixture[str]) -> None:
     receiver, sender = multiprocessing.Pipe(duplex=False)
     receiver.close()
     context = multiprocessing.get_context("fork")
-    process = context.Process(target=child._child, args=(sender, 20, 1 << 20, tasks.echo, (1,)))
+    process = context.Process(target=child.child_main, args=(sender, 20, 1 << 20, tasks.echo, (1,)))
     process.start()
     process.join()
     assert process.exitcode == 0

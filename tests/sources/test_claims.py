@@ -5,7 +5,7 @@ from __future__ import annotations
 import classad2
 import pytest
 
-from gwmond.model.pilot_facts import Resources
+from gwmond.model.facts import Size
 from gwmond.model.run_facts import Source
 from gwmond.sources.htcondor import claims
 from tests.build.histories import RECORDINGS
@@ -32,7 +32,7 @@ def test_the_claims_of_a_real_pool() -> None:
     for record in decoded.records:
         fact = record.fact
         assert (fact.source, fact.shadow_start, fact.end_us) == (Source.LIVE_SLOT, None, None)
-        assert (fact.user, fact.size) == ("alice@pool.test", Resources(1, 128, 0))
+        assert (fact.user, fact.size) == ("alice@pool.test", Size(1, 128, 0))
         assert fact.job in jobs
         assert not fact.ending.over
         assert record.startd.startswith("glidein_")

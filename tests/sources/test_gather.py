@@ -168,13 +168,15 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
         assert of.detail == f"the deadline was used up: ap1 (demand): {silent}"
 
 
-def test_many_queries_may_use_up_the_deadline(world: World) -> None:
+def test_many_queries_may_use_up_the_deadline(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where none of them was slow no daemon is accused."""
     world.round()
     world.gatherer.allow(60.0)
     for kind in ("a", "b"):
         world.gatherer.run("ap1", kind, child_tasks.echo, 7, 1)
-    world.gatherer._until = 0.0
+    monkeypatch.setattr(Gatherer, "left_s", 0.0)
     slow: Any = child_tasks.sleep
     world.gatherer.run("ap2", "history", slow)
     of = status(world.gatherer.last(), "ap2", "history")
@@ -459,8 +461,8 @@ def test_few_samples_are_asked_for_at_once_in_a_large_pool(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The collector compares each ad with each name: here with one, that known first first."""
-    monkeypatch.setattr(gather, "_COMPARISONS", 4)
-    monkeypatch.setattr(gather, "_LEAST_SAMPLES", 1)
+    monkeypatch.setattr(gather, "COMPARISONS", 4)
+    monkeypatch.setattr(gather, "LEAST_SAMPLES", 1)
     names = Names(Limits(10, 10, 10, DAY_S))
     names.recall({EntryKey("S3", "e3"): Standing(NOW - 60, NOW)}, {}, NOW, NOW)
     ads = [place(n) for n in range(4)]

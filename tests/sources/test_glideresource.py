@@ -57,23 +57,19 @@ def test_every_fact() -> None:
         GlideFactoryMonitorTotalStatusRunning=90,
         GlideFactoryMonitorTotalStatusHeld=6,
     )
-    assert request(ad)._replace(monitor=Monitor()) == EntryRequest(
+    found, its = request(ad), request(ad).monitor
+    assert (its.pending, its.status_running, its.status_held, its.status_wait) == (5, 40, 2, 3)
+    assert (its.asked_idle, its.asked_max, its.client_info_age) == (7, 60, 90)
+    assert found._replace(monitor=Monitor()) == EntryRequest(
         entry=EntryKey("T2_Example", "ce1"),
         group="frontend.main",
         factory="glidein@factory",
         down=False,
-        pending=5,
-        running=40,
-        held=2,
-        submitted_wait=3,
-        requested_idle=7,
-        requested_max=60,
         total_pending=14,
         total_running=90,
         total_held=6,
         max_pilots=1000,
         limits=(),
-        info_age_s=90,
         jobs_matching=130,
         jobs_proportional=100,
         jobs_unique=20,
@@ -87,9 +83,19 @@ def test_every_fact() -> None:
 def test_factory_not_heard_of() -> None:
     """Without the factory's part its counts are absent, not zero, and the frontend's remain."""
     found = request(feigned(factory_heard=False, requested_idle=3))
-    assert found.requested_idle == 3
-    factorys = (found.pending, found.running, found.held, found.submitted_wait)
-    totals = (found.total_pending, found.total_running, found.total_held, found.info_age_s)
+    assert found.monitor.asked_idle == 3
+    factorys = (
+        found.monitor.pending,
+        found.monitor.status_running,
+        found.monitor.status_held,
+        found.monitor.status_wait,
+    )
+    totals = (
+        found.total_pending,
+        found.total_running,
+        found.total_held,
+        found.monitor.client_info_age,
+    )
     assert factorys == totals == (None,) * 4
 
 
@@ -188,7 +194,7 @@ def test_limit_in_many_words_is_cut() -> None:
 def test_waiting_is_idle_less_wait(more: dict[str, int], waiting: int | None) -> None:
     """Pilots wait in the site's queue once the site has acknowledged them."""
     ad = feigned(factory_heard=False) | {f"GlideFactoryMonitor{k}": v for k, v in more.items()}
-    assert request(ad).pending == waiting
+    assert request(ad).monitor.pending == waiting
 
 
 @pytest.mark.parametrize(
@@ -285,5 +291,9 @@ def test_absurd_counts_are_absent() -> None:
         GlideClientMonitorJobsIdle="many",
     )
     found = request(ad)
-    assert (found.running, found.held, found.max_pilots) == (None, None, None)
+    assert (found.monitor.status_running, found.monitor.status_held, found.max_pilots) == (
+        None,
+        None,
+        None,
+    )
     assert found.jobs_proportional is None

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gwmond.model.facts import Size
 from gwmond.model.outcomes import classify, rule_of
-from gwmond.model.pilot_facts import Category, Resources
+from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
 from gwmond.pilots import merged_runs
 from gwmond.sources.htcondor import ads, histories
@@ -106,7 +107,7 @@ def test_every_record_of_the_pools_is_known() -> None:
             assert record.fact.ending.over
             assert record.fact.user == "alice@pool.test"
             assert record.fact.job_group in {"alice@pool.test sh", "alice@pool.test program"}
-            assert record.fact.size == Resources(1, 128, 0)
+            assert record.fact.size == Size(1, 128, 0)
             assert record.started is not None
             assert record.group == "frontend.main"
 
@@ -253,7 +254,7 @@ def test_a_whole_record() -> None:
     assert (record.startd, record.started, record.site) == ("glidein_1_2@node", START - 100, "S")
     assert (fact.job, fact.shadow_start, fact.job_group) == ("s#1.0#1", 2, "u@d run.sh")
     assert (fact.start_us, fact.end_us) == (START * 10**6, (START + 60) * 10**6)
-    assert fact.size == Resources(4, 8192, 0)
+    assert fact.size == Size(4, 8192, 0)
     assert (fact.ending.exit_code, fact.ending.own_accord, fact.ending.early) == (0, True, True)
 
 
@@ -531,7 +532,7 @@ def test_requests_where_nothing_was_provisioned() -> None:
     asked = {"CpusProvisioned": None, "MemoryProvisioned": None, "RequestCpus": 2}
     ad = epoch(**asked)
     ad["RequestMemory"] = classad2.ExprTree("RequestCpus * 1000")
-    assert decoded("epochs", ad).fact.size == Resources(2, 2000, 0)
+    assert decoded("epochs", ad).fact.size == Size(2, 2000, 0)
     assert decoded("epochs", epoch(**asked, RequestMemory=-1)).fact.size is None
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import gwmond.web
-from gwmond.reports.time_by_hour import RANGES, Times, read
+from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.time_by_hour import RANGES, read
 from gwmond.web.pages import Pages
 from gwmond.web.time import Choice
 from tests.build import hours_ledger
@@ -61,13 +62,12 @@ def test_longer_steps_are_averages(url: str) -> None:
 
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The page says why, and has no chart."""
-    times = read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
-    assert times.error
+    with pytest.raises(Unreadable, match="none"):
+        read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
     page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Choice())
     assert page is not None
     assert 'role="alert"' in page
     assert "data-chart" not in page
-    assert times == Times((), {}, {}, times.error)
 
 
 def test_page_says_what_is_drawn(url: str) -> None:

@@ -131,7 +131,7 @@ class _Layout:
     def _header(self, at: int) -> list[str]:
         header = self._columns[at].header
         width = max(self._width_of_cells(at), _longest(header))
-        return _wrapped(header, width if self.deep else len(header))
+        return wrapped(header, width if self.deep else len(header))
 
     def _width_of_cells(self, at: int) -> int:
         return min(self._cells[at], self._most.get(at, self._cells[at]))
@@ -204,7 +204,7 @@ class _Layout:
     def _parts(self, cell: str, at: int) -> list[Text]:
         text = plain(cell, keep=_SOFT)
         most = self._most.get(at, len(text))
-        return [Text(part, _style(cell)) for part in _wrapped(text, most)]
+        return [Text(part, _style(cell)) for part in wrapped(text, most)]
 
     def _row(
         self, widths: Sequence[tuple[int, int, int]], cells: Sequence[Sequence[Text]]
@@ -237,10 +237,10 @@ def _longest(text: str) -> int:
     )
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def wrapped(text: str, width: int) -> list[str]:
     """Return the lines of a text, divided between words and at soft hyphens.
 
-    >>> _wrapped("unexplained %", 11), _wrapped("provi\u00adsioned", 7), _wrapped("bottle\u00adneck", 12)
+    >>> wrapped("unexplained %", 11), wrapped("provi\u00adsioned", 7), wrapped("bottle\u00adneck", 12)
     (['unexplained', '%'], ['provi-', 'sioned'], ['bottleneck'])
     """  # noqa: E501
     if cell_len(text.replace(_SOFT, "")) <= width:

@@ -31,7 +31,7 @@ _NAMED = re.compile(
 _PLAIN = re.compile(r"<(status|tStart|tEnd)>([^<]{0,100})</\1>")
 _TS = re.compile(rf"\bts={_QUOTE}([^\"”“]{{1,40}}){_QUOTE}")
 _TEXT, _WORD = r"[\t\n -%'-;=?-~]{0,1000}+", r"[ !#-%'-;=?-~]{0,200}+"
-_SHORT = re.compile(
+SHORT = re.compile(
     rf'<\?xml version="1\.0"\?>\s*<OSGTestResult id="{_WORD}" version="{_WORD}">\s*'
     rf'<operatingenvironment>(?:\s*<env name="{_WORD}">{_TEXT}</env>)*\s*</operatingenvironment>\s*'
     rf"<test>\s*(?:<cmd>{_TEXT}</cmd>\s*)?<tStart>{_TEXT}</tStart>\s*<tEnd>{_TEXT}</tEnd>\s*"
@@ -124,7 +124,7 @@ class _Handler:
 def parse(raw: bytes) -> ParsedResult:
     """Return what a result says; nothing in it is ever expanded or fetched."""
     raw = raw.strip()
-    if _SHORT.fullmatch(raw):
+    if SHORT.fullmatch(raw):
         return ParsedResult(_result(_usual(raw)))
     handler = _Handler()
     parser = expat.ParserCreate()

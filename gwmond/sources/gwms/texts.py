@@ -24,7 +24,7 @@ MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
 _QUARTER_S = 900
 _EPOCH = datetime(1970, 1, 1)
-_DATE = re.compile(
+DATE = re.compile(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
     r"([ 0-9][0-9]) ([0-9][0-9]):([0-9][0-9]):([0-9][0-9]) [A-Z]{3,5} ([0-9]{4})"
 )
@@ -107,7 +107,7 @@ def wall_of_date(value: str) -> int | None:
     >>> wall_of_date("Mon 28 Feb 2022 10:42:54 PM PST") == wall_of_date("Feb 28 22:42:54 2022")
     True
     """
-    if usual := _DATE.fullmatch(value):
+    if usual := DATE.fullmatch(value):
         number = _MONTHS.index(usual[1].lower()) + 1
         return wall(int(usual[6]), number, *map(int, usual.group(2, 3, 4, 5)))
     if len(value) > 60:

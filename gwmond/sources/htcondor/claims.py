@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
@@ -78,7 +77,7 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
         shadow_start=None,
         written_us=int((now if heard is None else heard) * SECOND_US),
         start_us=None if start is None else start * SECOND_US,
-        size=None if size is None else Resources(size.cores, size.memory_mib, size.gpus),
+        size=size,
         user=ads.label(ad, ("RemoteOwner", "RemoteUser")),
         activated_us=None if activated is None or activated == start else activated * SECOND_US,
     )

@@ -112,24 +112,17 @@ def _request(
         return None
     entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
     client = ads.label(ad, ("GlideClientName",)) or _client(ad)
-    monitor, total = monitors.of_resource(ad), numbers.total
+    total = numbers.total
     return EntryRequest(
         entry=entry,
         group=client,
         factory=factory.removesuffix("@" + client),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
-        pending=monitor.pending,
-        running=monitor.status_running,
-        held=monitor.status_held,
-        submitted_wait=monitor.status_wait,
-        requested_idle=monitor.asked_idle,
-        requested_max=monitor.asked_max,
         total_pending=total.pending,
         total_running=total.status_running,
         total_held=total.status_held,
         max_pilots=numbers.max_pilots,
         limits=limits(ad),
-        info_age_s=monitor.client_info_age,
         jobs_matching=ads.count(ad, _CLIENT + "JobsIdleMatching"),
         jobs_proportional=ads.count(ad, _CLIENT + "JobsIdle"),
         jobs_unique=ads.count(ad, _CLIENT + "JobsIdleUnique"),
@@ -137,7 +130,7 @@ def _request(
         slots_idle=ads.count(ad, _CLIENT + "GlideinsIdle"),
         pilot_size=_pilot_size(ad),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
-        monitor=monitor,
+        monitor=monitors.of_resource(ad),
     )
 
 

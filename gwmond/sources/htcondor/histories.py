@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.pilot_facts import Resources
+from gwmond.model.facts import Size
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
@@ -280,13 +280,10 @@ def _name(program: str) -> str:
     return PurePosixPath(program).name
 
 
-def size_of(ad: classad2.ClassAd) -> Resources | None:
+def size_of(ad: classad2.ClassAd) -> Size | None:
     """Return what the run was given, else what it asked for; None if neither is a size."""
-    for names in _SIZES:
-        size = pilot_ads.size_of(ad, names)
-        if size is not None:
-            return Resources(size.cores, size.memory_mib, size.gpus)
-    return None
+    sizes = (pilot_ads.size_of(ad, names) for names in _SIZES)
+    return next((size for size in sizes if size is not None), None)
 
 
 def startd_of(host: str) -> str:

@@ -50,7 +50,7 @@ def no_zones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def _forget() -> None:
     clock_changes.steps.cache_clear()
-    clock_changes._changes.cache_clear()
+    clock_changes.changes_in.cache_clear()
 
 
 def pilot(zone: str, start: int, hours: float, *runs: tuple[float, float]) -> Pilot:

@@ -25,13 +25,13 @@ quick = settings(
 def parsed(raw: bytes) -> result_xml.ParsedResult:
     """A result as the XML parser reads it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(result_xml, "_SHORT", re.compile(b"(?!)"))
+        patch.setattr(result_xml, "SHORT", re.compile(b"(?!)"))
         return result_xml.parse(raw)
 
 
 def test_most_results_need_no_xml_parser() -> None:
     """Else the quick way would be none; and the 2022 report's own is one of them."""
-    usual = [raw for raw in SHORT if result_xml._SHORT.fullmatch(raw.strip())]
+    usual = [raw for raw in SHORT if result_xml.SHORT.fullmatch(raw.strip())]
     assert len(usual) > 0.9 * len(SHORT)
 
 
@@ -71,7 +71,7 @@ def test_dates_are_read_the_same(at: int, form: str, junk: str) -> None:
     """A date in the usual form, and one that is nearly so."""
     date = strftime(form, gmtime(at)) + junk
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(texts, "_DATE", NEVER)
+        patch.setattr(texts, "DATE", NEVER)
         expected = texts.wall_of_date(date)
     assert texts.wall_of_date(date) == expected
     if not junk:

@@ -12,7 +12,7 @@ from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.sources.gwms import pilot_err
 from gwmond.sources.gwms.rare import run_limits
-from tests.pilots.play import T0
+from tests.build.play import T0
 
 
 def record(job: str, start: int, end: int) -> JobRecord:

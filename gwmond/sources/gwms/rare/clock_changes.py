@@ -99,7 +99,7 @@ def _moment(before: int, after: int, old: int, new: int) -> int:
     if after - before <= _LONGEST_S:
         for year in range(_year(before), _year(after) + 1):
             if year <= _LAST_YEAR:
-                changes = _changes(year).get((old, new), {})
+                changes = changes_in(year).get((old, new), {})
                 counts.update({at: n for at, n in changes.items() if before < at <= after})
     if not counts:
         return (before + after) // 2
@@ -111,7 +111,7 @@ def _year(moment: int) -> int:
 
 
 @lru_cache(128)
-def _changes(year: int) -> dict[tuple[int, int], dict[int, int]]:
+def changes_in(year: int) -> dict[tuple[int, int], dict[int, int]]:
     """Return all changes in a year by offset before and after: when, and in how many zones.
 
     Empty where this host has no data on time zones.

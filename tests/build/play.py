@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.pilot_facts import Resources
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotRow
@@ -77,7 +76,7 @@ def record(
         None,
         round((T0 + start) * SECOND_US),
         None if end is None else round((T0 + end) * SECOND_US),
-        Resources(cores, cores * 2000),
+        Size(cores, cores * 2000),
         "user",
         "user run.sh",
         ending,

@@ -12,6 +12,13 @@ from contextlib import contextmanager
 
 RUNNING = 200_000
 """So many more objects, for a process that runs for months."""
+COMMAND = 100_000
+"""For a command, or a child that lives for one answer."""
+
+
+def collect_after(objects: int) -> None:
+    """Let cycles be looked for after so many more objects."""
+    gc.set_threshold(objects, 20, 50)
 
 
 @contextmanager
@@ -20,7 +27,7 @@ def few_collections(objects: int) -> Iterator[None]:
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(objects, 20, 50)
+    collect_after(objects)
     try:
         yield
     finally:
