@@ -15,7 +15,7 @@ from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
 from gwmond.explain import all_jobs
 from gwmond.explain import document as explanation
-from gwmond.explain.situation import Situation
+from gwmond.explain.situation import Situation, is_at
 from gwmond.model.facts import DemandGroup, EntryKey
 from gwmond.model.waiting_job import Examined
 from gwmond.reports import sites
@@ -36,6 +36,7 @@ examples:
   gwmond explain 4711.0 --schedd ap1.example.org --site Nebraska     why not there
   gwmond explain 4711.0 --format json | jq -r .first_line
   gwmond explain --all                       all idle jobs of the pool, by reason
+  gwmond explain --all --site Nebraska       why that site, or entry, has none of them
 
 the answer is the first of these that holds: nobody has looked at the job yet; the job does not
 wait (held, deferred); no slot and no entry could run it; a limit, a quota or a share; it could run
@@ -54,7 +55,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
     what.add_argument("--all", action="store_true", help="all idle jobs, by reason")
     parser.add_argument("--schedd", metavar="NAME", help="in whose queue it is (default: look)")
-    parser.add_argument("--site", metavar="SITE", default="", help="why it does not run there")
+    parser.add_argument(
+        "--site", metavar="SITE", default="", help="why not there: a site, or an entry"
+    )
     document.add_format(parser, "table", "json")
 
 
@@ -88,7 +91,8 @@ def _all(look: _Look, arguments: argparse.Namespace) -> int:
         return EXIT_FAILED
     here = [(group, look.situation(one)) for group, one in zip(groups, examined, strict=True)]
     found = all_jobs.causes(here, look.memory_per_unit_mib)
-    show(all_jobs.document(found, look.missing), arguments.format)
+    there = look.entries_there if arguments.site else {}
+    show(all_jobs.document(found, look.missing, there), arguments.format)
     return EXIT_OK
 
 
@@ -105,7 +109,7 @@ class _Look:
         self._pool.gatherer.allow(config.poll.deadline)
         self._terms = waiting_job.Terms(
             self._pool.targets.collectors,
-            tuple(self._found.templates.values()),
+            tuple(t for key, t in self._found.templates.items() if is_at(key[0], site)),
             config.attributes,
             config.demand,
             self._snapshot.pool_time,
@@ -122,6 +126,11 @@ class _Look:
         return tuple(
             f"{s.source} {s.kind}" for s in self._pool.gatherer.last().statuses if not s.up
         )
+
+    @property
+    def entries_there(self) -> dict[EntryKey, sites.SiteRow]:
+        """The entries of the site that is asked for."""
+        return {key: row for key, row in self._entries.items() if is_at(key, self._site)}
 
     def schedds(self, name: str | None) -> list[Daemon]:
         """Return the schedds, or the one of this name; raises ConfigError if there is none."""

@@ -6,15 +6,17 @@ run (``sites.need``), else by its own size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gwmond.explain.answers import answers
+from gwmond.explain.document import ENTRY_COLUMNS
 from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
-from gwmond.model.facts import DemandGroup
+from gwmond.model.facts import DemandGroup, EntryKey
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.render.table import Column, table
+from gwmond.reports.sites import SiteRow
 from gwmond.sites.need import need_at, own_need
 
 
@@ -85,8 +87,10 @@ _COLUMNS: tuple[Column[Cause], ...] = (
 )
 
 
-def document(found: list[Cause], missing: tuple[str, ...]) -> Document:
-    """Return the reasons of all idle jobs, in all forms."""
+def document(
+    found: list[Cause], missing: tuple[str, ...], there: Mapping[EntryKey, SiteRow]
+) -> Document:
+    """Return the reasons of all idle jobs, in all forms; ``there`` are the entries asked for."""
 
     def parts() -> Iterator[Part]:
         jobs = sum(cause.jobs for cause in found)
@@ -97,6 +101,8 @@ def document(found: list[Cause], missing: tuple[str, ...]) -> Document:
             if found
             else "No job is idle."
         )
+        if there:
+            yield table("They do not run there:", ENTRY_COLUMNS, sorted(there.items()))
         if found:
             yield table("", _COLUMNS, found)
         for source in missing:
@@ -113,6 +119,7 @@ def document(found: list[Cause], missing: tuple[str, ...]) -> Document:
                 }
                 for cause in found
             ],
+            "entries": [row._asdict() for _, row in sorted(there.items())],
             "not_read": list(missing),
         }
 

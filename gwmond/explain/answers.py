@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses
 from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import span
@@ -121,17 +121,26 @@ def _misspelt(here: Situation) -> Answer | None:
 
 
 def _too_large(here: Situation) -> Answer | None:
-    openings = clauses.openings(here.job.size, here.job.clauses, here.pilots)
-    if not openings or not all("request" in one.clause.lower() for one in here.impassable):
+    size, clauses_left = here.job.size, here.impassable
+    openings = clauses.openings(size, here.job.clauses, here.pilots)
+    if not all("request" in one.clause.lower() for one in clauses_left):
         return None
-    best = max(openings, key=lambda opening: opening.pilots)
-    change = "; ".join(
-        f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
-        f"({_names(one.entries)})"
-        for one in openings
-    )
-    text = f"{best.request} is {best.wanted:g}, and no pilot has that much: it fits {_none(here)}"
-    return Answer(Tier.NOWHERE, "too_large", text, change, Mover.YOU, here.proof())
+    if openings:
+        best = max(openings, key=lambda opening: opening.pilots)
+        text = f"{best.request} is {best.wanted:g}, and no pilot has that much"
+        change = "; ".join(
+            f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
+            f"({_names(one.entries)})"
+            for one in openings
+        )
+    elif clauses_left:
+        largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
+        text = f"It asks for {_size(size)}; the largest pilot, of {largest.entry.entry}, has "
+        text += _size(largest.whole)
+        change = "Smaller requests"
+    else:
+        return None
+    return Answer(*(Tier.NOWHERE, "too_large", text, change, Mover.YOU), here.proof())
 
 
 def _one_clause(here: Situation) -> Answer | None:
@@ -314,7 +323,8 @@ def _pilots(here: Situation) -> Iterator[Answer]:
     }
     if running:
         pilots = counted(sum(one.registered_pilots or 0 for one in running.values()), "pilot")
-        text = f"It could run on {pilots} ({_names(running)}), but none has {_size(here)} free"
+        room = _size(here.job.size)
+        text = f"It could run on {pilots} ({_names(running)}), but none has {room} free"
         change, mover = _more_pilots(running)
         yield Answer(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
 
@@ -329,8 +339,7 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     return change, Mover.WAIT
 
 
-def _size(here: Situation) -> str:
-    size = here.job.size
+def _size(size: Size) -> str:
     gpus = f", {counted(int(size.gpus), 'GPU')}" if size.gpus else ""
     return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
 

@@ -54,7 +54,7 @@ def _parts(here: Situation, found: Sequence[Answer]) -> Iterator[Part]:
         yield TextLines("START of pilots that meet the Requirements, and refuse the job:", rows_)
     if here.fitting_entries:
         known = [(key, here.entries.get(key)) for key in here.fitting_entries]
-        yield table("Entries where it could run:", _ENTRIES, known)
+        yield table("Entries where it could run:", ENTRY_COLUMNS, known)
     slots = sum(place.number for place in here.slots)
     free = sum(place.number for place in here.free)
     yield Paragraph(f"Slots now: {free} of {slots} are free and match.")
@@ -83,7 +83,7 @@ def _known(name: str) -> Callable[[_Row], str]:
     return cell
 
 
-_ENTRIES: tuple[Column[_Row], ...] = (
+ENTRY_COLUMNS: tuple[Column[_Row], ...] = (
     Column("site", lambda row: row[0].site, name=True),
     Column("entry", lambda row: row[0].entry, name=True),
     Column("state", lambda row: Cell(*STATES[State(row[1].state)]) if row[1] else "?", text=True),

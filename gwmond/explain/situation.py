@@ -59,12 +59,17 @@ class Answer(NamedTuple):
     proof: Proof = Proof.PROVEN
 
 
+def is_at(key: EntryKey, site: str) -> bool:
+    """Return whether an entry is at a site, or is the entry of that name; empty: anywhere."""
+    return site in ("", *key)
+
+
 class Situation:
     """A job among the pool's places.
 
     ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
     words; ``cycle_s``: a job younger than that may not have been negotiated for yet; ``site``: only
-    places of that site are looked at (empty: all).
+    places of that site, or of that entry, are looked at (empty: all).
     """
 
     def __init__(
@@ -77,8 +82,8 @@ class Situation:
         site: str = "",
     ) -> None:
         self.job: WaitingJob = examined.job
-        self.places = tuple(p for p in examined.places if site in ("", p.entry.site))
-        self.entries = {key: one for key, one in entries.items() if site in ("", key.site)}
+        self.places = tuple(place for place in examined.places if is_at(place.entry, site))
+        self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
 

@@ -102,6 +102,10 @@ def test_impossible_anywhere() -> None:
     )
     assert large.name == "too_large"
     assert "RequestMemory 64000 -> 16000 opens 1 kind" in large.change
+    requests = "TARGET.Memory >= RequestMemory", "TARGET.Cpus >= RequestCpus"
+    both = first(situation(place(blocked=(0, 1)), clauses=requests, size=Size(64, 64000)))
+    assert both.name == "too_large"
+    assert "64 cores and 64000 MiB; the largest pilot, of E, has 8 cores and 16000 MiB" in both.text
 
 
 def test_what_could_not_be_read_is_said() -> None:

@@ -176,3 +176,15 @@ def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> 
     assert sum(found.values()) == len(pool.jobs(pool.schedds[0], "JobStatus == 1"))
     code, out, _ = explain("--all")
     assert out.startswith("11 idle jobs of ")
+
+
+def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    """Each idle job is counted once, with what keeps it from that entry."""
+    _, out, _ = explain("--all", "--site", "limit-1", "--format", "json")
+    record = json.loads(out)
+    assert [one["entry"] for one in record["entries"]] == ["limit-1"]
+    found = {one["reason"]: one["jobs"] for one in record["reasons"]}
+    assert found == {"frontend_limit": 1, "requirements": 9, "unknown_site": 1}
+    _, out, _ = explain("--all", "--site", "Florida")
+    assert "They do not run there:" in out
+    assert "frontend limit" in out
