@@ -41,6 +41,7 @@ LONG = (
     "service/test_import",
     "commands/test_demo.py",
     "dashboards/test_answers.py",
+    "alerts/test_central_store.py",
     "pool/",
     "traces/test_job_ad.py",
     "recordings/",

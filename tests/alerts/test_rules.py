@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import subprocess
 from typing import Any
 
 import promql_parser as promql
@@ -287,8 +288,11 @@ def test_alertmanager_knows_the_alerts() -> None:
         assert {"job", "instance"} <= set(rule["equal"])
 
 
-def test_the_example_loads_the_rules() -> None:
-    """Under the name of the job that the rules select."""
-    example = yaml.safe_load((DIRECTORY / "prometheus.yml").read_text())
+@pytest.mark.parametrize("name", ["prometheus.yml", "remote-write.yml"])
+def test_the_examples_load_the_rules(name: str) -> None:
+    """Under the name of the job that the rules select, and Prometheus takes them."""
+    example = yaml.safe_load((DIRECTORY / name).read_text())
     assert example["rule_files"] == [RECORDING.name, ALERTS.name]
     assert [job["job_name"] for job in example["scrape_configs"]] == ["gwmond"]
+    check = ["promtool", "check", "config", str(DIRECTORY / name)]
+    assert subprocess.run(check, check=False, stdout=subprocess.DEVNULL).returncode == 0

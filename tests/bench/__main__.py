@@ -3,7 +3,8 @@
 Names: poll, backlog (of job records), steady, import (of pilots' outputs), early
 (verdicts on early failures against simulated truth), demo (its recording),
 examples (many random ones of all properties), referee (verdicts against a real negotiator),
-names (a pool in which strangers choose 100,000 names of sites).
+names (a pool in which strangers choose 100,000 names of sites),
+rules (how long a Prometheus evaluates the rules of alerts).
 
 Options without a name are those of ``poll``.
 """
@@ -22,6 +23,7 @@ from tests.bench import (
     poll_cycle,
     random_examples,
     referee,
+    rules,
     steady,
 )
 
@@ -35,6 +37,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "examples": random_examples.main,
     "referee": referee.main,
     "names": names.main,
+    "rules": rules.main,
 }
 
 

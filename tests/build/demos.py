@@ -1,16 +1,19 @@
-"""``gwmond demo`` as a process of its own."""
+"""``gwmond demo``, and the same replay at a slower pace, as processes of their own."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.daemon.running import toml
 from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until
+from tests.promql import ROOT
 
 
 @contextmanager
@@ -42,6 +45,38 @@ def demo(gwmond: Sequence[str], config: Path, *arguments: str) -> Iterator[str]:
         yield f"http://{listen}"
         process.terminate()
         assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def replay(directory: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The demo's pool, polled every 20 s, for a machine with much to do: "host:port", the process.
+
+    What it writes to its log is a note to a test that fails.
+    """
+    listen = f"127.0.0.1:{free_port()}"
+    tables: dict[str, dict[str, object]] = {
+        "http": {"listen": listen},
+        "ledger": {"url": f"{directory}/ledger.sqlite"},
+        "poll": {"interval": "20s", "deadline": "19s"},
+        "replay": {"file": f"{ROOT}/gwmond/data/demo.zip"},
+    }
+    (directory / "gwmond.toml").write_text(toml(tables))
+    command = [sys.executable, "-m", "gwmond", "run", "--config", f"{directory}/gwmond.toml"]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *command],
+            env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield listen, process
+    except (TimeoutError, AssertionError) as error:
+        error.add_note((directory / "log").read_text()[-2000:])
+        raise
     finally:
         process.kill()
         process.wait()

@@ -46,6 +46,17 @@ def test_example_has_every_option_with_its_default() -> None:
         assert (parse_duration(value) if name in durations else value) == plain, name
 
 
+@pytest.mark.parametrize("name", ["trial.toml", "large-pool.toml"])
+def test_other_examples_say_what_differs(name: str) -> None:
+    """They are valid, and each value that they give is another than the default."""
+    path = EXAMPLE.with_name(name)
+    declared = defaults(Config)
+    given = flat(config.load(path).model_dump(exclude_unset=True))
+    written = flat(tomllib.loads(path.read_text()))
+    assert set(written) == set(given)
+    assert {option for option in written if given[option] == declared[option]} == set()
+
+
 def test_tables_that_are_commented_out() -> None:
     """Of arrays of tables the example shows, commented out, every key and no other."""
     text = EXAMPLE.read_text()

@@ -4,29 +4,23 @@ gwmond that has stopped polling."""
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
 
+from tests.build.demos import replay
 from tests.build.snapshots import snapshot
-from tests.daemon.running import toml
 from tests.dashboards.asked import asked, numbered
 from tests.dashboards.served import Served
-from tests.pool.ports import free_port
 from tests.pool.prometheus import Prometheus
 from tests.pool.sandbox import PATIENCE_S, wait_until
-from tests.promql import ROOT
 from tools.dashboards.boards import BOARDS
 from tools.dashboards.record import Board
 
 DEMO, FULL, STALE = "test0", "test1", "test2"
 LONG_AGO_S = 3600.0
-PACE = {"interval": "20s", "deadline": "19s"}  # gwmond demo's, for a machine with much to do
 #: Of a gwmond that no longer polls, these are shown: that it does not, and what it was.
 KNOWN = {
     *("Last poll", "Age of the last poll", "Version"),
@@ -61,46 +55,24 @@ class Seen(NamedTuple):
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
     """Prometheus, when all sources of the demo's pool answered and its counters had grown."""
     directory = tmp_path_factory.mktemp("demo")
-    listen = f"127.0.0.1:{free_port()}"
-    tables: dict[str, dict[str, object]] = {
-        "http": {"listen": listen},
-        "ledger": {"url": f"{directory}/ledger.sqlite"},
-        "poll": {**PACE},
-        "replay": {"file": f"{ROOT}/gwmond/data/demo.zip"},
-    }
-    (directory / "gwmond.toml").write_text(toml(tables))
-    command = [sys.executable, "-m", "gwmond", "run", "--config", f"{directory}/gwmond.toml"]
     ready = (
         f'sum(increase(gwmond_pilot_canonical_seconds_total{{job="{DEMO}",category="goodput"}}'
         f'[10m])) > 0 and min(gwmond_source_up{{job="{DEMO}"}}) == 1'
     )
-    with (directory / "log").open("wb") as log, Served(0) as full, Served(LONG_AGO_S) as stale:
-        demo = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", *command],
-            env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
-            stdout=log,
-            stderr=log,
-        )
+    with replay(directory) as (listen, demo), Served(0) as full, Served(LONG_AGO_S) as stale:
         targets = (listen, full.target, stale.target)
-        try:
-            with Prometheus(targets, interval="2s", timeout="2s") as prometheus:
+        with Prometheus(targets, interval="2s", timeout="2s") as prometheus:
 
-                def whole() -> bool:
-                    """Whether all of the demo is there."""
-                    assert demo.poll() is None, "it has ended"
-                    return bool(prometheus.query(ready))
+            def whole() -> bool:
+                """Whether all of the demo is there."""
+                assert demo.poll() is None, "it has ended"
+                return bool(prometheus.query(ready))
 
-                wait_until("all of the demo", whole, 2 * PATIENCE_S, 0.2)
-                at = time.time()
-                prometheus.wait_for(f"vector(time()) > {at + 3}")
-                demo.kill()
-                yield Seen(prometheus, at)
-        except (TimeoutError, AssertionError) as error:
-            error.add_note((directory / "log").read_text()[-2000:])
-            raise
-        finally:
+            wait_until("all of the demo", whole, 2 * PATIENCE_S, 0.2)
+            at = time.time()
+            prometheus.wait_for(f"vector(time()) > {at + 3}")
             demo.kill()
-            demo.wait()
+            yield Seen(prometheus, at)
 
 
 @each_board

@@ -1,4 +1,4 @@
-"""A real Prometheus, which scrapes what a test tells it to."""
+"""A real Prometheus, which scrapes what a test tells it to; and a store of many of them."""
 
 from __future__ import annotations
 
@@ -20,63 +20,22 @@ from tests.pool.sandbox import PATIENCE_S, wait_until
 Sample = tuple[dict[str, str], float]
 
 
-class Prometheus:
-    """A Prometheus on loopback; a context manager. The targets are "host:port" or URLs."""
+class Store:
+    """A program on loopback that answers PromQL; a context manager. ``ready``: path of a check."""
 
-    def __init__(
-        self,
-        targets: Sequence[str],
-        *,
-        interval: str = "1s",
-        timeout: str | None = None,
-        options: Mapping[str, Any] | None = None,
-        rules: Sequence[Path] = (),
-        alertmanager: str = "",
-    ) -> None:
-        """`options` are further settings of the scrape configuration, `interval` and `timeout` are
-        durations as Prometheus writes them. Alerts of the files `rules` go to `alertmanager`
-        ("host:port").
-        """
-        program = shutil.which("prometheus")
+    def __init__(self, name: str, ready: str, package: str = "") -> None:
+        """`package` is Debian's, where that is not the program's name."""
+        program = shutil.which(name)
         if program is None:
-            raise RuntimeError("no prometheus on PATH. Run: apt-get install prometheus")
-        self.url = f"http://127.0.0.1:{free_port()}"
-        self._dir = Path(tempfile.mkdtemp(prefix="gwmond-prometheus-", dir="/tmp"))
+            raise RuntimeError(f"no {name} on PATH. Run: apt-get install {package or name}")
+        self.listen = f"127.0.0.1:{free_port()}"
+        self.url = f"http://{self.listen}"
+        self._ready_path = ready
+        self._dir = Path(tempfile.mkdtemp(prefix=f"gwmond-{name}-", dir="/tmp"))
+        self.data = self._dir / "data"
         self._process: subprocess.Popen[bytes] | None = None
-        self._args = [
-            # Killed with the test process, whatever becomes of that.
-            *("setpriv", "--pdeathsig", "KILL", program),
-            f"--config.file={self._dir / 'prometheus.json'}",
-            f"--storage.tsdb.path={self._dir / 'data'}",
-            f"--web.listen-address={self.url.removeprefix('http://')}",
-            "--web.enable-lifecycle",
-            "--rules.alert.resend-delay=1s",
-            "--log.level=warn",
-        ]
-        jobs = [self._job(n, t, options or {}) for n, t in enumerate(targets)]
-        duration = {"scrape_interval": interval, "evaluation_interval": interval}
-        duration["scrape_timeout"] = timeout or interval
-        # JSON is YAML too.
-        managers = [{"static_configs": [{"targets": [alertmanager]}]}] if alertmanager else []
-        whole = {
-            "global": duration,
-            "scrape_configs": jobs,
-            "rule_files": [str(file) for file in rules],
-            "alerting": {"alertmanagers": managers},
-        }
-        text = json.dumps(whole, indent=1)
-        (self._dir / "prometheus.json").write_text(text)
-
-    @staticmethod
-    def _job(number: int, target: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        parts = urllib.parse.urlsplit(target if "://" in target else f"http://{target}")
-        return {
-            "job_name": f"test{number}",
-            "scheme": parts.scheme,
-            "metrics_path": parts.path or "/metrics",
-            "static_configs": [{"targets": [parts.netloc]}],
-            **options,
-        }
+        # Killed with the test process, whatever becomes of that.
+        self._args = ["setpriv", "--pdeathsig", "KILL", program]
 
     def __enter__(self) -> Self:
         self.start()
@@ -92,7 +51,7 @@ class Prometheus:
                 self._args, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         try:
-            wait_until("Prometheus", self._ready, timeout)
+            wait_until(self.url, self._ready, timeout)
         except BaseException as error:
             error.add_note((self._dir / "log").read_text(errors="replace"))
             self.stop()
@@ -100,9 +59,9 @@ class Prometheus:
 
     def _ready(self) -> bool:
         if self._process is not None and self._process.poll() is not None:
-            raise RuntimeError(f"prometheus ended with status {self._process.returncode}")
+            raise RuntimeError(f"{self._args[3]} ended with status {self._process.returncode}")
         try:
-            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=5) as reply:
+            with urllib.request.urlopen(f"{self.url}{self._ready_path}", timeout=5) as reply:
                 return bool(reply.status == 200)
         except OSError:
             return False
@@ -154,11 +113,99 @@ class Prometheus:
         try:
             wait_until(promql, probe, timeout, 0.2)
         except TimeoutError as error:
-            error.add_note(f"last answer: {last}\ntargets: {self.targets()}")
+            error.add_note(f"last answer: {last}\n{self._state()}")
             raise
         return last
+
+    def _state(self) -> str:
+        """What helps to see why there are no samples."""
+        return (self._dir / "log").read_text(errors="replace")[-2000:]
+
+
+class Prometheus(Store):
+    """A Prometheus; the targets are "host:port" or URLs."""
+
+    def __init__(
+        self,
+        targets: Sequence[str],
+        *,
+        interval: str = "1s",
+        timeout: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        rules: Sequence[Path] = (),
+        alertmanager: str = "",
+        remote_write: str = "",
+    ) -> None:
+        """`options` are further settings of the scrape configuration, `interval` and `timeout` are
+        durations as Prometheus writes them. Alerts of the files `rules` go to `alertmanager`
+        ("host:port"), and all samples to the URL `remote_write`.
+        """
+        super().__init__("prometheus", "/-/ready")
+        self._args += [
+            f"--config.file={self._dir / 'prometheus.json'}",
+            f"--storage.tsdb.path={self.data}",
+            f"--web.listen-address={self.listen}",
+            "--web.enable-lifecycle",
+            "--rules.alert.resend-delay=1s",
+            "--log.level=warn",
+        ]
+        jobs = [self._job(n, t, options or {}) for n, t in enumerate(targets)]
+        duration = {"scrape_interval": interval, "evaluation_interval": interval}
+        duration["scrape_timeout"] = timeout or interval
+        # JSON is YAML too.
+        managers = [{"static_configs": [{"targets": [alertmanager]}]}] if alertmanager else []
+        whole = {
+            "global": duration,
+            "scrape_configs": jobs,
+            "rule_files": [str(file) for file in rules],
+            "alerting": {"alertmanagers": managers},
+            "remote_write": [{"url": remote_write}] if remote_write else [],
+        }
+        text = json.dumps(whole, indent=1)
+        (self._dir / "prometheus.json").write_text(text)
+
+    @staticmethod
+    def _job(number: int, target: str, options: Mapping[str, Any]) -> dict[str, Any]:
+        parts = urllib.parse.urlsplit(target if "://" in target else f"http://{target}")
+        return {
+            "job_name": f"test{number}",
+            "scheme": parts.scheme,
+            "metrics_path": parts.path or "/metrics",
+            "static_configs": [{"targets": [parts.netloc]}],
+            **options,
+        }
 
     def targets(self) -> dict[str, str]:
         """URL of each target -> "" if its last scrape succeeded, else the error."""
         active = self.api("targets")["activeTargets"]
         return {target["scrapeUrl"]: target["lastError"] for target in active}
+
+    def _state(self) -> str:
+        return f"targets: {self.targets()}"
+
+
+class VictoriaMetrics(Store):
+    """A central store, to which several Prometheuses write."""
+
+    def __init__(self) -> None:
+        super().__init__("victoria-metrics", "/health")
+        self._args += [
+            f"-storageDataPath={self.data}",
+            f"-httpListenAddr={self.listen}",
+            "-search.latencyOffset=0s",  # samples of now are to be seen
+            "-memory.allowedBytes=100MB",
+        ]
+        self.remote_write = f"{self.url}/api/v1/write"
+
+
+class VmAlert(Store):
+    """Evaluates rules over a central store every two seconds, and writes what they record to it."""
+
+    def __init__(self, store: VictoriaMetrics, rules: Sequence[Path], alertmanager: str) -> None:
+        super().__init__("vmalert", "/health", "victoria-metrics")
+        self._args += [
+            *(f"-rule={file}" for file in rules),
+            *(f"-datasource.url={store.url}", f"-remoteWrite.url={store.url}"),
+            *(f"-notifier.url=http://{alertmanager}", "-evaluationInterval=2s"),
+            f"-httpListenAddr={self.listen}",
+        ]

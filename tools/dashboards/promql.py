@@ -12,8 +12,8 @@ FRESH = (
     f"clamp_min(3 * gwmond_poll_interval_seconds{{{_SELF}}}, 180) "
     f"unless gwmond_ledger_standby{{{_SELF}}} == 1)"
 )
-"""Holds for a gwmond that has polled in its last three intervals (and 3 minutes), and does not stand
-by: what that sees is in no sum twice.
+"""Holds for a gwmond that has polled in its last three intervals (and 3 minutes), and does not
+stand by: what that sees is in no sum twice.
 """
 
 
