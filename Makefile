@@ -88,7 +88,8 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 
 system-packages:
 	$(SAY) 'Debian packages for the tests'
-	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd
+	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd \
+	    busybox-static curl shellcheck wget
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python

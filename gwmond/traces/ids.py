@@ -10,7 +10,7 @@ An id that would be zero is 1, because zero is no id (W3C Trace Context, section
 3.2.2.4).  An identity has only what a job can read on its node: a job's is its GlobalJobId; a
 run's is that, NUL, and its JobCurrentStartDate (seconds, in decimal digits).  NumShadowStarts is
 not used: a job that its schedd reconnects to has another than the records of the run (measured,
-tests/traces/test_job_ad.py).
+tests/traces/test_in_the_job.py).
 """
 
 from __future__ import annotations
