@@ -94,18 +94,19 @@ def test_pages_can_be_read_by_all(browser: Browser, page: Page, url: str, scheme
 
 
 def test_a_pilot_can_be_read_by_all(page: Page, daemon: Daemon, url: str, tmp_path: Path) -> None:
-    """The same of the list of pilots, and of one pilot's life, at the width of a phone."""
+    """The same of the list of pilots, one pilot's life and its trace, at the width of a phone."""
     daemon.ledger = str(tmp_path / "ledger.sqlite")
     pilot_ledger.write(daemon.ledger)
     page.set_viewport_size({"width": PHONE, "height": 844})
     page.goto(f"{url}/pilots?which=past")
-    for heading in ("Pilots", "Pilot 2"):
+    links = {"Pilots": "2", "Pilot 2": "Its trace, as a waterfall"}
+    for heading in (*links, "Trace of pilot 2  glidein_2@wn2.example.org"):
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE
-        if heading == "Pilots":
-            page.get_by_role("link", name="2", exact=True).click()
+        if heading in links:
+            page.get_by_role("link", name=links[heading], exact=True).click()
 
 
 def test_pages_fit_a_phone(page: Page, url: str) -> None:

@@ -39,7 +39,9 @@ _SIZES = (
 )
 _SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
 _CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
-TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+_VARIABLE = re.compile(rf"(?:^|[\s;'\"])TRACEPARENT='?({_TRACEPARENT.pattern})(?=$|[\s;'\"])")
+_ENVIRONMENT = ("Environment", "Env")
 _TRACESTATE = re.compile(r"[!-~][ -~]{0,511}")
 _MOST_BYTES = 1 << 62
 
@@ -155,10 +157,11 @@ def names_in(kind: str) -> PilotAttributes:
     )
 
 
-def query(kind: str, constraint: str = "") -> Query:
-    """Return the query for one kind of history."""
+def query(kind: str, constraint: str = "", *, environment: bool = False) -> Query:
+    """Return the query for one kind of history; ``environment``: see ``_carried``."""
     base = KINDS[kind].constraint
     names = (*KINDS[kind].names, *(name for names in names_in(kind) for name in names))
+    names += _ENVIRONMENT if environment else ()
     return Query(kind, "", f"{base} && ({constraint})" if constraint else base, names)
 
 
@@ -167,7 +170,9 @@ def written(kind: str, ad: classad2.ClassAd) -> int:
     return ads.integer(ad, KINDS[kind].time) or 0
 
 
-def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | ProblemName | None:
+def decode(
+    kind: str, ad: classad2.ClassAd, *, environment: bool = False
+) -> JobRecord | ProblemName | None:
     """Turn an ad of a history into a record; a word says what is wrong with it.
 
     None: the job never ran on a slot.
@@ -189,7 +194,7 @@ def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | ProblemName | None:
         return ProblemName.NO_TIME
     site, entry, frontend, group = (_known(ad, names) for names in names_in(kind))
     return JobRecord(
-        fact=_fact(kind, run, job, when, end, ending),
+        fact=_fact(kind, run, job, when, end, ending, _carried(ad) if environment else ""),
         startd=startd_of(host),
         started=started_of(ads.text(ad, history.claim) or ""),
         site=site,
@@ -199,7 +204,7 @@ def decode(kind: str, ad: classad2.ClassAd) -> JobRecord | ProblemName | None:
 
 
 def _fact(
-    kind: str, run: RecordedRun, job: str, when: int, end: int | None, ending: Ending
+    kind: str, run: RecordedRun, job: str, when: int, end: int | None, ending: Ending, carried: str
 ) -> RunFact:
     user = ads.label(run.ad, ("User", "Owner"))
     program = ads.text(run.ad, "Cmd")
@@ -219,7 +224,7 @@ def _fact(
         executing_us=None if executing is None else executing * SECOND_US,
         transfer_in=_transfer(kind, run, "In", "Input", "BytesRecvd"),
         transfer_out=_transfer(kind, run, "Out", "Output", "BytesSent"),
-        about_job=_about(kind, run.ad),
+        about_job=_about(kind, run.ad, carried),
     )
 
 
@@ -249,19 +254,33 @@ def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -
     )
 
 
-def _about(kind: str, ad: classad2.ClassAd) -> JobFact | None:
+def _about(kind: str, ad: classad2.ClassAd, carried: str) -> JobFact | None:
     """Return what a record has on the job as a whole; None if it has nothing."""
     queued = epoch(ad, "QDate")
     left = epoch(ad, "EnteredCurrentStatus") if kind == "history" else None
     fact = JobFact(
         queued_us=None if queued is None else queued * SECOND_US,
         procs=ads.count(ad, "TotalSubmitProcs"),
-        traceparent=_matching(TRACEPARENT, ads.text(ad, "TraceParent")),
+        traceparent=_matching(_TRACEPARENT, ads.text(ad, "TraceParent")) or carried,
         tracestate=_matching(_TRACESTATE, ads.text(ad, "TraceState")),
         left_us=None if left is None else left * SECOND_US,
         status=ads.count(ad, "JobStatus") if left is not None else None,
     )
     return None if fact == JobFact() else fact
+
+
+def _carried(ad: classad2.ClassAd) -> str:
+    """Return the traceparent in a job's environment; else nothing.
+
+    The only reader of an environment, by the setting ``[traces] read_environment``: it runs in the
+    child, and returns 55 characters of a fixed form or none.  A variable is NAME=VALUE, perhaps
+    quoted, between blanks (or ``;``, in jobs of old submitters).
+    """
+    for name in _ENVIRONMENT:
+        found = _VARIABLE.search(ads.text(ad, name) or "")
+        if found is not None:
+            return found[1]
+    return ""
 
 
 def _matching(form: re.Pattern[str], text: str | None) -> str:

@@ -146,13 +146,15 @@ class HistoryLimits(NamedTuple):
     """How much one call takes: ``records`` (about) and ``queries``; ``lookback_s``: at the start.
 
     A call that has no state asks for records that are at most so old.  ``disorder_s``: how far the
-    times of records can be out of their order in the file.
+    times of records can be out of their order in the file.  ``environment``: whether to look for a
+    traceparent in jobs' environments.
     """
 
     records: int = 20_000
     queries: int = 24
     lookback_s: float = 7 * 86400
     disorder_s: int = DISORDER_S
+    environment: bool = False
 
 
 class Progress(NamedTuple):

@@ -226,7 +226,7 @@ class _Fetch:
 
     def _ask(self, constraint: str, match: int, since: Identity | None) -> list[classad2.ClassAd]:
         self._queries += 1
-        query = histories.query(self._kind, constraint)
+        query = histories.query(self._kind, constraint, environment=self._limits.environment)
         stop = "" if since is None else history_cursor.expression(self._kind, since)
         return list(self._access.history(self._daemon, self._kind, query, match, stop))
 
@@ -234,7 +234,7 @@ class _Fetch:
         """Decode; the first records after a loss show how far it goes."""
         self.read += len(found)
         for ad in found:
-            record = histories.decode(self._kind, ad)
+            record = histories.decode(self._kind, ad, environment=self._limits.environment)
             if isinstance(record, JobRecord):
                 self.records.append(record)
             elif record is not None:
