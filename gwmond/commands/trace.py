@@ -62,7 +62,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     with opened(config, arguments, now_us) as (ledger, age):
-        traced = _traced(ledger, arguments.id, arguments.schedd, age.written_us or now_us)
+        rules = Rules(config.traces.join_at_most)
+        traced = _traced(ledger, arguments, rules, age.written_us or now_us)
     if traced is None:
         return EXIT_FAILED
     if arguments.format == "otlp":
@@ -78,13 +79,16 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _traced(ledger: LedgerReader, text: str, schedd: str, now_us: int) -> Traced | None:
+def _traced(
+    ledger: LedgerReader, arguments: argparse.Namespace, rules: Rules, now_us: int
+) -> Traced | None:
     """Return the trace that a person means, or say why there is none."""
+    text = arguments.id
     if names_job(text):
-        return _of_job(ledger, text, schedd, now_us)
+        return _of_job(ledger, arguments, rules, now_us)
     found = find(ledger, text)
     if len(found) == 1:
-        traced = trace_of_pilot(ledger, found[0], Rules(), now_us)
+        traced = trace_of_pilot(ledger, found[0], rules, now_us)
         if traced.spans:
             return traced
     if found:
@@ -95,12 +99,15 @@ def _traced(ledger: LedgerReader, text: str, schedd: str, now_us: int) -> Traced
     return None
 
 
-def _of_job(ledger: LedgerReader, text: str, schedd: str, now_us: int) -> Traced | None:
-    jobs = find_jobs(ledger, text, schedd)
+def _of_job(
+    ledger: LedgerReader, arguments: argparse.Namespace, rules: Rules, now_us: int
+) -> Traced | None:
+    text = arguments.id
+    jobs = find_jobs(ledger, text, arguments.schedd)
     if len(jobs) > 1:
         complain(f'{len(jobs)} jobs fit "{text}"; give one, or --schedd: {"; ".join(jobs[:SOME])}')
         return None
-    traced = trace_of_job(ledger, jobs[0], Rules(), now_us) if jobs else None
+    traced = trace_of_job(ledger, jobs[0], rules, now_us) if jobs else None
     if traced is None:
         complain(
             f'no run of a job "{text}" in ledger {ledger.where}: it has not run yet, its records '

@@ -282,6 +282,7 @@ class Traces(Section):
     jobs: bool = True
     pilots: bool = True
     join_at_most: NumberOrNone = 500
+    read_environment: bool = False
     ratio: Annotated[float, Field(ge=0, le=1)] = 1.0
     parent_based: bool = True
     always: tuple[Literal["failed", "evicted", "slow"], ...] = ()

@@ -65,12 +65,12 @@ def trace(
     """
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
-        until_us = age.written_us or now_us
+        until_us, rules = age.written_us or now_us, Rules(config.traces.join_at_most)
         if job:
-            traced = trace_of_job(ledger, job, Rules(), until_us)
+            traced = trace_of_job(ledger, job, rules, until_us)
         else:
             row = ledger.pilots_by_id([pilot]).get(pilot)
-            traced = row and trace_of_pilot(ledger, row, Rules(), until_us)
+            traced = row and trace_of_pilot(ledger, row, rules, until_us)
     if traced is None or not traced.spans:
         return None
     return traced.title, list(page_parts(traced, age, see))

@@ -220,6 +220,7 @@ class HistoryReader:
             records=max(_LEAST_RECORDS, records >> less),
             queries=max(1, _QUERIES >> less),
             lookback_s=self._config.histories.lookback,
+            environment=self._config.traces.read_environment,
         )
         answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
         history.behind = answer is not None and answer.behind

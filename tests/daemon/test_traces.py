@@ -11,6 +11,7 @@ from tests.daemon.scene import QUICK, REAL
 from tests.pool.condor import CondorPool
 
 TRACE, SUBMITTER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+OTHER = TRACE[::-1]
 SECRET = "canary-5e11"
 KNOWN = ("GlobalJobId", "QDate", "JobCurrentStartDate", "EnteredCurrentStatus", "CompletionDate")
 INPUT = 3_000_000
@@ -38,7 +39,12 @@ def submitted(pool: CondorPool) -> dict[str, int]:
             **moved,
             **shell(f"sleep 3; head -c 2000000 /dev/zero > out.dat; exit 3 # {SECRET}"),
         ),
-        "evicted": pool.submit(schedd, **moved, **shell(again)),
+        "evicted": pool.submit(
+            schedd,
+            environment=f'"SECRET={SECRET} TRACEPARENT=00-{OTHER}-{SUBMITTER}-01"',
+            **moved,
+            **shell(again),
+        ),
         "held": pool.submit(schedd, **moved, **shell("exec sleep 600")),
     }
 
@@ -80,7 +86,8 @@ def test_traces_of_real_jobs(
     """Structure, times, errors and bytes are those that HTCondor recorded; nothing else leaks."""
     config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\n"
     with CondorPool(htcondor=htcondor, config=config) as pool:
-        running = daemon(pool.collector, tables=QUICK)
+        tables = {**QUICK, "traces": {"read_environment": True}}
+        running = daemon(pool.collector, tables=tables)
         pool.start_pilot("one", cores=4, memory=8192, attrs=REAL)
         ads = played(pool)
         running.wait_until("all runs", lambda m: m.sum("gwmond_job_runs_total") >= 4)
@@ -129,6 +136,7 @@ def of_traced(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
 
 def of_evicted(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
     root, first, run, *_ = spans
+    assert {span["trace_id"] for span in spans} == {OTHER}  # by its environment
     assert names(spans, root["span_id"]) == ["queue", "run", "queue", "run"]
     waited = [span for span in spans if span["name"] == "queue"]
     runs = [span for span in spans if span["name"] == "run"]

@@ -14,7 +14,7 @@ from tests.build.traced import SUBMITTER
 CANARY = "kanarienvogel"
 
 
-def decoded(kind: str, *, environment: bool = True, **attributes: str) -> JobRecord:
+def decoded(kind: str, environment: bool = True, /, **attributes: str) -> JobRecord:
     ad = next(ad for case, ad in load(kind) if case == "exit_zero")
     for name, value in attributes.items():
         ad[name] = value
@@ -54,7 +54,7 @@ def test_how_it_may_be_written(text: str, found: bool) -> None:
     for name in ("Environment", "Env"):
         record = decoded("epochs", **{name: f"{text}"})
         assert carried(record) == (SUBMITTER if found else "")
-        assert carried(decoded("epochs", environment=False, **{name: text})) == ""
+        assert carried(decoded("epochs", False, **{name: text})) == ""
 
 
 @given(st.text(), st.text(), st.sampled_from([SUBMITTER, "", CANARY]))
@@ -64,7 +64,7 @@ def test_nothing_else_of_an_environment_is_in_a_record(one: str, two: str, paren
         text = f"SECRET={CANARY}-1 TRACEPARENT={parent}"
     record = decoded("history", Environment=text)
     assert CANARY not in repr(record)
-    plain = decoded("history", environment=False, Environment=text)
+    plain = decoded("history", False, Environment=text)
     assert record._replace(fact=plain.fact) == plain
     about = record.fact.about_job
     assert about is None or len(about.traceparent) in {0, 55}
