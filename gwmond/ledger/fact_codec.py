@@ -86,7 +86,8 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
-_TRACED = {"transfer_in": "i", "transfer_out": "o", "about_job": "q"}
+_TRANSFERS, _JOB = (("transfer_in", "i"), ("transfer_out", "o")), "q"
+_NO_FACT = RunFact(Source.INFERRED, "", None, 0)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
 
@@ -133,6 +134,7 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
             name: other if letter in known.same else getattr(known, name)
             for name, letter, other in zip(_SAME, _SAME.values(), base, strict=True)
         }
+        zero, before = values["start_us"] or 0, facts[-1] if facts else _NO_FACT
         facts.append(
             RunFact(
                 source=known.source,
@@ -144,7 +146,13 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
                 ending=Ending() if known.ending is None else _ending(known.ending),
                 activated_us=known.activated_us,
                 executing_us=known.executing_us,
-                **_traced(known, facts[-1] if facts else None, values["start_us"] or 0),
+                transfer_in=before.transfer_in
+                if "i" in known.same
+                else _transfer(known.transfer_in, zero),
+                transfer_out=before.transfer_out
+                if "o" in known.same
+                else _transfer(known.transfer_out, zero),
+                about_job=before.about_job if _JOB in known.same else _job(known.about_job, zero),
                 **values,
             )
         )
@@ -154,40 +162,44 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
 
 def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
     """Put what only traces need; what is as in the fact before is only named."""
-    for name, letter in _TRACED.items():
-        value = getattr(fact, name)
-        if value is None:
+    zero = fact.start_us or 0
+    for name, letter in _TRANSFERS:
+        transfer: Transfer | None = getattr(fact, name)
+        if transfer is None:
             continue
-        if before is not None and value == getattr(before, name):
+        if before is not None and transfer == getattr(before, name):
             known.same += letter
         else:
-            setattr(known, name, _moved(value._replace(**_texts(value)), -(fact.start_us or 0)))
+            queued, start, end, total = transfer
+            setattr(known, name, (_less(queued, zero), _less(start, zero), _less(end, zero), total))
+    job = fact.about_job
+    if job is None:
+        return
+    if before is not None and job == before.about_job:
+        known.same += _JOB
+    else:
+        known.about_job = (
+            *(_less(job.queued_us, zero), job.procs, _clean(job.traceparent)),
+            *(_clean(job.tracestate), _less(job.left_us, zero), job.status),
+        )
 
 
-def _traced(known: _StoredFact, before: RunFact | None, start_us: int) -> dict[str, Any]:
-    """Return the same of a stored fact that began then."""
-    found = {}
-    for name, letter in _TRACED.items():
-        value = getattr(known, name)
-        if letter in known.same and before is not None:
-            found[name] = getattr(before, name)
-        elif value is not None:
-            fact = JobFact(*value) if name == "about_job" else Transfer(*value)
-            found[name] = _moved(fact, start_us)
-    return found
+def _transfer(stored: _Transfer | None, zero: int) -> Transfer | None:
+    if stored is None:
+        return None
+    queued, start, end, total = stored
+    return Transfer(_less(queued, -zero), _less(start, -zero), _less(end, -zero), total)
 
 
-def _moved(value: Transfer | JobFact, shift_us: int) -> Transfer | JobFact:
-    times = ((name, getattr(value, name)) for name in value._fields if name.endswith("_us"))
-    return value._replace(**{name: at + shift_us for name, at in times if at is not None})
+def _job(stored: _Job | None, zero: int) -> JobFact | None:
+    if stored is None:
+        return None
+    queued, procs, parent, state, left, status = stored
+    return JobFact(_less(queued, -zero), procs, parent, state, _less(left, -zero), status)
 
 
-def _texts(value: Transfer | JobFact) -> dict[str, str]:
-    return {
-        name: clean(text, IDENTITY_CHARACTERS)
-        for name, text in zip(value._fields, value, strict=True)
-        if isinstance(text, str)
-    }
+def _less(time_us: int | None, zero: int) -> int | None:
+    return None if time_us is None else time_us - zero
 
 
 def _of_row(row: RunRow) -> tuple[Any, ...]:

@@ -93,15 +93,19 @@ ATTRIBUTES: tuple[Attribute, ...] = (
 )
 # fmt: on
 
-_ORDER = {attribute.name: number for number, attribute in enumerate(ATTRIBUTES)}
+_NAMES = frozenset(attribute.name for attribute in ATTRIBUTES)
 
 
 def attributes(values: Mapping[str, Value | None]) -> Attributes:
     """Return those that are known, sorted by name; raises ``KeyError`` for one not in the list."""
+    if unknown := values.keys() - _NAMES:
+        raise KeyError(*sorted(unknown))
     return tuple(
-        (name, value[:CHARACTERS] if isinstance(value, str) else value)
-        for name, value in sorted(values.items(), key=lambda item: _ORDER[item[0]])
-        if value is not None and value != ""
+        [
+            (name, value[:CHARACTERS] if type(value) is str else value)
+            for name, value in sorted(values.items())  # names differ: values are not compared
+            if value is not None and value != ""
+        ]
     )
 
 

@@ -40,7 +40,8 @@ class JobContext(NamedTuple):
 
     def child(self, kind: Kind, *identity: str) -> SpanContext:
         """Return a span of the job's trace that belongs to this job."""
-        return self.own._replace(span_id=span_id(kind, self.job, *identity))
+        own = self.own
+        return SpanContext(own.trace_id, span_id(kind, self.job, *identity), own.sampled)
 
 
 def parsed(traceparent: str) -> SpanContext | None:
@@ -64,22 +65,21 @@ def about(runs: Iterable[RunRow]) -> JobFact:
     Without QDate: the time in GlobalJobId (``schedd#cluster.proc#QDate``), which is the same.
     """
     runs = list(runs)
-    known = sorted(
-        (fact.source != "schedd_history", fact.written_us, repr(fact.about_job), fact.about_job)
-        for run in runs
-        for fact in run.facts
-        if fact.about_job is not None
-    )
-    facts = [fact for *_, fact in known]
+    known = {fact.about_job for run in runs for fact in run.facts if fact.about_job is not None}
     found: dict[str, Any] = {}
-    for fact in facts:
-        for name, value in fact._asdict().items():
-            if value not in {None, ""}:
+    for fact in sorted(known, key=_order):
+        for name, value in zip(JobFact._fields, fact, strict=True):
+            if value is not None and value != "":
                 found.setdefault(name, value)
     submitted = runs[0].key.job.rpartition("#")[2] if runs else ""
     if is_number(submitted) and len(submitted) == 10:
         found.setdefault("queued_us", int(submitted) * SECOND_US)
     return JobFact(**found)
+
+
+def _order(fact: JobFact) -> tuple[object, ...]:
+    """Sort the record of its leaving first; the order is total."""
+    return fact.left_us is None, *(-1 if value is None else value for value in fact)
 
 
 def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:

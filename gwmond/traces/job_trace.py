@@ -16,6 +16,7 @@ trace.  Times are whole microseconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from gwmond.model.pilot_facts import Category, RunKey
 from gwmond.model.run_facts import Transfer
@@ -27,6 +28,8 @@ from gwmond.traces.ids import Kind
 from gwmond.traces.making import Times, counted, link_to, made, place_of, sane, within
 from gwmond.traces.run_phases import Phases, moved, phases_of
 from gwmond.traces.spans import Event, Link, Role, Span, Value
+
+Values: TypeAlias = dict[str, Value | None]
 
 _LEFT = {3: "removed", 4: "completed"}  # JobStatus
 _END = "end"
@@ -123,8 +126,9 @@ class JobTrace:
             waited = Times(min(before, times.start_us), times.start_us)
             spans.append(self._queue(place, number, waited, settled=not run.open))
         phases = phases_of(run.facts)
-        span = self._run(run, number, times, phases)
-        return [*spans, span, *self._stages(run, number, span, phases)]
+        shared = self._of_run(run)
+        span = self._run(run, number, times, phases, shared)
+        return [*spans, span, *self._stages(run, number, span, phases, shared)]
 
     def _times(self, run: RunRow) -> Times:
         """Return when a run was, in order; one without an end lasts until now."""
@@ -140,7 +144,7 @@ class JobTrace:
         moved = queued is not None and queued > start
         return Times(start, max(end_us or 0, self._ends[-1]), moved)
 
-    def _job(self, run: RunRow) -> dict[str, Value | None]:
+    def _job(self, run: RunRow) -> Values:
         return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
 
     def _queue(self, place: int, number: str, times: Times, *, settled: bool) -> Span:
@@ -159,11 +163,10 @@ class JobTrace:
         known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
         return span._replace(events=(Event("run ended", times.start_us, known),))
 
-    def _run(self, run: RunRow, number: str, times: Times, phases: Phases) -> Span:
-        pilot = self._pilots.get(run.pilot)
+    def _run(self, run: RunRow, number: str, times: Times, phases: Phases, shared: Values) -> Span:
         values = {
             **self._job(run),
-            **self._of_run(run),
+            **shared,
             **phases.codes,
             **phases.exit,
             "htcondor.slot.cores": run.size.cores,
@@ -174,9 +177,9 @@ class JobTrace:
         parent = self._context.own.span_id
         error = error_of(run.outcome)
         span = made(*(Kind.RUN, context, parent, times, values), error=error, settled=not run.open)
-        return span._replace(links=link_to(pilot))
+        return span._replace(links=link_to(self._pilots.get(run.pilot)))
 
-    def _of_run(self, run: RunRow) -> dict[str, Value | None]:
+    def _of_run(self, run: RunRow) -> Values:
         """Return the attributes of a run that its parts have too."""
         outcome = run.outcome
         return {
@@ -189,7 +192,9 @@ class JobTrace:
             "cicd.pipeline.task.run.result": result_of(outcome),
         }
 
-    def _stages(self, run: RunRow, number: str, parent: Span, phases: Phases) -> list[Span]:
+    def _stages(
+        self, run: RunRow, number: str, parent: Span, phases: Phases, shared: Values
+    ) -> list[Span]:
         """Return the parts of a run that are known; the last of them has the run's error."""
         interval, spans = (parent.start_us, parent.end_us), list[Span]()
         before = self._before(run)
@@ -197,7 +202,7 @@ class JobTrace:
             times = within(start_us, end_us, interval)
             if times is None:
                 continue
-            values = {**self._of_run(run), **(phases.exit if kind is Kind.EXECUTE else {})}
+            values = {**shared, **(phases.exit if kind is Kind.EXECUTE else {})}
             if transfer is not None:
                 values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), counted(run))
                 values["htcondor.transfer.queue_seconds"] = _waited(transfer)

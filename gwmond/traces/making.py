@@ -59,19 +59,15 @@ def made(
     settled: bool = True,
 ) -> Span:
     """Return a span of these values; ``error``: its ``error.type``."""
-    also: dict[str, Value | None] = {
-        "error.type": error,
-        "gwmond.clock_skew": times.moved or None,
-        "gwmond.settled": None if settled else False,
-    }
+    known = dict(values)
+    if error:
+        known["error.type"] = error
+    if times.moved:
+        known["gwmond.clock_skew"] = True
+    if not settled:
+        known["gwmond.settled"] = False
     return Span(
-        context=context,
-        parent_id=parent_id,
-        name=name,
-        start_us=times.start_us,
-        end_us=times.end_us,
-        attributes=attributes({**values, **also}),
-        error=error,
+        *(context, parent_id, name, times.start_us, times.end_us, attributes(known)), error=error
     )
 
 

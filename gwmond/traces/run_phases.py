@@ -6,13 +6,14 @@ Times are microseconds since the epoch, None where no record has them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.run_facts import RunFact, Source, Transfer
 from gwmond.traces.ids import Kind
 from gwmond.traces.spans import Value
 
-_ORDER = (Source.EPOCH_HISTORY, Source.SCHEDD_HISTORY, Source.STARTD_HISTORY)
+_RANK = {Source.EPOCH_HISTORY: 0, Source.SCHEDD_HISTORY: 1, Source.STARTD_HISTORY: 2}
 
 
 class Phases(NamedTuple):
@@ -33,10 +34,15 @@ class Phases(NamedTuple):
         return known[-1] if known else None
 
 
+def _rank(fact: RunFact) -> tuple[int, int]:
+    return _RANK.get(fact.source, 9), -fact.written_us
+
+
 def phases_of(facts: Sequence[RunFact]) -> Phases:
     """Return the parts of a run: of each the best record, an access point's before a startd's."""
-    rank = {source: number for number, source in enumerate(_ORDER)}
-    best = sorted(facts, key=lambda fact: (rank.get(fact.source, 9), -fact.written_us, repr(fact)))
+    best = sorted(facts, key=_rank)
+    if any(_rank(one) == _rank(other) for one, other in pairwise(best)):
+        best.sort(key=lambda fact: (*_rank(fact), repr(fact)))
     inward = next((fact.transfer_in for fact in best if fact.transfer_in), Transfer())
     outward = next((fact.transfer_out for fact in best if fact.transfer_out), Transfer())
     executing = next((fact.executing_us for fact in best if fact.executing_us is not None), None)
