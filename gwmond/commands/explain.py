@@ -100,7 +100,7 @@ class _Look:
     """The pool as one poll sees it, and what is asked besides."""
 
     def __init__(self, config: Config, site: str) -> None:
-        self._pool = Pool.open(config)
+        self._pool = Pool.open(config, once=True)
         self._config, self._site = config, site
         self.memory_per_unit_mib = config.canonical.memory_mib
         memory, _ = remembered(config)
