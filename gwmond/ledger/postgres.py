@@ -93,6 +93,11 @@ class PostgresBackend:
         finally:
             session.autocommit = False
 
+    def end_within(self, seconds: float) -> None:
+        session: Any = self._session
+        session.execute(f"SET statement_timeout = {max(1, round(1000 * seconds))}")
+        session.commit()
+
     def close(self) -> None:
         with suppress(SQLAlchemyError, OSError):
             self.connection.close()

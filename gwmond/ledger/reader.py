@@ -5,10 +5,23 @@ Units: times are microseconds since the epoch, an hour is ``epoch // 3600`` (UTC
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    and_,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 
 from gwmond.ledger import backlog, counters, pilot_check, tables
 from gwmond.ledger.backlog import Chunk, Position
@@ -31,8 +44,10 @@ from gwmond.model.elapsed import Tick
 from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import Gap, Problem
+from gwmond.model.pilot_facts import Category, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import (
+    DoingNow,
     PilotCorrection,
     PilotHour,
     PilotId,
@@ -41,6 +56,7 @@ from gwmond.model.stored_pilots import (
     PilotRow,
     RunRow,
 )
+from gwmond.model.times import Period
 from gwmond.model.totals import Hour, HourTotal
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
@@ -49,14 +65,25 @@ Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
 _ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}
 PILOTS_AT_ONCE = 200
 MOST_OPEN = 10_000
+FAILED = and_(pilots.c.validation == Validation.FAILED.value, pilots.c.ran_jobs == 0)
 _STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
+
+
+class Doing(NamedTuple):
+    """What a pilot does that has not ended, as ``StoredPilot.state`` has it, at a time."""
+
+    state: DoingNow
+    now_us: int
+    silent_before_us: int
 
 
 class PilotFilter(NamedTuple):
     """Which pilots; what is None does not matter.
 
     Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
-    ``user`` has at least one run on it.
+    ``user`` has at least one run on it.  ``ended``: in that period.  In ``node`` a * stands for
+    anything.  ``failed``: their validation failed, and no job ran.  ``category``: of part of their
+    settled time.
     """
 
     since_us: int | None = None
@@ -68,6 +95,11 @@ class PilotFilter(NamedTuple):
     user: str | None = None
     name: str | None = None
     id: PilotId | None = None
+    ended: Period | None = None
+    node: str | None = None
+    failed: bool | None = None
+    category: Category | None = None
+    doing: Doing | None = None
 
 
 class RunFilter(NamedTuple):
@@ -159,13 +191,20 @@ class LedgerReader(PilotLookup):
         order: Order = "start",
         descending: bool = False,
         limit: int | None = None,
+        after: tuple[int, PilotId] | None = None,
     ) -> list[PilotRow]:
-        """Return the pilots that are wanted, in the order asked for; one that runs ends last."""
+        """Return the pilots that are wanted, in the order asked for; one that runs ends last.
+
+        ``after``: only those that come after the one with that time and number.
+        """
         column = pilots.c[_ORDERS.get(order, order)]
         keys: list[ColumnElement[Any]] = [column, pilots.c.id]
         if order == "end":
             keys.insert(0, column.is_(None))
-        query = PILOT_ROWS.where(*_of_pilots(wanted)).limit(limit)
+        query = PILOT_ROWS.where(*of_pilots(wanted)).limit(limit)
+        if after is not None:
+            here, there = tuple_(column, pilots.c.id), tuple_(*map(literal, after))
+            query = query.where(here < there if descending else here > there)
         query = query.order_by(*(key.desc() if descending else key for key in keys))
         with self._reading() as connection:
             return [pilot_row(row) for row in connection.execute(query)]
@@ -212,11 +251,11 @@ class LedgerReader(PilotLookup):
             and_(pilots.c.posted_last_heard_us < silent_before_us, pilots.c.origin == "collector"),
         )
         site, entry, group = places
-        of_pilots = _of_pilots(PilotFilter(site=site, entry=entry, group=group))
+        where = of_pilots(PilotFilter(site=site, entry=entry, group=group))
         query = RUN_ROWS.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
         within = last >= since_us, runs.c.start_us < until_us
-        query = query.where(runs.c.open == 1, over, *within, *of_pilots)
+        query = query.where(runs.c.open == 1, over, *within, *where)
         query = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
         with self._reading() as connection:
             rows = [run_row(row) for row in connection.execute(query)]
@@ -320,7 +359,7 @@ def _trial(values: Sequence[Any], known_us: int) -> Trial:
     return Trial(job, run, group or user, *places, start, end, Result(result))
 
 
-def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
+def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     c = pilots.c
     if wanted.since_us is not None:
         yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
@@ -336,6 +375,36 @@ def _of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
         yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
     if wanted.user is not None:
         yield exists().where(runs.c.pilot == c.id, runs.c.user_name == wanted.user)
+    if wanted.ended is not None:
+        yield c.end_us >= wanted.ended.since_us
+        yield c.end_us < wanted.ended.until_us
+    if wanted.node is not None:
+        pattern = re.sub(r"([%_|])", r"|\1", wanted.node.lower()).replace("*", "%")
+        yield func.lower(c.node).like(pattern, escape="|")
+    if wanted.failed is not None:
+        yield FAILED if wanted.failed else ~FAILED
+    if wanted.category is not None:  # settled is compact JSON, see pilot_codec
+        yield c.settled.contains(f'"{wanted.category}":{{', autoescape=True)
+    if wanted.doing is not None:
+        yield from _doing(wanted.doing)
+
+
+def _doing(wanted: Doing) -> Iterator[ColumnElement[bool]]:
+    """The order is that of ``StoredPilot.state``: what is said first holds."""
+    c = pilots.c
+    runs_of = exists().where(runs.c.pilot == c.id)
+    heard = c.posted_last_heard_us, c.last_heard_us
+    silent = and_(*(at < wanted.silent_before_us for at in heard), c.origin == "collector")
+    retiring = and_(c.retire_us.is_not(None), c.retire_us <= wanted.now_us)
+    yield c.end_us.is_(None)
+    yield or_(c.validation != Validation.FAILED.value, runs_of)
+    yield silent if wanted.state == "silent" else not_(silent)
+    if wanted.state == "silent":
+        return
+    yield retiring if wanted.state == "retiring" else not_(retiring)
+    if wanted.state != "retiring":
+        runs_now = runs_of.where(runs.c.end_us.is_(None))
+        yield runs_now if wanted.state == "running" else and_(~runs_now, c.origin != "files")
 
 
 def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
@@ -350,12 +419,12 @@ def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
 
 def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
     since, until = wanted.since_us, wanted.until_us
-    of_pilots = PilotFilter(
+    wanted_pilots = PilotFilter(
         since_us=None if since is None else since - _STICKS_OUT_US,
         until_us=None if until is None else until + _STICKS_OUT_US,
         site=wanted.site,
         entry=wanted.entry,
         group=wanted.group,
     )
-    query = PILOT_ROWS.where(pilots.c.id > last, *_of_pilots(of_pilots))
+    query = PILOT_ROWS.where(pilots.c.id > last, *of_pilots(wanted_pilots))
     return query.order_by(pilots.c.id).limit(PILOTS_AT_ONCE)

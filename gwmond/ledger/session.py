@@ -46,6 +46,11 @@ class Session:
         """The ledger's name for messages, without password."""
         return self._backend.where
 
+    def end_within(self, seconds: float) -> None:
+        """Let whatever still runs in so many seconds fail; of a ledger that is open to read."""
+        with self._held() as backend:
+            backend.end_within(seconds)
+
     def close(self) -> None:
         """Close; never raises, harmless when repeated."""
         if os.getpid() != self._pid:

@@ -17,6 +17,7 @@ import os
 import sqlite3
 import tempfile
 import threading
+import time
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
@@ -42,6 +43,7 @@ FILE_MODE = 0o640
 _MAGIC = b"SQLite format 3\0"
 BUSY_S = 5.0
 QUICK_CHECK_S = 10.0
+_STEPS = 10_000  # of SQLite, some tenths of a millisecond, between two looks at the clock
 
 # Files that this process has open.  To close any descriptor of <file>-shm drops all locks that
 # SQLite holds on it (POSIX), so the log is not inspected while a reader here is open.
@@ -224,6 +226,12 @@ class SqliteBackend:
         assert isinstance(db, sqlite3.Connection)
         db.execute("VACUUM")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # as far as readers allow
+
+    def end_within(self, seconds: float) -> None:
+        db = self.connection.connection.dbapi_connection
+        assert isinstance(db, sqlite3.Connection)
+        end = time.monotonic() + seconds
+        db.set_progress_handler(lambda: time.monotonic() > end, _STEPS)
 
     def close(self) -> None:
         if self._closed:

@@ -32,6 +32,8 @@ PilotId: TypeAlias = int
 End: TypeAlias = Literal[
     "", "shutdown", "ad_expired", "assumed", "central_log", "queue", "pilot_output"
 ]
+DoingNow: TypeAlias = Literal["running", "idle", "retiring", "silent"]
+"""What a pilot that has not ended does."""
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
 
 

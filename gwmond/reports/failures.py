@@ -11,8 +11,8 @@ whose end of validation is not known, neither is known.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.pilot_facts import KINDS
@@ -87,7 +87,8 @@ def _named(key: FailureKey) -> tuple[str, ...]:
 
 
 NAMES = ("site", "entry", "node", "class", "test")
-_BY_PLACE = _names(NAMES, heads=3)
+Columns: TypeAlias = Sequence[Column[FailureLine]]
+_BY_PLACE: Columns = _names(NAMES, heads=3)
 _BY_CAUSE: list[Column[FailureLine]] = [
     *_names(NAMES[3:]),
     Column("entries", lambda line: line.entries),
@@ -105,11 +106,15 @@ class Failures:
     def take(self, rows: Iterable[PilotRow]) -> None:
         """Count pilots that ended; on those that failed no job ran, so their runs are not read."""
         for pilot in map(StoredPilot, rows):
-            (site, entry), node = pilot.identity.key, pilot.identity.node
-            self.ended[site, entry, node] += 1
+            self.ended[(*pilot.identity.key, pilot.identity.node)] += 1
             if pilot.failed:
-                key = FailureKey(site, entry, node, *split(pilot.row.failure))
-                self.of.setdefault(key, PilotSums()).add(pilot)
+                self.add(pilot)
+
+    def add(self, pilot: StoredPilot) -> None:
+        """Count a pilot that failed, which is counted in ``ended`` already."""
+        place = *pilot.identity.key, pilot.identity.node
+        key = FailureKey(*place, *split(pilot.row.failure))
+        self.of.setdefault(key, PilotSums()).add(pilot)
 
     @property
     def total(self) -> PilotSums:
@@ -126,8 +131,13 @@ class Failures:
             key=lambda pair: (-at[pair[0].place], pair[0].place, -pair[1].pilots, pair[0]),
         )
 
-    def tables(self, most: int) -> list[Table]:
-        """Return them by class and test, then the first lines (0: all) by entry and node."""
+    def tables(
+        self, most: int, *, places: Columns = _BY_PLACE, all_by: str = "--limit 0 shows all"
+    ) -> list[Table]:
+        """Return them by class and test, then the first lines (0: all) by entry and node.
+
+        ``places``: the first columns of these; ``all_by``: what shows all lines.
+        """
         note = _NOTE + (_NOTE_ESTIMATED if self.total.phases_estimated[CPU] else "")
         ended = self.ended.total()
         return [
@@ -140,17 +150,17 @@ class Failures:
             ),
             table(
                 "Validation failures of pilots that ended, by entry and node: their whole lives",
-                [*_BY_PLACE, *self._amounts(of_all=False)],
+                [*places, *self._amounts(of_all=False)],
                 [
                     FailureLine(_named(key), failed, self.ended[key.place])
                     for key, failed in self.ordered[: most or None]
                 ],
                 FailureLine(("all", "", "", "", ""), self.total, ended),
-                "The nodes of an entry where most failed are first." + self._left_out(most),
+                "The nodes of an entry where most failed are first." + self._left_out(most, all_by),
             ),
         ]
 
-    def _left_out(self, most: int) -> str:
+    def _left_out(self, most: int, all_by: str) -> str:
         """Return how much the first lines (0: all) leave out; empty if nothing."""
         left = [failed.pilots for _, failed in self.ordered[most:]] if most else []
         if not left:
@@ -158,7 +168,7 @@ class Failures:
         return (
             f" Only the first {counted(most, 'line')}: {len(left)} more "
             f"{'has' if len(left) == 1 else 'have'} {counted(sum(left), 'pilot')} "
-            "(--limit 0 shows all)."
+            f"({all_by})."
         )
 
     def _causes(self) -> list[FailureLine]:

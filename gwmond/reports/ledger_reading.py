@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import groupby
@@ -40,22 +41,30 @@ Report: TypeAlias = Callable[[str, int, int], None]
 
 _AT_ONCE_US = 6 * HOUR_US
 _PILOTS = 200
+DEADLINE_S = 8.0
+"""A page may read for so long."""
+_TOO_LONG = (
+    f"Not all of this could be read within {DEADLINE_S:g} seconds, the most that a page may take: "
+    "choose a shorter period. gwmond pilots and gwmond report have no such limit."
+)
 POLLS = 3
 """A ledger that was not written for so many polls seems not to be written at all."""
 
 
 class Unreadable(Exception):
-    """The ledger cannot be read; says why, and what to do."""
+    """What a page would show cannot be read; says why, and what to do."""
 
 
 @contextmanager
 def ledger_for_page(url: str) -> Iterator[LedgerReader]:
-    """Open a ledger to read; whatever is wrong with it is ``Unreadable``."""
+    """Open a ledger for a page: what fails, or lasts longer than ``DEADLINE_S``, is Unreadable."""
+    end = time.monotonic() + DEADLINE_S
     try:
         with LedgerReader.open(url) as ledger:
+            ledger.end_within(DEADLINE_S)
             yield ledger
     except LedgerError as error:
-        raise Unreadable(str(error)) from None
+        raise Unreadable(_TOO_LONG if time.monotonic() >= end else str(error)) from None
 
 
 class Age(NamedTuple):
@@ -168,11 +177,7 @@ def rows_ended(
 ) -> Iterator[list[PilotRow]]:
     """Yield the pilots that ended in a period, without their runs; None of a place: all."""
     for window in windows(period):
-        yield [
-            row
-            for row in ledger.pilot_rows(PilotFilter(*window, False, site, entry, group))
-            if row.end_us is not None and window.since_us <= row.end_us < window.until_us
-        ]
+        yield ledger.pilot_rows(PilotFilter(site=site, entry=entry, group=group, ended=window))
 
 
 def pilots_ended(

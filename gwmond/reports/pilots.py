@@ -45,8 +45,12 @@ def stored_pilots(
     sort: SortBy = "start",
     reverse: bool = False,
     limit: int | None = None,
+    after: tuple[int, int] | None = None,
 ) -> list[StoredPilot]:
-    """Return the pilots that are wanted; by time: the latest first, unless reversed."""
+    """Return the pilots that are wanted; by time: the latest first, unless reversed.
+
+    ``after``: by start or end, only those after the one with that time and number.
+    """
     in_ledger: dict[str, Order] = {x: x for x in ("start", "end", "contact", "name", "id")}
     order = in_ledger.get(sort)
     latest_first = sort in {"start", "end", "contact", "id"}
@@ -55,6 +59,7 @@ def stored_pilots(
         order=order or "start",
         descending=latest_first != reverse if order else True,
         limit=limit if order else None,
+        after=after,
     )
     found = [
         StoredPilot(row, runs.get(row.id, ()), as_of)

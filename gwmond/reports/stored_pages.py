@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
+from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import PilotFilter
+from gwmond.ledger.reader import Doing, PilotFilter
+from gwmond.model.pilot_facts import Category
+from gwmond.model.stored_pilots import DoingNow
+from gwmond.model.times import Period
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFO
 from gwmond.reports.ledger_reading import age_of, ledger_for_page
 from gwmond.reports.periods import span
 from gwmond.reports.pilot_story import Story, story_of, story_rules
-from gwmond.reports.pilots import stored_pilots
+from gwmond.reports.pilots import SortBy, stored_pilots
 from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
 from gwmond.reports.render.formats import words
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
@@ -22,27 +26,63 @@ from gwmond.reports.traced import trace_of_job, trace_of_pilot
 from gwmond.reports.waterfall import Bar, page_parts
 from gwmond.traces.contexts import Rules
 
-MOST = 200
+MOST = 100
 """Pilots of a list."""
 
 _COLUMNS, _LANES = 240, 40
 _LABEL, _STEP, _WIDTH = 60, 18, 900
 
 
-def pilots_at(
-    config: Config, now_us: int, site: str, entry: str, *, running: bool
-) -> list[StoredPilot]:
-    """Return the latest pilots that run, or that have ended, at a place; empty names: anywhere.
+class PilotsShown(NamedTuple):
+    """Which pilots a list shows; empty names and None do not matter.
 
-    At most ``MOST`` and one.  Raises Unreadable.
+    ``which``: running, past or all.  ``since_us``: they ended since then, or lived.  ``after``: the
+    time and the number of the pilot before the first.
     """
-    wanted = PilotFilter(running=running, site=site or None, entry=entry or None)
+
+    which: str
+    place: tuple[str, str, str]
+    node: str
+    since_us: int | None
+    doing: DoingNow | None
+    category: Category | None
+    failed: bool
+    after: tuple[int, int] | None
+
+
+def pilots_shown(
+    config: Config, now_us: int, shown: PilotsShown
+) -> tuple[list[StoredPilot], tuple[int, int] | None]:
+    """Return the latest ``MOST`` of the pilots that are wanted, and after which the others come.
+
+    Raises Unreadable.
+    """
+    past, since_us = shown.which == "past", shown.since_us
+    site, entry, group = (name or None for name in shown.place)
+    wanted = PilotFilter(
+        since_us=None if past else since_us,
+        ended=Period(since_us, now_us + 1) if past and since_us is not None else None,
+        running={"running": True, "past": False}.get(shown.which),
+        site=site,
+        entry=entry,
+        group=group,
+        node=shown.node or None,
+        failed=shown.failed or None,
+        category=shown.category,
+    )
     with ledger_for_page(config.ledger.url) as ledger:
         silent = silent_before_us(ledger.cursors())
+        if shown.doing:
+            wanted = wanted._replace(doing=Doing(shown.doing, now_us, silent))
         as_of = AsOf(now_us, config.canonical.memory_mib, silent)
-        return stored_pilots(
-            ledger, wanted, as_of, sort="start" if running else "end", limit=MOST + 1
-        )
+        sort: SortBy = "end" if past else "start"
+        found = stored_pilots(ledger, wanted, as_of, sort=sort, limit=MOST + 1, after=shown.after)
+    if len(found) <= MOST:
+        return found, None
+    last = found[MOST - 1].row
+    time_us = last.end_us if past else last.start_us
+    assert time_us is not None
+    return found[:MOST], (time_us, last.id)
 
 
 def life(config: Config, now_us: int, number: int) -> list[Part] | None:

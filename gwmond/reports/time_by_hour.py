@@ -57,15 +57,27 @@ class Times(NamedTuple):
     pilots: Values = MappingProxyType({})
 
 
-def read(url: str, chosen: Range, now_s: float, resource: Resource, site: str, entry: str) -> Times:
-    """Read the time of a place; empty names stand for all.  Raises Unreadable."""
+def read(
+    url: str,
+    chosen: Range,
+    now_s: float,
+    resource: Resource,
+    site: str,
+    entry: str,
+    group: str = "",
+) -> Times:
+    """Read the time of a place and frontend group; empty names stand for all.
+
+    Capacity is not divided by groups.  Raises Unreadable.
+    """
     first = chosen.first(now_s)
     within = first, first + chosen.steps * chosen.hours - 1
     place = {"resource": resource, "site": site, "entry": entry}
     states = _key(SiteKey._fields, "state", **place)
-    categories = _key(PilotSeries._fields, "category", measure="canonical", **place)
+    of_pilots = {**place, "measure": "canonical", "group": group}
+    categories = _key(PilotSeries._fields, "category", **of_pilots)
     with ledger_for_page(url) as ledger:
-        capacity = hourly.spent(ledger, Kind.SITE, states, *within)
+        capacity = {} if group else hourly.spent(ledger, Kind.SITE, states, *within)
         pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
     return Times(
         tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),

@@ -10,15 +10,18 @@ from typing import Annotated, Literal, Protocol
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
+from gwmond.model.pilot_facts import Category
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
+from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.pilots import Selection
 from gwmond.web.time import Choice
@@ -30,13 +33,28 @@ _FILES = ("gwmond.js", "charts.js", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.
 _PAGE_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
     ),
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
 _FILE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+
+
+class Chosen(BaseModel):
+    """What may be asked of the list of pilots, see ``Selection``."""
+
+    which: Literal["running", "past", "all"] = "running"
+    site: str = ""
+    entry: str = ""
+    group: str = ""
+    node: str = ""
+    last: Literal["", "24h", "7d", "30d"] = ""
+    doing: Literal["", "running", "idle", "retiring", "silent"] = ""
+    category: Category | Literal[""] = ""
+    failed: Literal["", "1"] = ""
+    after: Annotated[str, Field(pattern=r"^([0-9]{1,17}\.[0-9]{1,18})?$")] = ""
 
 
 class Served(Protocol):
@@ -139,6 +157,7 @@ def create(
             "/",
             "/time",
             "/pilots",
+            "/failures",
             "/trace",
             "/problems",
             "/site",
@@ -197,16 +216,22 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         resource: Resource = "cpu",
         site: str = "",
         entry: str = "",
+        group: str = "",
     ) -> Response:
         """Serve what time was spent on."""
-        return _page(state.pages.time(Choice(last, resource, site, entry)))
+        return _page(state.pages.time(Choice(last, resource, site, entry, group)))
 
     @app.api_route("/pilots", methods=_METHODS)
-    def pilots(
-        which: Literal["running", "past"] = "running", site: str = "", entry: str = ""
-    ) -> Response:
+    def pilots(chosen: Annotated[Chosen, Query()]) -> Response:
         """Serve a list of pilots."""
-        return _page(state.pages.pilots(Selection(which, site, entry)))
+        return _page(state.pages.pilots(Selection(**chosen.model_dump())))
+
+    @app.api_route("/failures", methods=_METHODS)
+    def failures(
+        last: Literal["24h", "7d", "30d"] = "24h", site: str = "", entry: str = "", group: str = ""
+    ) -> Response:
+        """Serve what failed."""
+        return _page(state.pages.failures(Failing(last, site, entry, group)))
 
     @app.api_route("/pilot", methods=_METHODS)
     def pilot(id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:

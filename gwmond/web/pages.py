@@ -17,8 +17,9 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.render.html import template
 from gwmond.reports.time_by_hour import Times, read
-from gwmond.web import now, pilots, place, problems
+from gwmond.web import failures, now, pilots, place, problems
 from gwmond.web import time as time_page
+from gwmond.web.failures import Failing
 from gwmond.web.parts import STATE_COLOURS, USES, shown
 from gwmond.web.pilots import Selection
 from gwmond.web.time import Choice
@@ -58,12 +59,22 @@ class Pages:
         return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
     def time(self, choice: Choice) -> str | None:
-        """Return the page of time, for which the ledger is read; None if the place is unknown."""
+        """Return the page of time, for which the ledger is read."""
         return self._made(("time", *choice), lambda: self._time(choice))
 
+    def failures(self, chosen: Failing) -> str | None:
+        """Return the page of failures, for which the ledger is read."""
+        return self._made(
+            ("failures", *chosen),
+            lambda: failures.page(self._config, self._snapshot, self._now_us, chosen),
+        )
+
     def pilots(self, selection: Selection) -> str | None:
-        """Return the list of pilots, for which the ledger is read; None if the place is unknown."""
-        return self._made(("pilots", *selection), lambda: self._pilots(selection))
+        """Return the list of pilots, for which the ledger is read."""
+        return self._made(
+            ("pilots", *selection),
+            lambda: pilots.list_page(self._config, self._snapshot, self._now_us, selection),
+        )
 
     def pilot(self, number: int) -> str | None:
         """Return the page of a pilot, for which the ledger is read; None if there is none."""
@@ -84,11 +95,6 @@ class Pages:
         now_s = self._snapshot.pool_time if self._snapshot else time.time()
         return round(now_s * SECOND_US)
 
-    def _is_known(self, site: str, entry: str) -> bool:
-        """Return whether the last poll knows a place; empty names stand for all."""
-        known = self._snapshot.evaluation.rows if self._snapshot else ()
-        return not site or any(key.site == site and entry in ("", key.entry) for key, _ in known)
-
     def _made(self, key: tuple[str, ...], make: Callable[[], str | None]) -> str | None:
         with self._making:
             if key not in self._kept:
@@ -99,21 +105,14 @@ class Pages:
             page = self._kept[key]
         return None if page is None else shown(page, time.time())
 
-    def _pilots(self, selection: Selection) -> str | None:
-        if not self._is_known(selection.site, selection.entry):
-            return None
-        return pilots.list_page(self._config, self._now_us, selection)
-
-    def _time(self, choice: Choice) -> str | None:
-        if not self._is_known(choice.site, choice.entry):
-            return None
-        where = choice.resource, choice.site, choice.entry
+    def _time(self, choice: Choice) -> str:
         now_s = self._now_us / SECOND_US
+        where = choice.resource, *choice.place
         try:
             times, error = read(self._config.ledger.url, choice.range, now_s, *where), ""
         except Unreadable as unreadable:
             times, error = Times(), str(unreadable)
-        return time_page.page(choice, times, error)
+        return time_page.page(self._snapshot, choice, times, error)
 
 
 def style_sheet() -> str:

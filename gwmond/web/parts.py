@@ -91,8 +91,11 @@ def entry_link(key: EntryKey) -> Markup:
 
 
 def link(path: str, text: str, **query: str) -> Markup:
-    """Return a text that leads to a page."""
-    return Markup('<a href="{}?{}">{}</a>').format(path, urlencode(query), text)
+    """Return a text that leads to a page; what is empty of the query is left out."""
+    wanted = {name: value for name, value in query.items() if value}
+    return Markup('<a href="{}{}">{}</a>').format(
+        path, f"?{urlencode(wanted)}" if wanted else "", text
+    )
 
 
 def bar(row: SiteRow) -> Markup:

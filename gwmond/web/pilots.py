@@ -3,58 +3,102 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
-from urllib.parse import urlencode
+from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from gwmond.config.settings import Config
-from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import Category
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.stored_pilots import DoingNow
+from gwmond.model.times import HOUR_US
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.pilots import FIELDS
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Part
-from gwmond.reports.render.formats import counted
+from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.stored_pages import MOST, life, pilots_at, trace
+from gwmond.reports.stored_pages import MOST, PilotsShown, life, pilots_shown, trace
 from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.time_by_hour import RANGES
 from gwmond.reports.waterfall import Bar
-from gwmond.web.parts import entry_link, link, render, site_link
+from gwmond.web.controls import Field, Heading, Tab, address, heading, place_fields, place_links
+from gwmond.web.parts import link, render
+
+_WHICH = {"running": "not ended", "past": "ended", "all": "all"}
+_SAID = {
+    "running": "Not ended, the latest first",
+    "past": "Ended, the latest first",
+    "all": "By their begin, the latest first",
+}
+_DOING: tuple[DoingNow, ...] = ("running", "idle", "retiring", "silent")
 
 
 class Selection(NamedTuple):
-    """Which pilots are shown: of a site or an entry, empty names standing for all."""
+    """Which pilots are shown; what is empty does not matter.
+
+    ``last``: of those that have ended when they ended, of others when they lived; ``after``: the
+    time (microseconds) and the number of the last pilot of the page before.
+    """
 
     which: str = "running"
     site: str = ""
     entry: str = ""
+    group: str = ""
+    node: str = ""
+    last: str = ""
+    doing: DoingNow | Literal[""] = ""
+    category: str = ""
+    failed: str = ""
+    after: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Site, entry and group."""
+        return self[1:4]
+
+    def wanted(self, now_us: int) -> PilotsShown:
+        """Return the same as the ledger is asked."""
+        shown = RANGES.get(self.last)
+        time, _, number = self.after.partition(".")
+        return PilotsShown(
+            which=self.which,
+            place=self.place,
+            node=self.node,
+            since_us=now_us - shown.steps * shown.hours * HOUR_US if shown else None,
+            doing=(self.doing or None) if self.which == "running" else None,
+            category=Category(self.category) if self.category else None,
+            failed=bool(self.failed),
+            after=(int(time), int(number)) if self.after else None,
+        )
 
 
-def list_page(config: Config, now_us: int, selection: Selection) -> str:
+def list_page(config: Config, s: Snapshot | None, now_us: int, chosen: Selection) -> str:
     """Return the list of pilots."""
-    running = selection.which == "running"
     parts: list[Part] = []
-    error = more = ""
+    error = ""
+    more: list[Markup | str] = []
     try:
-        found = pilots_at(config, now_us, selection.site, selection.entry, running=running)
+        found, following = pilots_shown(config, now_us, chosen.wanted(now_us))
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
-        number = min(len(found), MOST)
-        what = "Running" if running else "Ended, the latest first"
-        more = f"{what}: {counted(number, 'pilot')}."
-        if len(found) > MOST:
-            more += f" There are more: gwmond pilots{'' if running else ' --past'} --limit 0."
-        parts = [table("", _columns(selection), found[:MOST])] if found else []
-    choices = [
-        (
-            text,
-            which == selection.which,
-            f"pilots?{urlencode(selection._replace(which=which)._asdict())}",
-        )
-        for which, text in (("running", "running"), ("past", "ended"))
-    ]
-    return _page("Pilots", selection, parts, error, more, choices)
+        more = _more(chosen, found, following)
+        parts = [table("", _columns(chosen), found)] if found else []
+    return render(
+        "pilots",
+        title="Pilots",
+        heading=heading(s, *chosen.place),
+        links=place_links(*chosen.place, but="pilots"),
+        choices=[
+            Tab(text, which == chosen.which, address("pilots", _first(chosen, which)))
+            for which, text in _WHICH.items()
+        ],
+        fields=_fields(s, chosen),
+        error=error,
+        parts=parts,
+        more=more,
+    )
 
 
 def life_page(config: Config, now_us: int, number: int) -> str | None:
@@ -62,11 +106,11 @@ def life_page(config: Config, now_us: int, number: int) -> str | None:
     try:
         parts = life(config, now_us, number)
     except Unreadable as unreadable:
-        return _page(f"Pilot {number}", Selection(), [], str(unreadable))
+        return _page(f"Pilot {number}", [], str(unreadable))
     if parts is None:
         return None
     more = link("trace", "Its trace, as a waterfall", pilot=str(number))
-    return _page(f"Pilot {number}", Selection(), parts, more=more)
+    return _page(f"Pilot {number}", parts, more=more)
 
 
 def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
@@ -82,45 +126,88 @@ def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
     try:
         found = trace(config, now_us, job, pilot, see)
     except Unreadable as unreadable:
-        return _page("Trace", Selection(), [], str(unreadable))
+        return _page("Trace", [], str(unreadable))
     if found is None:
         return None
     title, parts = found
     more = link("pilot", "The pilot's life, with the evidence", id=str(pilot)) if not job else ""
-    return _page(f"Trace of {title}", Selection(), parts, more=more)
+    return _page(f"Trace of {title}", parts, more=more)
 
 
-def _columns(selection: Selection) -> list[Column[StoredPilot]]:
+def _page(title: str, parts: list[Part], error: str = "", more: str = "") -> str:
+    """Return a page of one pilot or job."""
+    return render(
+        "pilots",
+        title=title,
+        heading=Heading("", "", ()),
+        links="",
+        choices=(),
+        fields=(),
+        error=error,
+        parts=parts,
+        more=[more] if more else (),
+    )
+
+
+def _first(chosen: Selection, which: str) -> Selection:
+    """Return the first page of the same filter."""
+    return chosen._replace(which=which, doing="", after="")
+
+
+def _more(
+    chosen: Selection, found: list[StoredPilot], following: tuple[int, int] | None
+) -> list[Markup | str]:
+    """Return what is said below the list: how many, and links to the pages before and after."""
+    more: list[Markup | str] = []
+    if found:
+        more.append(f"{_SAID[chosen.which]}: {counted(len(found), 'pilot')}.")
+    else:
+        more.append("There is no such pilot.")
+    if chosen.after:
+        more.append(_link("From the latest", chosen._replace(after="")))
+    if following:
+        time, number = following
+        more.append(_link(f"The next {MOST}", chosen._replace(after=f"{time}.{number}")))
+    return more
+
+
+def _link(text: str, chosen: Selection) -> Markup:
+    return link("pilots", text, **chosen._asdict())
+
+
+def _fields(s: Snapshot | None, chosen: Selection) -> list[Field]:
+    """Return the fields of the filter."""
+    ended = "Ended in the last" if chosen.which == "past" else "Lived in the last"
+    doing = [("", "anything"), *((name, name) for name in _DOING)]
+    return [
+        Field("which", "", chosen.which),
+        *place_fields(s, *chosen.place),
+        Field("node", "Node (* stands for anything)", chosen.node),
+        Field(
+            *("last", ended, chosen.last),
+            choices=[("", "any time"), *((last, kind.name) for last, kind in RANGES.items())],
+        ),
+        *([Field("doing", "Now", chosen.doing, choices=doing)] * (chosen.which == "running")),
+        Field(
+            *("category", "With settled time of", chosen.category),
+            choices=[("", "any category"), *((name, words(name)) for name in Category)],
+        ),
+        Field(
+            *("failed", "Validation", chosen.failed),
+            choices=[("", "any"), ("1", "failed, no job ran")],
+        ),
+    ]
+
+
+def _columns(chosen: Selection) -> list[Column[StoredPilot]]:
     """Return the columns of the list; the place is left out where it is one."""
 
     def number(pilot: StoredPilot) -> Markup:
         return link("pilot", str(pilot.row.id), id=str(pilot.row.id))
 
-    one = {name for name in ("site", "entry") if getattr(selection, name)}
+    one = {name for name in ("site", "entry", "group") if getattr(chosen, name)}
     return [
         replace(column, cell=number) if column.header == "id" else column
         for column in fields.columns(FIELDS)
         if column.header not in one
     ]
-
-
-def _page(
-    title: str,
-    selection: Selection,
-    parts: list[Part],
-    error: str = "",
-    more: str = "",
-    choices: list[tuple[str, bool, str]] | None = None,
-) -> str:
-    place = site_link(selection.site) if selection.site else ""
-    if selection.entry:
-        place = entry_link(EntryKey(selection.site, selection.entry))
-    return render(
-        "pilots",
-        title=title,
-        place=place,
-        parts=parts,
-        error=error,
-        more=more,
-        choices=choices or (),
-    )

@@ -5,26 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.reports.categories import INFOS
 from gwmond.reports.render.formats import UNKNOWN, number
 from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.time_by_hour import RANGES, Range, Times, Values
-from gwmond.web.parts import entry_link, render, site_link, time_text
+from gwmond.web.controls import Field, Tab, address, heading, place_fields, place_links
+from gwmond.web.parts import render, time_text
 
 
 class Choice(NamedTuple):
-    """Which time a page shows, and of which place; an empty name stands for all."""
+    """Which time a page shows, of which place and frontend group; an empty name: of all."""
 
     last: str = "24h"
     resource: Resource = "cpu"
     site: str = ""
     entry: str = ""
+    group: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Site, entry and group."""
+        return self[2:]
 
     @property
     def range(self) -> Range:
@@ -44,6 +50,7 @@ class _Chart(NamedTuple):
     note: str
     parts: list[_Part]
     table: Table
+    nothing: str
 
 
 _CAPACITY = (
@@ -54,23 +61,32 @@ _PILOTS = (
     "What the time of pilots was spent on. It is settled some minutes after it has passed, and "
     "that of a job's run when the run ends: the last hours are not whole yet."
 )
+_NOTHING = "Nothing is accounted in this period."
+_OF_GROUP = "Capacity is that of sites and entries, and not divided by frontend groups."
 
 
-def page(choice: Choice, times: Times, error: str = "") -> str:
+def page(s: Snapshot | None, choice: Choice, times: Times, error: str = "") -> str:
     """Return the page; ``error`` says why nothing could be read."""
-    key = EntryKey(choice.site, choice.entry)
-    link = entry_link(key) if choice.entry else site_link(choice.site) if choice.site else ""
     hours = choice.range.hours
     looks = {str(info.category): f"c-{info.category}" for info in INFOS if info.category}
+    nothing = _OF_GROUP if choice.group else _NOTHING
     charts = [
-        _chart("Capacity by state", _CAPACITY, times.starts, times.capacity, {}),
-        _chart("Pilots by category", _PILOTS, times.starts, times.pilots, looks),
+        _chart("Capacity by state", _CAPACITY, times.starts, times.capacity, {}, nothing),
+        _chart("Pilots by category", _PILOTS, times.starts, times.pilots, looks, _NOTHING),
     ]
     return render(
         "time",
-        place=choice.entry or choice.site,
-        place_link=link,
+        title="Time",
+        heading=heading(s, *choice.place),
+        links=place_links(*choice.place, but="time"),
         choices=_choices(choice),
+        fields=[
+            Field("last", "", choice.last),
+            Field("resource", "", choice.resource),
+            *place_fields(s, *choice.place),
+        ],
+        parts=(),
+        more=(),
         resource=choice.resource,
         step="1 day" if hours == 24 else "1 hour" if hours == 1 else f"{hours} hours",
         error=error,
@@ -79,26 +95,26 @@ def page(choice: Choice, times: Times, error: str = "") -> str:
     )
 
 
-def _choices(choice: Choice) -> list[tuple[str, bool, str]]:
-    """Return the other periods and resources: text, whether it is this one, and address."""
+def _choices(choice: Choice) -> list[Tab]:
+    """Return links to the other periods and resources."""
     found = [
-        (chosen.name, last == choice.last, _address(choice._replace(last=last)))
+        Tab(chosen.name, last == choice.last, address("time", choice._replace(last=last)))
         for last, chosen in RANGES.items()
     ]
     names: dict[Resource, str] = {"cpu": "CPU", "gpu": "GPUs"}
-    found += [
-        (names[resource], resource == choice.resource, _address(choice._replace(resource=resource)))
-        for resource in RESOURCES
-    ]
+    for resource in RESOURCES:
+        target = address("time", choice._replace(resource=resource))
+        found.append(Tab(names[resource], resource == choice.resource, target))
     return found
 
 
-def _address(choice: Choice) -> str:
-    return f"time?{urlencode({name: text for name, text in choice._asdict().items() if text})}"
-
-
 def _chart(
-    title: str, note: str, starts: Sequence[int], values: Values, looks: dict[str, str]
+    title: str,
+    note: str,
+    starts: Sequence[int],
+    values: Values,
+    looks: dict[str, str],
+    nothing: str,
 ) -> _Chart:
     parts = [_Part(name, looks.get(name, f"s-{name}")) for name in values]
 
@@ -111,7 +127,7 @@ def _chart(
 
     steps = range(len(starts)) if values else range(0)
     began: Column[int] = Column("from (UTC)", lambda step: time_text(starts[step])[:16], name=True)
-    return _Chart(title, note, parts, table("", [began, *map(column, values)], steps))
+    return _Chart(title, note, parts, table("", [began, *map(column, values)], steps), nothing)
 
 
 def _data(times: Times, charts: Sequence[_Chart]) -> Markup:

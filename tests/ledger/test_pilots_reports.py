@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from sqlalchemy import event
 
-from gwmond.ledger.reader import LedgerReader, Order, PilotFilter, RunFilter
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.failed import NOT_JUDGED, ended_within
+from gwmond.ledger.reader import Doing, LedgerReader, Order, PilotFilter, RunFilter
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap
+from gwmond.model.pilot_facts import Category
 from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.stored_pilots import DoingNow, PilotRow, RunRow
+from gwmond.model.times import Period
 from gwmond.pilots.early_failure import Result, Trial
-from tests.ledger.pilot_batches import HOUR, NOTHING, ORIGIN, batch, identity, now_us, pilots_at
+from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from tests.ledger.pilot_batches import (
+    BLAMED,
+    HOUR,
+    NOTHING,
+    ORIGIN,
+    Pilot,
+    batch,
+    identity,
+    now_us,
+    pilots_at,
+)
 
 BATCHES = 24
 Holds: TypeAlias = Callable[[Any], bool]
@@ -33,12 +50,17 @@ def reader(url: str) -> Iterator[LedgerReader]:
             yield reader
 
 
+@cache
+def _known_pilots() -> Mapping[int, Pilot]:
+    return pilots_at(BATCHES)
+
+
 def _pilots() -> list[PilotRow]:
-    return [rows.row for rows in pilots_at(BATCHES).values()]
+    return [rows.row for rows in _known_pilots().values()]
 
 
 def _runs() -> list[RunRow]:
-    return [run for rows in pilots_at(BATCHES).values() for run in rows.runs]
+    return [run for rows in _known_pilots().values() for run in rows.runs]
 
 
 def _every(row: object) -> bool:
@@ -46,6 +68,29 @@ def _every(row: object) -> bool:
 
 
 MIDDLE = ORIGIN + 5 * HOUR
+DAY = Period(MIDDLE, MIDDLE + 3 * HOUR)
+NOW = now_us(BATCHES)
+SILENT = NOW - 1
+DOING: tuple[DoingNow, ...] = ("running", "idle", "retiring", "silent")
+
+
+def _in_day(time_us: int | None) -> bool:
+    return time_us is not None and DAY.since_us <= time_us < DAY.until_us
+
+
+def _has(category: Category) -> Holds:
+    return lambda row: any(key[2] is category for key in row.settled)
+
+
+def _does(state: DoingNow) -> Holds:
+    """What the list of pilots says of them; none is silent, as all were heard of just now."""
+
+    def holds(row: PilotRow) -> bool:
+        return (
+            StoredPilot(row, _known_pilots()[row.id].runs, AsOf(NOW, 2000, SILENT)).state == state
+        )
+
+    return holds
 
 
 def test_pilots(reader: LedgerReader) -> None:
@@ -62,11 +107,18 @@ def test_pilots(reader: LedgerReader) -> None:
         (PilotFilter(name="IN_1"), lambda row: "in_1" in row.identity.name),
         (PilotFilter(name="n%1"), lambda row: not _every(row)),
         (PilotFilter(id=7), lambda row: row.id == 7),
+        (PilotFilter(ended=DAY), lambda row: _in_day(row.end_us)),
+        (PilotFilter(node="Node3"), lambda row: row.identity.node == "node3"),
+        (PilotFilter(node="*de3"), lambda row: row.identity.node == "node3"),
+        (PilotFilter(node="node_"), lambda row: not _every(row)),
+        (PilotFilter(failed=False), _every),
+        (PilotFilter(failed=True), lambda row: not _every(row)),
+        *((PilotFilter(category=one), _has(one)) for one in Category),
+        *((PilotFilter(doing=Doing(state, NOW, SILENT)), _does(state)) for state in DOING),
         (
             PilotFilter(user="user2", running=True),
             lambda row: (
-                row.end_us is None
-                and any(a.user == "user2" for a in pilots_at(BATCHES)[row.id].runs)
+                row.end_us is None and any(a.user == "user2" for a in _known_pilots()[row.id].runs)
             ),
         ),
     ]
@@ -89,6 +141,56 @@ def test_orders(reader: LedgerReader, order: Order) -> None:
     assert reader.pilot_rows(order=order) == wanted
     assert reader.pilot_rows(order=order, descending=True) == wanted[::-1]
     assert reader.pilot_rows(order=order, limit=3) == wanted[:3]
+
+
+@pytest.mark.parametrize("which", [PilotFilter(running=False), PilotFilter(running=True)])
+def test_pages_are_the_whole(reader: LedgerReader, which: PilotFilter) -> None:
+    """Each begins after the last of the page before, and none is twice or missing."""
+    order: Order = "start" if which.running else "end"
+    found: list[PilotRow] = []
+    after = None
+    while page := reader.pilot_rows(which, order=order, descending=True, limit=4, after=after):
+        found += page
+        last = page[-1]
+        time_us = last.start_us if which.running else last.end_us
+        assert time_us is not None
+        after = time_us, last.id
+    assert found == reader.pilot_rows(which, order=order, descending=True)
+    assert len(found) > 8
+
+
+def test_what_ended_is_counted(reader: LedgerReader) -> None:
+    """Pilots and runs by place; runs that a comparison blames, and those that are not judged."""
+    found = ended_within(reader, PilotFilter(ended=DAY), 10)
+    pilots = [row for row in _pilots() if _in_day(row.end_us)]
+    places = Counter((*row.identity.key, row.identity.node) for row in pilots)
+    assert {place[:3]: place.pilots for place in found.pilots} == places
+    assert (found.failed, sum(place.unknown for place in found.pilots)) == ([], 0)
+    runs: Counter[tuple[str, ...]] = Counter()
+    for run in _runs():
+        if _in_day(run.end_us):
+            key, outcome = identity(run.pilot), ""
+            if run.outcome == BLAMED:
+                outcome = BLAMED.label
+            elif run.outcome is None and run.result == Result.FAILED_EARLY:
+                outcome = NOT_JUDGED
+            runs[*key.key, key.node, outcome] += 1
+    assert {place[:4]: place.runs for place in found.runs} == runs
+    assert {place.outcome for place in found.runs} >= {"", BLAMED.label}
+    entry = ended_within(reader, PilotFilter(ended=DAY, entry="entry-1"), 10)
+    assert entry.runs == [place for place in found.runs if place.entry == "entry-1"]
+
+
+def test_a_statement_that_takes_too_long_is_ended(reader: LedgerReader) -> None:
+    """The reader can be asked again then."""
+    reader.end_within(0.2)
+    with pytest.raises(LedgerError), reader.transaction() as connection:
+        connection.exec_driver_sql(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) "
+            "SELECT count(*) FROM n"
+        )
+    reader.end_within(60)
+    assert reader.pilot_rows(limit=1)
 
 
 def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,6 +116,7 @@ def test_unknown_path(client: Client) -> None:
             "/",
             "/time",
             "/pilots",
+            "/failures",
             "/trace",
             "/problems",
             "/site",

@@ -24,7 +24,7 @@ _OPTIONS = (
 )
 PHONE = 390
 PATHS = (
-    "/pilots",
+    *("/pilots", "/failures?last=30d", "/time?group=frontend.main"),
     *(
         "/",
         "/time",

@@ -60,7 +60,7 @@ def test_running_pilots(pages: Pages) -> None:
     assert "<b>carol|*" in line
     assert "entry-a2" in line
     assert '<a href="pilot?id=' in str(page)
-    assert "Running: 1 pilot." in str(page)
+    assert "Not ended, the latest first: 1 pilot." in str(page)
 
 
 def test_pilots_that_have_ended(pages: Pages) -> None:
@@ -70,7 +70,46 @@ def test_pilots_that_have_ended(pages: Pages) -> None:
     (line,) = cells(page)
     assert "Site-A" not in line
     assert "entry?site=Site-A&amp;entry=entry-a" in str(page)
-    assert pages.pilots(Selection("past", "Site-A", "nowhere")) is None
+    none = str(pages.pilots(Selection("past", "Site-A", "nowhere")))
+    assert "There is no such pilot." in none
+    assert "The last poll knows no such place" in none
+
+
+@pytest.mark.parametrize(
+    ("chosen", "nodes"),
+    [
+        (Selection("all"), "321"),
+        (Selection("past", last="24h"), "12"),
+        (Selection("past", node="wn1*"), "1"),
+        (Selection("all", group="frontend.main", category="decision_problem"), "2"),
+        (Selection("past", category="preemption_badput"), "1"),
+        (Selection(doing="running"), "3"),
+        (Selection(doing="idle"), ""),
+        (Selection("past", doing="idle"), "12"),  # which is said of those that have not ended
+        (Selection("all", failed="1"), ""),
+    ],
+)
+def test_filters(pages: Pages, chosen: Selection, nodes: str) -> None:
+    """Each leaves what it names; a form has what is chosen."""
+    page = str(pages.pilots(chosen))
+    assert re.findall(r"glidein_(\d)@", page) == list(nodes)
+    wanted = chosen if chosen.which == "running" else chosen._replace(doing="")
+    for value in filter(None, wanted[1:]):
+        assert f'value="{value}"' in page
+
+
+def test_the_next_pilots(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page has so many; links lead to the others and back, with the same filter."""
+    monkeypatch.setattr("gwmond.reports.stored_pages.MOST", 1)
+    first = str(pages.pilots(Selection("past", group="frontend.main")))
+    assert "wn1.example.org" in first
+    link = re.search(r'href="pilots\?which=past&amp;group=frontend.main&amp;after=([^"]*)"', first)
+    assert link
+    last = str(pages.pilots(Selection("past", group="frontend.main", after=link[1])))
+    assert "glidein_2@wn2" in last
+    assert "glidein_1@wn1" not in last
+    assert 'href="pilots?which=past&amp;group=frontend.main">From the latest' in last
+    assert "after=" not in last
 
 
 def test_the_life_of_a_pilot(pages: Pages) -> None:

@@ -97,8 +97,21 @@ def test_page_of_a_place(url: str) -> None:
     assert "Nothing is accounted in this period." in page
     assert "time?last=30d&amp;resource=cpu&amp;site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd" in page
     assert 'aria-current="true">7 days' in page
-    assert pages.time(Choice(site="nowhere")) is None
-    assert pages.time(Choice(site=BORED.site, entry=STARVING.entry)) is None
+    gone = "The last poll knows no such place"
+    assert gone in str(pages.time(Choice(site="nowhere")))
+    assert gone in str(pages.time(Choice(site=BORED.site, entry=STARVING.entry)))
+    assert gone not in page
+
+
+def test_time_of_a_group(url: str) -> None:
+    """Its pilots alone; that capacity is not divided by groups is said."""
+    group = read(url, RANGES["24h"], NOW, "cpu", "", "", "frontend.main")
+    assert (group.capacity, group.pilots["goodput"][-1]) == ({}, 60)
+    assert read(url, RANGES["24h"], NOW, "cpu", "", "", "another").pilots == {}
+    page = str(Pages(snapshot(), with_ledger(url)).time(Choice(group="frontend.main")))
+    assert 'Time <span class="soft">of frontend group frontend.main' in page
+    assert "not divided by frontend groups" in page
+    assert "time?last=7d&amp;resource=cpu&amp;group=frontend.main" in page
 
 
 def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:

@@ -1,0 +1,91 @@
+"""Pilots that failed validation and runs that failed early, counted by where they were.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import and_, case, func, select
+
+from gwmond.ledger.pilot_codec import pilot_row
+from gwmond.ledger.pilot_reader import PILOT_ROWS
+from gwmond.ledger.reader import FAILED, LedgerReader, PilotFilter, of_pilots
+from gwmond.ledger.schema import pilots, runs
+from gwmond.model.pilot_facts import Category, Validation
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.pilots.early_failure import Result
+
+NOT_JUDGED = "not judged yet"
+"""Stands for the outcome of a run that failed early, as long as no verdict has decided whose
+fault that was."""
+
+
+class EndedPilots(NamedTuple):
+    """How many pilots ended at a place; of how many it is not known whether validation failed."""
+
+    site: str
+    entry: str
+    node: str
+    pilots: int
+    unknown: int
+
+
+class EndedRuns(NamedTuple):
+    """How many runs ended at a place, with their canonical time of CPUs.
+
+    ``outcome``: of runs that failed at the beginning by the doing of the place, or ``NOT_JUDGED``;
+    empty: all others.
+    """
+
+    site: str
+    entry: str
+    node: str
+    outcome: str
+    runs: int
+    micros: int
+
+
+class Ended(NamedTuple):
+    """What ended in a period; ``failed`` is None where more than ``most`` pilots failed."""
+
+    pilots: list[EndedPilots]
+    failed: list[PilotRow] | None
+    runs: list[EndedRuns]
+
+
+def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> Ended:
+    """Count what ended in the period ``wanted.ended``, on pilots of a site, entry and group."""
+    assert wanted.ended is not None
+    c, place = pilots.c, (pilots.c.site, pilots.c.entry, pilots.c.node)
+    unknown = and_(c.validation == Validation.UNKNOWN.value, c.ran_jobs == 0)
+    counted = func.count(), *(func.sum(case((what, 1), else_=0)) for what in (unknown, FAILED))
+    since_us, until_us = wanted.ended
+    blamed = runs.c.category == Category.MISCONFIGURATION_BADPUT.value
+    open_failure = and_(runs.c.category.is_(None), runs.c.result == Result.FAILED_EARLY.value)
+    outcome = case((blamed, runs.c.outcome), (open_failure, NOT_JUDGED), else_="").label("kind")
+    micros = func.coalesce(func.sum(runs.c.cpu_canonical), 0)
+    of_runs = (
+        select(*place, outcome, func.count(), micros)
+        .join_from(runs, pilots, runs.c.pilot == c.id)
+        .where(runs.c.end_us >= since_us, runs.c.end_us < until_us)
+        .where(*of_pilots(wanted._replace(ended=None)))
+        .group_by(*place, "kind")
+    )
+    with reader._reading() as connection:
+        found = connection.execute(
+            select(*place, *counted).where(*of_pilots(wanted)).group_by(*place)
+        ).all()
+        failed = None
+        if sum(row[-1] for row in found) <= most:
+            rows = PILOT_ROWS.where(*of_pilots(wanted._replace(failed=True)))
+            failed = [pilot_row(row) for row in connection.execute(rows)]
+        return Ended(
+            [EndedPilots(*row[:5]) for row in found],
+            failed,
+            [
+                EndedRuns(site, entry, node, kind, number, int(spent))
+                for site, entry, node, kind, number, spent in connection.execute(of_runs)
+            ],
+        )

@@ -1,0 +1,161 @@
+"""What failed lately, for a page: as far back as can be read in some seconds.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.failed import NOT_JUDGED, Ended, ended_within
+from gwmond.ledger.reader import PilotFilter
+from gwmond.model.facts import EntryKey
+from gwmond.model.times import SECOND_US, Period
+from gwmond.reports.categories import CPU
+from gwmond.reports.failures import Failures
+from gwmond.reports.ledger_reading import DEADLINE_S, ledger_for_page
+from gwmond.reports.pilot_sums import PilotSums
+from gwmond.reports.stored_pilot import StoredPilot
+
+MOST_PILOTS = 5000
+"""Failed pilots that are read for one page."""
+_FIRST_US = 300 * SECOND_US
+
+Place: TypeAlias = tuple[str, str, str]
+"""Site, entry, node; an empty node is not known."""
+
+
+class RunCause(NamedTuple):
+    """Where runs failed early, and as what; of an entry or a cause alone the rest is empty."""
+
+    site: str
+    entry: str
+    node: str
+    outcome: str
+
+    @property
+    def place(self) -> Place:
+        return self[:3]
+
+
+class RunCount(NamedTuple):
+    """Runs that failed early, of ``ended`` that ended at a place.
+
+    ``failed``: by the doing of the place, with canonical ``micros``; ``open``: not judged yet.
+    """
+
+    failed: int = 0
+    open: int = 0
+    micros: int = 0
+    ended: int = 0
+
+    def plus(self, other: RunCount) -> RunCount:
+        return RunCount(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
+
+
+@dataclass(slots=True)
+class RecentFailures:
+    """What ended in a period and failed, since ``since_us``: before was not read if ``partial``.
+
+    ``unknown``: pilots of which it is not known whether their validation failed.
+    """
+
+    wanted: Period
+    since_us: int
+    validations: Failures = field(default_factory=Failures)
+    unknown: int = 0
+    runs: dict[RunCause, RunCount] = field(default_factory=dict)
+
+    @property
+    def partial(self) -> bool:
+        return self.since_us > self.wanted.since_us
+
+    def take(self, ended: Ended, since_us: int) -> None:
+        """Add what ended in the part of the period that begins then."""
+        for place in ended.pilots:
+            self.validations.ended[place[:3]] += place.pilots
+            self.unknown += place.unknown
+        for row in ended.failed or ():
+            self.validations.add(StoredPilot(row))
+        for runs in ended.runs:
+            number, pending = runs.runs, runs.outcome == NOT_JUDGED
+            failed = number if runs.outcome and not pending else 0
+            micros = runs.micros if failed else 0
+            count = RunCount(failed, number if pending else 0, micros, number)
+            cause = RunCause(*runs[:4])
+            self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
+        self.since_us = since_us
+
+    def runs_by(self, key: Callable[[RunCause], RunCause]) -> dict[RunCause, RunCount]:
+        """Return the runs by part of where and why they failed."""
+        found: dict[RunCause, RunCount] = {}
+        for cause, count in self.runs.items():
+            found[key(cause)] = found.get(key(cause), RunCount()).plus(count)
+        return found
+
+    @property
+    def by_entry(self) -> list[tuple[EntryKey, PilotSums, int, RunCount]]:
+        """Return what failed at each entry, how many pilots ended there, and its runs.
+
+        The entries with most failures first, and none without any.
+        """
+        failed: dict[EntryKey, PilotSums] = {}
+        for key, sums in self.validations.of.items():
+            failed.setdefault(EntryKey(*key[:2]), PilotSums()).add_up([sums])
+        ended: Counter[EntryKey] = Counter()
+        for (site, entry, _), number in self.validations.ended.items():
+            ended[EntryKey(site, entry)] += number
+        runs = self.runs_by(lambda cause: RunCause(cause.site, cause.entry, "", ""))
+        by_entry = {EntryKey(*cause[:2]): count for cause, count in runs.items()}
+        found = [
+            (key, failed.get(key, PilotSums()), ended[key], by_entry.get(key, RunCount()))
+            for key in sorted(ended.keys() | by_entry.keys())
+        ]
+        found = [line for line in found if line[1].pilots or line[3].failed or line[3].open]
+        lost = {line[0]: line[1].time[CPU] + line[3].micros for line in found}
+        return sorted(found, key=lambda line: (-lost[line[0]], -line[3].open, line[0]))
+
+
+def recent_failures(url: str, period: Period, site: str, entry: str, group: str) -> RecentFailures:
+    """Read what ended in a period, the latest first; empty names stand for all.
+
+    Raises Unreadable.
+    """
+    wanted = PilotFilter(site=site or None, entry=entry or None, group=group or None)
+    found = RecentFailures(period, period.until_us)
+    left, end = MOST_PILOTS, time.monotonic() + DEADLINE_S
+    with ledger_for_page(url) as ledger:
+        for window in _backwards(period):
+            try:
+                ended = ended_within(ledger, wanted._replace(ended=window), left)
+            except LedgerError:
+                if found.since_us < period.until_us and time.monotonic() >= end:
+                    break
+                raise
+            if ended.failed is None:
+                break
+            left -= len(ended.failed)
+            found.take(ended, window.since_us)
+    return found
+
+
+def _backwards(period: Period) -> Iterator[Period]:
+    """Yield the parts of a period, the last first: short ones, then each twice as long."""
+    until_us, length_us = period.until_us, _FIRST_US
+    while until_us > period.since_us:
+        since_us = max(period.since_us, until_us - length_us)
+        yield Period(since_us, until_us)
+        until_us, length_us = since_us, 2 * length_us
+
+
+def total(counts: Iterable[RunCount]) -> RunCount:
+    """Return the sum of counts."""
+    found = RunCount()
+    for count in counts:
+        found = found.plus(count)
+    return found

@@ -1,0 +1,110 @@
+"""What pages of the ledger are chosen by: a place, a period, and what else a form asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import Snapshot
+from gwmond.web.parts import ago, entry_link, link, site_link, time_text
+
+_NAMES = 1000
+"""So many names a field suggests."""
+
+
+class Field(NamedTuple):
+    """A field of a form: a text with names that are suggested, or a choice of values and labels.
+
+    Without a label it is not shown.
+    """
+
+    name: str
+    label: str
+    value: str = ""
+    known: Sequence[str] = ()
+    choices: Sequence[tuple[str, str]] = ()
+
+
+class Tab(NamedTuple):
+    """A link to the same page of something else; ``here``: it is this one."""
+
+    text: str
+    here: bool
+    target: str
+
+
+class Heading(NamedTuple):
+    """What a page of the ledger begins with: of where, as of when, and what is wrong with that."""
+
+    place: Markup | str
+    as_of: Markup | str
+    warnings: Sequence[str]
+
+
+class Query(Protocol):
+    """A named tuple of texts."""
+
+    def _asdict(self) -> Mapping[str, str]: ...
+
+
+def address(path: str, query: Query) -> str:
+    """Return the address of a page; what is empty is left out."""
+    wanted = {name: text for name, text in query._asdict().items() if text}
+    return f"{path}?{urlencode(wanted)}"
+
+
+def keys(s: Snapshot | None) -> set[EntryKey]:
+    """Return the places that the last poll knows."""
+    return {key for key, _ in s.evaluation.rows} if s else set()
+
+
+def place_fields(s: Snapshot | None, site: str, entry: str, group: str) -> list[Field]:
+    """Return the fields of a place; entries that are suggested are those of its site."""
+    known = keys(s)
+    groups = {berth.group for berth in s.pilots} | {r.group for r in s.requests} if s else set()
+    return [
+        Field("site", "Site", site, _some(key.site for key in known)),
+        Field("entry", "Entry", entry, _some(k.entry for k in known if site in ("", k.site))),
+        Field("group", "Frontend group", group, _some(groups)),
+    ]
+
+
+def heading(s: Snapshot | None, site: str, entry: str, group: str) -> Heading:
+    """Return what is said first; a place leads to its page, where the last poll knows it."""
+    known = keys(s)
+    key = EntryKey(site, entry)
+    parts: list[Markup | str] = []
+    if site and not entry:
+        parts = [site_link(site) if any(k.site == site for k in known) else site]
+    elif entry:
+        parts = [entry_link(key) if key in known else f"{site} / {entry}" if site else entry]
+    if group:
+        parts.append(f"frontend group {group}")
+    if s is None:
+        as_of: Markup | str = "The first poll is under way: this is how the ledger was left."
+    else:
+        as_of = Markup("As of {}, polled {}.").format(time_text(s.pool_time), ago(s.made_at))
+    missing = (
+        bool(site or entry)
+        and s is not None
+        and not any(site in ("", k.site) and entry in ("", k.entry) for k in known)
+    )
+    gone = "The last poll knows no such place; the ledger may have its past."
+    warnings = [gone] * missing + ([s.ledger.error] if s and not s.ledger.up else [])
+    return Heading(Markup(", ").join(parts), as_of, warnings)
+
+
+def place_links(site: str, entry: str, group: str, *, but: str) -> Markup:
+    """Return links to the other pages of the ledger of the same place."""
+    texts = {"time": "what its time was used for", "pilots": "its pilots", "failures": "failures"}
+    query = {"site": site, "entry": entry, "group": group}
+    found = [link(path, text, **query) for path, text in texts.items() if path != but]
+    return Markup(", ").join(found)
+
+
+def _some(names: Iterable[str]) -> list[str]:
+    return sorted({name for name in names if name})[:_NAMES]

@@ -1,0 +1,271 @@
+"""The page of failures: validations of pilots, and jobs that failed by the doing of their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from markupsafe import Markup
+
+from gwmond.config.settings import Config
+from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.times import HOUR_US, SECOND_US, Period
+from gwmond.reports.categories import CPU
+from gwmond.reports.failures import NAMES, FailureLine
+from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.periods import short, span
+from gwmond.reports.pilot_sums import PilotSums
+from gwmond.reports.recent_failures import (
+    RecentFailures,
+    RunCause,
+    RunCount,
+    recent_failures,
+    total,
+)
+from gwmond.reports.render.document import Paragraph, Part, Sentences
+from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
+from gwmond.reports.render.table import Column, Table, table
+from gwmond.reports.time_by_hour import RANGES
+from gwmond.web.controls import Field, Tab, address, heading, place_fields, place_links
+from gwmond.web.parts import link, render
+
+_LINES = 50
+"""So many lines a table has."""
+_ALL = "gwmond report --failures shows all"
+_ENTRIES = (
+    "The entries that lost most time are first. Hours are canonical hours of CPUs: of pilots that "
+    "failed their whole lives, of runs what is settled. The last line is of all entries."
+)
+_RUNS = (
+    "What counts are failures of the starter or the container, and early failures that a "
+    "comparison with runs of the same users elsewhere blames on the place. The comparison is made "
+    "{} after the end of a run, and up to a sixth more. A program's own failure is goodput. Hours "
+    "are canonical hours of CPUs that are settled."
+)
+R = TypeVar("R")
+
+
+class Failing(NamedTuple):
+    """Which failures are shown; empty names stand for all."""
+
+    last: str = "24h"
+    site: str = ""
+    entry: str = ""
+    group: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Site, entry and group."""
+        return self[1:]
+
+    def to(self, text: str, site: str, entry: str = "") -> Markup:
+        """Return a link to the failures of another place."""
+        return link("failures", text, last=self.last, site=site, entry=entry, group=self.group)
+
+    def pilots(self, number: int, cause: RunCause, **which: str) -> Markup | str:
+        """Return a number of pilots or runs, which leads to the pilots; not of a whole table."""
+        if not number or not cause.entry:
+            return str(number)
+        where = {"site": cause.site, "entry": cause.entry, "node": cause.node, "group": self.group}
+        return link("pilots", str(number), last=self.last, **where, **which)
+
+
+class _Entry(NamedTuple):
+    """What failed at an entry."""
+
+    key: EntryKey
+    failed: PilotSums
+    ended: int
+    runs: RunCount
+
+
+class _Runs(NamedTuple):
+    """Runs that failed somewhere, or as something: there at so many entries and nodes."""
+
+    cause: RunCause
+    sums: RunCount
+    entries: str = ""
+    nodes: str = ""
+
+
+def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> str:
+    """Return the page."""
+    shown = RANGES[chosen.last]
+    period = Period(now_us - shown.steps * shown.hours * HOUR_US, now_us + 1)
+    parts: list[Part] = []
+    error = ""
+    try:
+        found = recent_failures(config.ledger.url, period, *chosen.place)
+    except Unreadable as unreadable:
+        error = str(unreadable)
+    else:
+        judged = _RUNS.format(span(round(config.pilots.verdict_after * SECOND_US)))
+        parts = [*_parts(found, chosen, judged), *_suspects(s, chosen)]
+    return render(
+        "failures",
+        title="Failures",
+        heading=heading(s, *chosen.place),
+        links=place_links(*chosen.place, but="failures"),
+        choices=[
+            Tab(kind.name, last == chosen.last, address("failures", chosen._replace(last=last)))
+            for last, kind in RANGES.items()
+        ],
+        fields=[Field("last", "", chosen.last), *place_fields(s, *chosen.place)],
+        error=error,
+        parts=parts,
+        more=[],
+    )
+
+
+def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part]:
+    since = f"since {short(found.since_us)[:16]} UTC"
+    if found.partial:
+        yield Paragraph(
+            f"Only what ended {since} is here: to read all of the period would take longer than a "
+            "page may. Choose a place or a shorter period; gwmond report --failures has no limit.",
+            "warning",
+        )
+    pilots, failed = found.validations.ended.total(), found.validations.total
+    runs = total(found.runs.values())
+    if not pilots and not runs.ended:
+        yield Paragraph(f"No pilot and no run of a job has ended here {since}.")
+        return
+    unknown = f" Of {found.unknown} it is not known." if found.unknown else ""
+    pending = f" {runs.open} more failed early and are not judged yet." if runs.open else ""
+    yield Sentences(
+        [
+            f"Of {counted(pilots, 'pilot')} that ended {since}, {failed.pilots} failed "
+            f"validation ({percent(ratio(failed.pilots, pilots))}).{unknown}",
+            f"Of {counted(runs.ended, 'run')} of jobs, {runs.failed} failed at the beginning by "
+            f"the doing of the place ({percent(ratio(runs.failed, runs.ended))}).{pending}",
+        ]
+    )
+    if not chosen.entry and (entries := [_Entry(*line) for line in found.by_entry]):
+        every = _Entry(EntryKey("", ""), failed, pilots, runs)
+        yield _table("By entry", _entry_columns(chosen), entries, every, _ENTRIES)
+    if failed.pilots:
+        yield from found.validations.tables(_LINES, places=_places(chosen), all_by=_ALL)
+    if runs.failed or runs.open:
+        yield _by_outcome(found, runs, judged)
+        yield _by_node(found, runs, chosen)
+
+
+def _table(title: str, columns: list[Column[R]], rows: list[R], whole: R, note: str) -> Table:
+    left = len(rows) - _LINES
+    more = f" Only the first {counted(_LINES, 'line')}: {left} more." if left > 0 else ""
+    return table(title, columns, rows[:_LINES], whole, note + more)
+
+
+def _entry_columns(chosen: Failing) -> list[Column[_Entry]]:
+    def cause(line: _Entry) -> RunCause:
+        return RunCause(*line.key, "", "")
+
+    return [
+        Column(
+            "site", lambda x: chosen.to(x.key.site, x.key.site) if x.key.site else "all", name=True
+        ),
+        Column("entry", lambda x: chosen.to(x.key.entry, *x.key) if x.key.entry else "", name=True),
+        Column("pilots that failed", lambda x: chosen.pilots(x.failed.pilots, cause(x), **_FAILED)),
+        Column("of", lambda x: str(x.ended)),
+        Column("%", lambda x: percent(ratio(x.failed.pilots, x.ended), 0)),
+        Column("canonical hours", lambda x: hours(x.failed.time[CPU])),
+        Column("runs that failed", lambda x: chosen.pilots(x.runs.failed, cause(x), **_BLAMED)),
+        Column("of", lambda x: str(x.runs.ended)),
+        Column("%", lambda x: percent(ratio(x.runs.failed, x.runs.ended), 0)),
+        Column("canonical hours", lambda x: hours(x.runs.micros)),
+        Column("not judged yet", lambda x: str(x.runs.open)),
+    ]
+
+
+_FAILED = {"which": "past", "failed": "1"}
+_BLAMED = {"which": "all", "category": "misconfiguration_badput"}
+
+
+def _places(chosen: Failing) -> list[Column[FailureLine]]:
+    """Return the columns of the place and cause of failed validations, with links."""
+
+    def site(line: FailureLine) -> str:
+        return chosen.to(line.names[0], line.names[0]) if line.names[1] else line.names[0]
+
+    def entry(line: FailureLine) -> str:
+        return chosen.to(line.names[1], *line.names[:2]) if line.names[1] else ""
+
+    return [
+        Column(NAMES[0], site, name=True, head=True),
+        Column(NAMES[1], entry, name=True, head=True),
+        *(
+            Column(NAMES[at], lambda line, at=at: line.names[at], name=True)  # type: ignore[misc]
+            for at in range(2, 5)
+        ),
+    ]
+
+
+def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
+    counts = found.runs_by(lambda cause: RunCause("", "", "", cause.outcome))
+    causes = [cause for cause in found.runs if cause.outcome]
+    rows = [
+        _Runs(
+            cause,
+            count._replace(ended=runs.ended),
+            str(len({x[:2] for x in causes if x.outcome == cause.outcome})),
+            str(len({x.node for x in causes if x.outcome == cause.outcome} - {""}) or UNKNOWN),
+        )
+        for cause, count in counts.items()
+        if cause.outcome
+    ]
+    columns: list[Column[_Runs]] = [
+        Column("outcome", lambda row: words(row.cause.outcome) or "all", name=True),
+        Column("entries", lambda row: row.entries),
+        Column("nodes", lambda row: row.nodes),
+        Column("runs", lambda row: str(row.sums.failed + row.sums.open)),
+        Column("%", lambda row: percent(ratio(row.sums.failed + row.sums.open, row.sums.ended), 1)),
+        Column(
+            "canonical hours",
+            lambda row: hours(row.sums.micros if row.sums.failed else None),
+        ),
+    ]
+    rows.sort(key=lambda row: (-row.sums.failed, row.cause))
+    title = "Runs of jobs that failed at the beginning, by outcome"
+    note = f"{judged} The share is of all {counted(runs.ended, 'run')} that ended."
+    return _table(title, columns, rows, _Runs(RunCause("", "", "", ""), runs), note)
+
+
+def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
+    nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
+    rows = [_Runs(cause, count) for cause, count in nodes.items() if count.failed or count.open]
+    rows.sort(key=lambda row: (-row.sums.failed, -row.sums.open, row.cause))
+    columns: list[Column[_Runs]] = [
+        Column(
+            "site",
+            lambda row: chosen.to(row.cause.site, row.cause.site) if row.cause.entry else "all",
+            name=True,
+        ),
+        Column("entry", lambda row: chosen.to(row.cause.entry, *row.cause[:2]), name=True),
+        Column(
+            "node",
+            lambda row: row.cause.node or ("(not known)" if row.cause.entry else ""),
+            name=True,
+        ),
+        Column("runs", lambda row: chosen.pilots(row.sums.failed, row.cause, **_BLAMED)),
+        Column("of", lambda row: str(row.sums.ended)),
+        Column("%", lambda row: percent(ratio(row.sums.failed, row.sums.ended), 0)),
+        Column("canonical hours", lambda row: hours(row.sums.micros)),
+        Column("not judged yet", lambda row: str(row.sums.open)),
+    ]
+    title = "Runs of jobs that failed at the beginning, by entry and node"
+    note = "The nodes where most failed are first; the numbers lead to the pilots of the runs."
+    return _table(title, columns, rows, _Runs(RunCause("", "", "", ""), runs), note)
+
+
+def _suspects(s: Snapshot | None, chosen: Failing) -> Iterator[Part]:
+    """Yield the places where jobs succeed far too soon, as the daemon last found them."""
+    known = s.pilot_time.suspects if s is not None and s.pilot_time is not None else ()
+    here = [
+        suspect.shown
+        for suspect in known
+        if chosen.site in ("", suspect.site) and chosen.entry in ("", suspect.entry)
+    ]
+    if here:
+        yield Paragraph("Suspected black holes, of the last two hours", "heading")
+        yield Sentences(here)
