@@ -4,7 +4,7 @@ Names: poll, backlog (of job records), steady, import (of pilots' outputs), earl
 (verdicts on early failures against simulated truth), demo (its recording),
 examples (many random ones of all properties), referee (verdicts against a real negotiator),
 names (a pool in which strangers choose 100,000 names of sites),
-rules (how long a Prometheus evaluates the rules of alerts).
+rules (how long a Prometheus evaluates the rules of alerts), traces (their export).
 
 Options without a name are those of ``poll``.
 """
@@ -25,6 +25,7 @@ from tests.bench import (
     referee,
     rules,
     steady,
+    traces,
 )
 
 _ALL: dict[str, Callable[[], None]] = {
@@ -38,6 +39,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "referee": referee.main,
     "names": names.main,
     "rules": rules.main,
+    "traces": traces.main,
 }
 
 

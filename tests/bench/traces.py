@@ -1,0 +1,203 @@
+"""Benchmark: what the export of traces costs, side by side in one process.
+
+A ledger with runs of jobs that are settled (one run a job, which has left: job, queue, run,
+stage-in, execute, stage-out) is exported to a receiver on this host, which is a process of its own
+and throws away what it gets.  Beside that: the same spans built directly as protobuf from values that are
+there already; and encoded by gwmond.  CPU seconds are of the exporting process alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from multiprocessing.connection import Connection
+from typing import Any
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1 import trace_pb2 as otlp
+
+from gwmond.config.settings import LedgerOptions, Traces
+from gwmond.config.tracing import Export
+from gwmond.ledger.backlog import Position
+from gwmond.ledger.store import Ledger
+from gwmond.model.run_facts import Transfer
+from gwmond.model.stored_pilots import RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.service.trace_export import ChosenSpans, TraceExporter
+from gwmond.traces.otlp import MOST_SPANS, Encoder
+from gwmond.traces.spans import Span
+from tests.build.trace_backlog import commit_runs, settled_run
+
+
+def main() -> None:
+    """Make a ledger, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        _Receiver() as url,
+        Ledger.open(f"{directory}/ledger.sqlite") as ledger,
+    ):
+        _settle(ledger, options.runs)
+        spans = _spans(ledger)
+        rows = {
+            "protobuf built directly": lambda: _direct(spans),
+            "encoded by gwmond": lambda: _encoded(spans),
+            "encoded and packed": lambda: _packed(spans),
+            "from ledger to spans": lambda: len(_spans(ledger)),
+        }
+        for name, measured in rows.items():
+            _show(name, [_timed(measured) for _ in range(options.rounds)])
+        exported, sent = _exported(ledger, url, len(spans))
+        _show("from ledger to receiver", [exported])
+        each = len(spans) / options.runs
+        print(f"  {each:.1f} spans a run, {sent / len(spans):.0f} bytes a span")
+        seconds, megabytes = exported[1] * each * 2000, sent / options.runs * 2000 / 1e6
+        print(f"  2,000 runs a minute: {seconds:.2f} s of CPU, {megabytes:.2f} MB a minute")
+
+
+Timed = tuple[int, float, float]
+"""How many spans; CPU seconds and wall seconds for each."""
+
+
+def _timed(measured: Callable[[], int]) -> Timed:
+    cpu, wall = time.process_time(), time.perf_counter()
+    number = measured()
+    return number, (time.process_time() - cpu) / number, (time.perf_counter() - wall) / number
+
+
+def _show(name: str, found: list[Timed]) -> None:
+    cpu = statistics.median(one[1] for one in found)
+    wall = statistics.median(one[2] for one in found)
+    print(f"  {name:28}{1 / cpu:9,.0f} spans a CPU second {1 / wall:9,.0f} a second", flush=True)
+
+
+def _settle(ledger: Ledger, runs: int) -> None:
+    for first in range(0, runs, 2000):
+        commit_runs(ledger, [_run(number) for number in range(first, min(first + 2000, runs))])
+
+
+def _run(number: int) -> RunRow:
+    row = settled_run(number)
+    [fact] = row.facts
+    start_us, end_us = row.start_us, row.end_us or 0
+    moved = Transfer(start_us, start_us + SECOND_US, start_us + 9 * SECOND_US, 1_000_000)
+    back = Transfer(end_us - 9 * SECOND_US, end_us - 8 * SECOND_US, end_us, 1_000_000)
+    return row._replace(facts=(fact._replace(transfer_in=moved, transfer_out=back),))
+
+
+def _spans(ledger: Ledger) -> list[Span]:
+    chosen, found, after = ChosenSpans(Traces()), list[Span](), Position()
+    while (chunk := ledger.unsent(after, 500)) is not None:
+        found += chosen.of(ledger, chunk.settled, Counter())
+        after = chunk.last
+    return found
+
+
+def _direct(spans: list[Span]) -> int:
+    """Build what a program would that has all values at hand."""
+    for first in range(0, len(spans), MOST_SPANS):
+        made = [
+            otlp.Span(
+                trace_id=span.context.trace_id,
+                span_id=span.context.span_id,
+                parent_span_id=span.parent_id,
+                name=span.name,
+                kind=otlp.Span.SPAN_KIND_INTERNAL,
+                start_time_unix_nano=span.start_us * 1000,
+                end_time_unix_nano=span.end_us * 1000,
+                attributes=[
+                    KeyValue(
+                        key=name,
+                        value=AnyValue(string_value=value)
+                        if isinstance(value, str)
+                        else AnyValue(double_value=value),
+                    )
+                    for name, value in span.attributes
+                ],
+                links=[
+                    otlp.Span.Link(trace_id=link.context.trace_id, span_id=link.context.span_id)
+                    for link in span.links
+                ],
+            )
+            for span in spans[first : first + MOST_SPANS]
+        ]
+        scope = otlp.ScopeSpans(spans=made)
+        ExportTraceServiceRequest(
+            resource_spans=[otlp.ResourceSpans(scope_spans=[scope])]
+        ).SerializeToString()
+    return len(spans)
+
+
+def _encoded(spans: list[Span]) -> int:
+    return sum(request.spans for request in Encoder().requests(spans))
+
+
+def _packed(spans: list[Span]) -> int:
+    for request in Encoder().requests(spans):
+        gzip.compress(request.body, 3, mtime=0)
+    return len(spans)
+
+
+def _exported(ledger: Ledger, url: str, spans: int) -> tuple[Timed, int]:
+    exporter = TraceExporter(
+        Export(Traces(), f"{url}/v1/traces"), LedgerOptions(url=ledger.where), lambda: ledger
+    )
+
+    def export() -> int:
+        exporter.start()
+        while ledger.unsent(Position(), 1) is not None:
+            time.sleep(0.2)
+        return exporter.counts.spans["accepted"]
+
+    timed = _timed(export)
+    assert timed[0] == spans
+    exporter.stop()
+    return timed, exporter.counts.sent_bytes
+
+
+class _Receiver:
+    """A receiver in a process of its own."""
+
+    def __enter__(self) -> str:
+        ours, theirs = multiprocessing.Pipe()
+        self._process = multiprocessing.Process(target=_receive, args=(theirs,), daemon=True)
+        self._process.start()
+        return f"http://127.0.0.1:{ours.recv()}"
+
+    def __exit__(self, *_: Any) -> None:
+        self._process.kill()
+        self._process.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def _receive(pipe: Connection) -> None:
+    server = HTTPServer(("127.0.0.1", 0), _Handler)
+    pipe.send(server.server_address[1])
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()
