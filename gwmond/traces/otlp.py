@@ -31,7 +31,8 @@ _KINDS = {
     Role.SERVER: otlp.Span.SPAN_KIND_SERVER,
 }
 _SAMPLED = 1
-_SPANS, _SCOPES, _RESOURCES = b"\x12", b"\x12", b"\x0a"  # tags of the fields that hold messages
+# Tags of the fields that hold messages.
+_SPANS, _SCOPES, _RESOURCES, _OF_SPAN = b"\x12", b"\x12", b"\x0a", b"\x4a"
 _INT64 = 1 << 63
 
 
@@ -63,7 +64,7 @@ class Encoder:
         parts: list[bytes] = []
         size = 0
         for span in spans:
-            part = _framed(_SPANS, _span(span).SerializeToString())
+            part = _framed(_SPANS, _serialized(span))
             if parts and (len(parts) >= most_spans or size + len(part) > most_bytes):
                 yield self._request(parts)
                 parts, size = [], 0
@@ -81,7 +82,9 @@ class Encoder:
         """Return spans as OTLP's JSON: ids are hexadecimal, enums are numbers."""
         found = list(spans)
         scope = otlp.ScopeSpans(
-            scope=self._scope, spans=[_span(span) for span in found], schema_url=SCHEMA_URL
+            scope=self._scope,
+            spans=[_span(span, span.attributes) for span in found],
+            schema_url=SCHEMA_URL,
         )
         whole = otlp.ResourceSpans(
             resource=self._resource, scope_spans=[scope], schema_url=SCHEMA_URL
@@ -112,7 +115,19 @@ def _framed(tag: bytes, message: bytes) -> bytes:
     return bytes(length) + message
 
 
-def _span(span: Span) -> otlp.Span:
+def _serialized(span: Span) -> bytes:
+    """Return a span's bytes: those of its attributes are mostly known from other spans."""
+    own = [_serialized_attribute(name, value) for name, value in span.attributes]
+    return b"".join((_span(span, ()).SerializeToString(), *own))
+
+
+@lru_cache(4096, typed=True)
+def _serialized_attribute(name: str, value: Value) -> bytes:
+    return _framed(_OF_SPAN, _attribute(name, value).SerializeToString())
+
+
+def _span(span: Span, attributes: Attributes) -> otlp.Span:
+    """Return a span with these attributes."""
     context = span.context
     made = otlp.Span(
         trace_id=context.trace_id,
@@ -122,7 +137,7 @@ def _span(span: Span) -> otlp.Span:
         kind=_KINDS[span.role],
         start_time_unix_nano=span.start_us * 1000,
         end_time_unix_nano=span.end_us * 1000,
-        attributes=_attributes(span.attributes),
+        attributes=_attributes(attributes),
         flags=_SAMPLED if context.sampled else 0,
         trace_state=span.trace_state,
         dropped_events_count=span.dropped_events,

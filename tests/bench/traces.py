@@ -2,8 +2,8 @@
 
 A ledger with runs of jobs that are settled (one run a job, which has left: job, queue, run,
 stage-in, execute, stage-out) is exported to a receiver on this host, which is a process of its own
-and throws away what it gets.  Beside that: the same spans built directly as protobuf from values that are
-there already; and encoded by gwmond.  CPU seconds are of the exporting process alone.
+and throws away what it gets.  Beside that: the same spans built directly as protobuf from values
+that are there already; and encoded by gwmond.  CPU seconds are of the exporting process alone.
 """
 
 from __future__ import annotations
