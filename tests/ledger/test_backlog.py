@@ -78,7 +78,7 @@ def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
     """A ledger of the release before is upgraded, and keeps what it has."""
     with Ledger.open(url) as ledger:
         commit(ledger, 1, 0)
-        with ledger._transaction() as connection:
+        with ledger.transaction() as connection:
             connection.execute(text("DROP TABLE unsent"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0012'"))
     with Ledger.open(url) as ledger:

@@ -8,7 +8,7 @@ from gwmond.model.batch import Batch, Settled
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import JobFact, Source
 from gwmond.model.times import SECOND_US
-from tests.pilots.play import T0, UPDATE_S, Play, record, shown
+from tests.build.play import T0, UPDATE_S, Play, record, shown
 
 JOB = "schedd#1.0#1"
 
