@@ -24,7 +24,7 @@ _STAGES = (_K.STAGE_IN, _K.EXECUTE, _K.STAGE_OUT)
 _RUN = (_K.RUN, *_STAGES)
 _OF_JOB = (_K.JOB, _K.QUEUE, *_RUN)
 _PARTS = (
-    *(_K.REQUESTED, _K.PENDING, _K.VALIDATION, _K.TEST),
+    *(_K.REQUESTED, _K.PENDING, _K.VALIDATION),
     *(_K.STARTUP, _K.IDLE, _K.RETIREMENT),
 )
 _OF_PILOT = (_K.PILOT, *_PARTS)
@@ -44,7 +44,7 @@ class Attribute(NamedTuple):
 
 # fmt: off
 ATTRIBUTES: tuple[Attribute, ...] = (
-    Attribute("cicd.pipeline.task.run.result", (_K.JOB, *_RUN, _K.VALIDATION, _K.TEST),
+    Attribute("cicd.pipeline.task.run.result", (_K.JOB, *_RUN, _K.VALIDATION),
               "`success`; `failure`: the program's own exit; `error`: the pilot, the site or "
               "HTCondor; `cancellation`: a person or a policy; absent: not known"),
     Attribute("cicd.worker.id", _PLACE, "the pilot: its factory's job, else its startd"),
@@ -69,7 +69,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gwms.entry", _PLACE, "the entry"),
     Attribute("gwms.frontend.group", _PLACE, "for which the pilot runs: `frontend.group`"),
     Attribute("gwms.site", _PLACE, "the site"),
-    Attribute("gwms.validation.test", (_K.VALIDATION, _K.TEST), "the test that failed"),
+    Attribute("gwms.validation.test", (_K.VALIDATION,), "the test that failed"),
     Attribute("host.name", _PLACE, "the pilot's node"),
     Attribute("htcondor.exit.signal", (_K.RUN, _K.EXECUTE), "the signal that ended the program"),
     Attribute("htcondor.hold.code", (_K.RUN, *_STAGES), "why the job was held (HTCondor's "

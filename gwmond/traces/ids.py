@@ -35,7 +35,6 @@ class Kind(StrEnum):
     REQUESTED = "requested"
     PENDING = "pending"
     VALIDATION = "validation"
-    TEST = "test"
     STARTUP = "startup"
     IDLE = "idle"
     RETIREMENT = "retirement"
