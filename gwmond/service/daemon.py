@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,6 +50,9 @@ _STUCK_POLLS = 5
 _WAKE_S = 1.0
 _CLOCK_STEP_S = 2.0
 _LEAST_DRAIN_S = 1.0
+_GIVEN_UP_S = 15.0
+"""A poll that has not ended so long after SIGTERM is given up: systemd kills after 30 s."""
+
 _SWITCH_S = 0.0005  # a scrape shall not wait for a poll's evaluation to give way (default: 5 ms)
 
 
@@ -71,6 +75,7 @@ class Service:
         self._stop = self._hup = False
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._poll_began: float | None = None
+        self._polling = threading.Lock()  # held during a poll, and from the end on
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
         self.pages = Pages(None, config)
@@ -112,15 +117,27 @@ class Service:
         finally:
             self._notifier.stopping()
             child.stop()
-            scheduler.shutdown(wait=True)  # a poll under way ends at once, without its queries
+            scheduler.shutdown(wait=False)
             server.stop()
-            if self._exporter is not None:
-                self._exporter.stop()
-            self._keeper.close()
-            for socket in {self._log_socket, self._next[1] if self._next else None}:
-                if socket is not None:
-                    socket.close()
-            log.info("stopped")
+            self._end()
+
+    def _end(self) -> None:
+        """Close all once no poll is under way; it ends with its stage, and without its queries.
+
+        One that takes too long is given up, and the process with it: a poll is one transaction of
+        the ledger, so nothing is stored of it, and what it accounted is accounted later.
+        """
+        self._stop = True
+        if not self._polling.acquire(timeout=_GIVEN_UP_S):
+            log.warning("stopped during a poll, of which nothing is stored")
+            os._exit(0)
+        if self._exporter is not None:
+            self._exporter.stop()
+        self._keeper.close()
+        for socket in {self._log_socket, self._next[1] if self._next else None}:
+            if socket is not None:
+                socket.close()
+        log.info("stopped")
 
     def _wait(self, scheduler: BackgroundScheduler) -> None:
         """Feed the watchdog and reload when asked, until told to stop."""
@@ -184,6 +201,8 @@ class Service:
 
     def poll_once(self) -> None:
         """Poll once; whatever happens is logged, and the next poll comes."""
+        if not self._polling.acquire(blocking=False):
+            return  # all ends
         self._poll_began = time.monotonic()
         try:
             if (following := self._next) is not None:
@@ -203,6 +222,7 @@ class Service:
             self._poller.failed(ProblemName.POLL_FAILED)
         finally:
             self._poll_began = None
+            self._polling.release()
 
     def _drain(self, snapshot: Snapshot) -> None:
         """Read more of a backlog of job records, until the next poll is due."""

@@ -35,6 +35,7 @@ from gwmond.service.pool_state import YOUNG, PoolState, build_state
 from gwmond.service.problems import Kind, begin, occurrences
 from gwmond.sites.integrate import integrate
 from gwmond.sites.site_time import Facts, Settings, evaluate
+from gwmond.sources import child
 from gwmond.sources.htcondor import matching
 from gwmond.sources.round import Round
 
@@ -49,14 +50,15 @@ _SHOWN = 60  # characters of a name that is shown as an example
 
 
 class Stages:
-    """Stopwatch: wall seconds of each stage, one after the other."""
+    """Stopwatch: wall seconds of each stage, one after the other; none begins when all ends."""
 
     def __init__(self) -> None:
         self.seconds: dict[Stage, float] = {}
         self._since = time.monotonic()
 
     def end(self, stage: Stage) -> None:
-        """Say that a stage ends now."""
+        """Say that a stage ends now.  Raises child.Stopped."""
+        child.check_stopped()
         now = time.monotonic()
         self.seconds[stage] = now - self._since
         self._since = now

@@ -98,6 +98,12 @@ def stop() -> None:
             process.kill()
 
 
+def check_stopped() -> None:
+    """Raise Stopped if the process ends."""
+    if _stopping.is_set():
+        raise Stopped
+
+
 def run(
     task: Callable[..., T], *args: Any, deadline_s: float, memory_mib: int = 8192
 ) -> tuple[T, Usage]:
