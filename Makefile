@@ -9,6 +9,8 @@ PYTEST_ARGS ?=
 WORKERS ?= 6
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
+# The Python for which make rpm builds: that of Enterprise Linux 9 on which gwmond runs.
+RPM_PYTHON ?= /usr/bin/python3.11
 # One benchmark (tests/bench/__main__.py names them: poll, referee ...), and its options (--help):
 # make bench BENCH_ARGS="poll --jobs 20000 --rounds 2"
 BENCH_ARGS ?=
@@ -30,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock dist audit bench clean
+.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock dist deb rpm audit bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +70,16 @@ dist: $(VENV)/.test ## build the source distribution and the wheel into dist/
 	@$(BIN)/python -m build --no-isolation --outdir dist
 	@rm -rf build
 
+deb: dist ## build the Debian package into dist/, for the Debian and the Python of this machine
+	$(SAY) 'what Debian packages are built with'
+	@tests/packaging/system-packages.sh debhelper python3-venv
+	$(SAY) 'building the Debian package'
+	@packaging/deb.sh dist dist
+
+rpm: dist ## build the RPM into dist/, for the system and the Python of this machine (RPM_PYTHON)
+	$(SAY) 'building the RPM'
+	@packaging/rpm.sh dist dist $(RPM_PYTHON)
+
 audit: | $(BIN)/python ## look up known vulnerabilities of what is locked (needs PyPI)
 	$(SAY) 'pip-audit'
 	@$(BIN)/python -m venv $(VENV)/audit
@@ -83,13 +95,15 @@ setup: $(VENV)/.run ## make .venv, with gwmond in it
 setup-test: system-packages $(VENV)/.test ## make .venv, and install what only the tests need
 	$(SAY) 'HTCondor for the tests'
 	@tests/pool/setup.sh
+	$(SAY) 'a Debian to install packages in'
+	@tests/packaging/setup.sh
 	$(SAY) 'PostgreSQL for the tests'
 	@tests/ledger/setup.sh
 
 system-packages:
 	$(SAY) 'Debian packages for the tests'
 	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd \
-	    busybox-static curl shellcheck wget
+	    busybox-static curl shellcheck wget iproute2 mandoc rpm zsh
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python

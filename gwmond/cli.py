@@ -67,7 +67,7 @@ class Command(Protocol):
 
 
 def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of a command line; only the command that the line names is loaded."""
+    """Return the parser of a command line; only commands that the line names are loaded."""
     formatter = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
         "gwmond",
@@ -78,9 +78,8 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"gwmond {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    named = next((word for word in argv if word in COMMANDS), "")
     for name, summary in COMMANDS.items():
-        if name != named:
+        if name not in argv:
             commands.add_parser(name, help=summary)
             continue
         command = _module(name)

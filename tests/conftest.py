@@ -30,6 +30,7 @@ LONG = (
     "daemon/test_first_hour.py",
     "recordings/test_live_runs.py",
     "alerts/test_incidents.py",
+    "packaging/test_debian.py",
     "proof/",
     "daemon/test_pilots",
     "daemon/test_reconciled.py",

@@ -69,7 +69,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         )
         # Given after the action as well; what is given before it stays when it is not.
         nothing = argparse.SUPPRESS
-        action.add_argument("--config", type=Path, metavar="FILE", default=nothing)
+        action.add_argument(
+            "--config", type=Path, metavar="FILE", default=nothing, help="configuration file"
+        )
         ledger_reading.add_ledger_option(action)
         return action
 

@@ -15,19 +15,10 @@ from tests.build.demos import demo
 from tests.packaging.built import (
     REPOSITORY,
     VERSION,
-    build,
     call,
     copy_of_repository,
     tracked,
 )
-
-
-@pytest.fixture(scope="module")
-def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory with both."""
-    place = tmp_path_factory.mktemp("dist")
-    build(copy_of_repository(place / "source"), place / "dist")
-    return place / "dist"
 
 
 @pytest.fixture(scope="module")

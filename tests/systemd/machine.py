@@ -18,7 +18,7 @@ import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -91,46 +91,23 @@ def _children(parent: int, name: str) -> list[int]:
         return []
 
 
-class Machine:
-    """One running systemd with the unit ``gwmond.service``; a context manager."""
+class Booted:
+    """A running systemd in a root that a script makes; a context manager."""
 
-    def __init__(
-        self, config: str, *, drop_in: str = "", secrets: Mapping[str, str] | None = None
-    ) -> None:
-        """``config`` is /etc/gwmond/gwmond.toml; ``secrets`` are files beside it, for root only."""
+    def __init__(self, script: Path, *arguments: object, namespaces: Sequence[str] = ()) -> None:
+        """Give the script a directory, the console's terminal, and then the arguments."""
         self.console = ""
+        self._script, self._arguments = script, [*map(str, arguments)]
+        self._namespaces = namespaces
         self._work = Path(tempfile.mkdtemp(prefix="gwmond-machine-", dir="/tmp"))
         self._work.chmod(0o755)
-        for name in (
-            "units/gwmond.service.d",
-            "units/multi-user.target.wants",
-            "etc/gwmond",
-            "log",
-        ):
-            (self._work / name).mkdir(parents=True)
-        units = self._work / "units"
-        shutil.copy(UNIT, units)
-        (units / "gwmond.service.d" / "test.conf").write_text(_DROP_IN + drop_in)
-        (units / "multi-user.target.wants" / UNIT.name).symlink_to(f"../{UNIT.name}")
-        self.config = self._work / "etc/gwmond/gwmond.toml"
-        self.config.write_text(config)
-        for name, text in (secrets or {}).items():
-            path = self.config.parent / name
-            path.parent.mkdir(mode=0o700, exist_ok=True)
-            path.write_text(text)
-            path.chmod(0o600)
-        launcher = self._work / "gwmond"
-        launcher.write_text(
-            _LAUNCHER.format(python=f"python{sys.version_info[0]}.{sys.version_info[1]}")
-        )
-        launcher.chmod(0o755)
 
     def __enter__(self) -> Self:
         master, slave = pty.openpty()
         threading.Thread(target=self._read_console, args=(master,), daemon=True).start()
-        inside = [str(_INSIDE), str(self._work), os.ttyname(slave), str(REPOSITORY)]
-        inside += [sysconfig.get_path("purelib"), sys.base_prefix]
-        unshare = ["unshare", *_NAMESPACES, "--propagation", "private", "bash", *inside]
+        inside = [str(self._script), str(self._work), os.ttyname(slave), *self._arguments]
+        apart = [*self._namespaces, *_NAMESPACES, "--propagation", "private"]
+        unshare = ["unshare", *apart, "bash", *inside]
         cgroup = _cgroup() / self._work.name
         self._keeper = subprocess.Popen(
             ["bash", "-c", _KEEPER, "keeper", str(cgroup), str(self._work), *unshare],
@@ -149,7 +126,7 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        print(f"console:\n{self.console}\nlog:\n{self.log[-4000:]}")
+        print(f"console:\n{self.console}")
         assert self._keeper.stdin is not None
         self._keeper.stdin.close()
         self._keeper.wait(30)
@@ -180,7 +157,8 @@ class Machine:
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the machine, as its root."""
-        enter = ["nsenter", "--target", str(self._first), "--mount", "--pid", "--cgroup", "--"]
+        apart = ["--mount", "--pid", "--cgroup", *self._namespaces]
+        enter = ["nsenter", "--target", str(self._first), *apart, "--"]
         return subprocess.run(
             [*enter, *command], capture_output=True, text=True, timeout=240, check=False
         )
@@ -209,6 +187,43 @@ class Machine:
     def pid(self) -> int:
         """The service's main process, as known in the machine."""
         return int(self.show("MainPID"))
+
+
+class Machine(Booted):
+    """One running systemd with the unit ``gwmond.service``."""
+
+    def __init__(
+        self, config: str, *, drop_in: str = "", secrets: Mapping[str, str] | None = None
+    ) -> None:
+        """``config`` is /etc/gwmond/gwmond.toml; ``secrets`` are files beside it, for root only."""
+        super().__init__(_INSIDE, REPOSITORY, sysconfig.get_path("purelib"), sys.base_prefix)
+        for name in (
+            "units/gwmond.service.d",
+            "units/multi-user.target.wants",
+            "etc/gwmond",
+            "log",
+        ):
+            (self._work / name).mkdir(parents=True)
+        units = self._work / "units"
+        shutil.copy(UNIT, units)
+        (units / "gwmond.service.d" / "test.conf").write_text(_DROP_IN + drop_in)
+        (units / "multi-user.target.wants" / UNIT.name).symlink_to(f"../{UNIT.name}")
+        self.config = self._work / "etc/gwmond/gwmond.toml"
+        self.config.write_text(config)
+        for name, text in (secrets or {}).items():
+            path = self.config.parent / name
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o600)
+        launcher = self._work / "gwmond"
+        launcher.write_text(
+            _LAUNCHER.format(python=f"python{sys.version_info[0]}.{sys.version_info[1]}")
+        )
+        launcher.chmod(0o755)
+
+    def __exit__(self, *details: object) -> None:
+        print(f"log:\n{self.log[-4000:]}")
+        super().__exit__(*details)
 
     @property
     def log(self) -> str:

@@ -1,0 +1,1 @@
+"""Manual pages and completion, made from the parsers of the commands and from etc/gwmond.toml."""
