@@ -120,7 +120,7 @@ class JobTrace:
             return []
         run = self._runs[place]
         times, number = self._times(run), run_identity(run)
-        before = self._ends[place - 1] if place else sane(self._fact.queued_us)
+        before = self._idle_since(place)
         spans = []
         if before is not None:
             waited = Times(min(before, times.start_us), times.start_us)
@@ -129,6 +129,14 @@ class JobTrace:
         shared = self._of_run(run)
         span = self._run(run, number, times, phases, shared)
         return [*spans, span, *self._stages(run, number, span, phases, shared)]
+
+    def _idle_since(self, place: int) -> int | None:
+        """Return since when a run was waited for; None if a run before it is not known."""
+        if place:
+            known = _follows(self._runs[place - 1], self._runs[place])
+            return self._ends[place - 1] if known else None
+        first = self._runs[0].key.shadow_start in {None, 1}
+        return sane(self._fact.queued_us) if first else None
 
     def _times(self, run: RunRow) -> Times:
         """Return when a run was, in order; one without an end lasts until now."""
@@ -197,7 +205,7 @@ class JobTrace:
     ) -> list[Span]:
         """Return the parts of a run that are known; the last of them has the run's error."""
         interval, spans = (parent.start_us, parent.end_us), list[Span]()
-        before = self._before(run)
+        before, decided = self._before(run), phases.ended_in(run.outcome)
         for kind, start_us, end_us, transfer in phases.parts:
             times = within(start_us, end_us, interval)
             if times is None:
@@ -206,8 +214,8 @@ class JobTrace:
             if transfer is not None:
                 values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), counted(run))
                 values["htcondor.transfer.queue_seconds"] = _waited(transfer)
-            error = parent.error if kind is phases.last else ""
-            if kind is not phases.last:
+            error = parent.error if kind is decided else ""
+            if kind is not decided:
                 values["cicd.pipeline.task.run.result"] = "success"
             context, upper = self._context.child(kind, number), parent.context.span_id
             spans.append(made(kind, context, upper, times, values, error, settled=not run.open))
@@ -216,10 +224,20 @@ class JobTrace:
     def _before(self, run: RunRow) -> dict[Kind, Transfer | None]:
         """Return the transfers of the run before, if that is known."""
         place = self._places[run.key] - 1
-        if place < 0 or self._runs[place].key.number != run.key.number - 1:
+        if place < 0 or not _follows(self._runs[place], run):
             return {}
         parts = phases_of(self._runs[place].facts).parts
         return {kind: transfer for kind, _, _, transfer in parts}
+
+
+def _follows(before: RunRow, run: RunRow) -> bool:
+    """Return whether a run is the next of its job; as far as known: a lost one is not excluded.
+
+    Records of a run have several numbers where its schedd was restarted under it.
+    """
+    number = run.key.shadow_start
+    last = max((fact.shadow_start or 0 for fact in before.facts), default=0)
+    return number is None or not last or number <= last + 1
 
 
 def _waited(transfer: Transfer) -> float | None:

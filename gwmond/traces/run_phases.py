@@ -9,10 +9,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from gwmond.model.pilot_facts import Outcome
 from gwmond.model.run_facts import RunFact, Source, Transfer
 from gwmond.traces.ids import Kind
 from gwmond.traces.spans import Value
 
+_BLAMED = {
+    "transfer_input_failed": Kind.STAGE_IN,
+    "transfer_output_failed": Kind.STAGE_OUT,
+    "output_cut_off": Kind.STAGE_OUT,
+}
 _RANK = {Source.EPOCH_HISTORY: 0, Source.SCHEDD_HISTORY: 1, Source.STARTD_HISTORY: 2}
 
 
@@ -27,11 +33,13 @@ class Phases(NamedTuple):
     codes: dict[str, Value | None]
     exit: dict[str, Value | None]
 
-    @property
-    def last(self) -> Kind | None:
-        """The part in which the run ended."""
+    def ended_in(self, outcome: Outcome | None) -> Kind | None:
+        """Return the part that decided how the run ended: by its outcome, else the last."""
+        label = "" if outcome is None else outcome.label
+        if label.startswith("exit_"):
+            return Kind.EXECUTE
         known = [kind for kind, start_us, *_ in self.parts if start_us is not None]
-        return known[-1] if known else None
+        return _BLAMED.get(label, known[-1] if known else None)
 
 
 def _rank(fact: RunFact) -> tuple[int, int]:

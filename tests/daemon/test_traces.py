@@ -125,7 +125,9 @@ def of_traced(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
     assert seconds(queue) == (ad["QDate"], ad["JobCurrentStartDate"])
     assert near(seconds(run)[1], ad["CompletionDate"])
     assert root["error"] == run["error"] == "exit_nonzero"
-    assert (stage_in["error"], execute["error"]) == (None, None)
+    assert [part["error"] for part in (stage_in, execute, stage_out)] == [
+        *(None, "exit_nonzero", None)
+    ]
     assert execute["attributes"]["process.exit.code"] == 3
     assert seconds(execute)[1] - seconds(execute)[0] >= MARGIN_S
     assert stage_in["attributes"]["htcondor.transfer.bytes"] == INPUT

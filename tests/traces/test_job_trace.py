@@ -16,7 +16,7 @@ from gwmond.traces.contexts import Rules, parsed, pilot_context
 from gwmond.traces.ids import Kind, span_id, trace_id
 from gwmond.traces.job_trace import JobTrace, job_spans
 from gwmond.traces.spans import Role, Span
-from tests.build.traced import BASE, CUT, HELD, JOB, SUBMITTER, left, pilot, run, us
+from tests.build.traced import BASE, CUT, HELD, JOB, SUBMITTER, ZERO, left, pilot, run, us
 
 RULES = Rules()
 PILOTS = {1: pilot()}
@@ -131,6 +131,29 @@ def test_what_is_no_traceparent(wrong: str) -> None:
 def test_without_qdate_the_global_job_id_has_it() -> None:
     of = run(1, 40, 50)
     assert times(spans_of(about(of, queued_us=None)))[0] == ("queue", 0, 40)
+
+
+def test_what_is_not_known_is_no_wait() -> None:
+    """Retention took runs out, or their records never came: then the job ran meanwhile."""
+    assert next(span.name for span in spans_of(run(2, 40, 50))) is Kind.RUN
+    spans = spans_of(run(1, 10, 20, CUT), run(3, 40, 50))
+    assert [span.name for span in spans].count(Kind.QUEUE) == 1
+    reconnected = run(1, 10, 20, CUT)
+    twice = (*reconnected.facts, reconnected.facts[0]._replace(shadow_start=2))
+    spans = spans_of(reconnected._replace(facts=twice), run(3, 40, 50))
+    assert [span.name for span in spans].count(Kind.QUEUE) == 2
+
+
+def test_the_part_that_failed_has_the_error() -> None:
+    failed = ZERO._replace(exit_code=3)
+    errors = {span.name: span.error for span in spans_of(run(1, 10, 30, failed))}
+    assert errors == {
+        Kind.QUEUE: "",
+        Kind.RUN: "exit_nonzero",
+        Kind.STAGE_IN: "",
+        Kind.EXECUTE: "exit_nonzero",
+        Kind.STAGE_OUT: "",
+    }
 
 
 def test_a_job_of_a_log_has_no_trace() -> None:
