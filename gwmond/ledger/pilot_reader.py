@@ -116,10 +116,14 @@ class PilotLookup(Session):
         """
         job = runs.c.job
         query = select(job).distinct().order_by(job).limit(limit)
-        found = job.contains(f"#{number}#", autoescape=True)
-        if schedd:
-            found = and_(job > (first := f"{clean(schedd)}#{number}#"), job < f"{first}:", found)
+        first = f"{clean(schedd)}#{number}#"
         with self._reading() as connection:
+            if not schedd:
+                found = job.contains(f"#{number}#", autoescape=True)
+            elif connection.dialect.name == "sqlite":  # as bytes are in order, by the index
+                found = and_(job > first, job < f"{first}:")
+            else:
+                found = job.startswith(first, autoescape=True)
             return list(connection.scalars(query.where(found)))
 
     def pilots_by_id(self, ids: Iterable[PilotId]) -> dict[PilotId, PilotRow]:
