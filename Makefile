@@ -16,6 +16,7 @@ RPM_PYTHON ?= /usr/bin/python3.11
 BENCH_ARGS ?=
 
 BIN := $(VENV)/bin
+BACKENDS := $(VENV)/phoenix/.done $(VENV)/mlflow/.done
 LOWEST := $(VENV)/lowest
 LOWEST_TESTS := tests/config/test_settings.py tests/traces/test_otlp.py tests/sites/test_flow.py tests/metrics/test_render.py \
     $(addprefix tests/web/,test_app.py test_connections.py test_server.py) \
@@ -99,6 +100,8 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 	@tests/packaging/setup.sh
 	$(SAY) 'PostgreSQL for the tests'
 	@tests/ledger/setup.sh
+	$(SAY) 'Backends of traces for the tests'
+	@$(MAKE) --no-print-directory $(BACKENDS)
 
 system-packages:
 	$(SAY) 'Debian packages for the tests'
@@ -116,6 +119,15 @@ $(VENV)/.test: pyproject.toml requirements.lock | $(BIN)/python
 	@$(PIP) install --require-hashes --requirement requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.run
+
+# Backends that tests send traces to: 650 MB each, in environments of their own, for they contradict.
+$(BACKENDS): $(VENV)/%/.done: tests/traces/backends/%.txt | $(BIN)/python
+	$(SAY) 'installing $* into $(VENV)/$*'
+	@rm -rf $(VENV)/$*
+	@$(PYTHON) -m venv --without-pip $(VENV)/$*
+	@$(PIP) install 'uv>=0.5'
+	@$(BIN)/uv --quiet pip install --no-deps --python $(VENV)/$*/bin/python --requirement $<
+	@touch $@
 
 $(LOWEST)/.test: pyproject.toml requirements-lowest.lock | $(BIN)/python
 	$(SAY) 'installing gwmond with the lowest versions of what it needs into $(LOWEST)'

@@ -44,6 +44,7 @@ LONG = (
     "dashboards/test_answers.py",
     "alerts/test_central_store.py",
     "pool/",
+    "traces/test_backends.py",
     "traces/test_in_the_job.py",
     "recordings/",
     "sites/test_flow.py",

@@ -19,3 +19,12 @@ lock() {
 lock requirements.lock --all-extras "$@"
 lock requirements-lowest.lock --all-extras "$@" --resolution lowest-direct
 lock requirements-run.lock --extra parquet --extra postgresql --constraint requirements.lock --upgrade
+
+# Backends of traces that tests run, each in an environment of its own; without hashes, which would be
+# thousands.
+backend() {
+    echo "$2" | "$python" -m uv --quiet pip compile --universal --python-version 3.11 --no-annotate \
+        --custom-compile-command 'make lock' --upgrade --output-file "tests/traces/backends/$1.txt" -
+}
+backend phoenix arize-phoenix
+backend mlflow mlflow
