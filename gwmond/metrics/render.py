@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from prometheus_client import CollectorRegistry, exposition
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
-from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from gwmond.metrics import budget, kept
 from gwmond.metrics.family import POLLED, Family, Sample
@@ -24,6 +17,8 @@ if TYPE_CHECKING:
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST
+
+_number: Callable[[float], str] = floatToGoString
 
 FOLDED = Family(
     "gwmond_series_folded",
@@ -50,53 +45,52 @@ class Exposition(NamedTuple):
     openmetrics_gzip: bytes = b""
 
 
-class _Fixed(Collector):
-    def __init__(self, metrics: Sequence[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterable[Metric]:
-        return self._metrics
-
-
 def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -> Exposition:
     """Render every family that has samples; raises DuplicateSeries."""
-    made: list[tuple[Family, Sequence[Sample]]] = []
+    text: list[str] = []
+    openmetrics: list[str] = []
     folded: list[Sample] = []
     for family in families:
         found = kept.shown(family, family.samples(snapshot), snapshot.names)
         is_weak = kept.weak(family, snapshot.names)
         samples, over = budget.within(found, family.labels, series_budget, is_weak)
         if samples:
-            made.append((family, samples))
+            _write(family, samples, text, openmetrics)
         folded.append(Sample((family.name,), over))
-    made.append((FOLDED, folded))
-    plain, dated = CollectorRegistry(auto_describe=False), CollectorRegistry(auto_describe=False)
-    plain.register(_Fixed([_metric(family, samples, created=False) for family, samples in made]))
-    dated.register(_Fixed([_metric(family, samples, created=True) for family, samples in made]))
-    text = exposition.generate_latest(plain)
-    openmetrics: bytes = openmetrics_exposition.generate_latest(dated)  # type: ignore[no-untyped-call]
-    return Exposition(text, openmetrics, gzip.compress(text, 6), gzip.compress(openmetrics, 6))
+    _write(FOLDED, folded, text, openmetrics)
+    packed = ["".join(lines).encode() for lines in (text, [*openmetrics, "# EOF\n"])]
+    return Exposition(packed[0], packed[1], *(gzip.compress(found, 6) for found in packed))
 
 
-def _metric(family: Family, samples: Sequence[Sample], *, created: bool) -> Metric:
-    seen: set[tuple[str, ...]] = set()
-    labels = list(family.labels)
-    metric: CounterMetricFamily | GaugeMetricFamily | InfoMetricFamily
-    if family.kind == "counter":
-        metric = CounterMetricFamily(family.name, family.help, labels=labels, unit=family.unit)
-    elif family.kind == "info":
-        metric = InfoMetricFamily(family.name.removesuffix("_info"), family.help, labels=[])
-    else:
-        metric = GaugeMetricFamily(family.name, family.help, labels=labels, unit=family.unit)
+def _write(
+    family: Family, samples: Sequence[Sample], text: list[str], openmetrics: list[str]
+) -> None:
+    """Add the lines of a family; those of samples are the same in both formats.
+
+    As prometheus_client writes them, which looks at each character of each name in both formats.
+    """
+    base = family.name.removesuffix({"counter": "_total", "info": "_info"}.get(family.kind, ""))
+    spoken = family.help.replace("\\", r"\\").replace("\n", r"\n")
+    kind = "gauge" if family.kind == "info" else family.kind
+    text.append(f"# HELP {family.name} {spoken}\n# TYPE {family.name} {kind}\n")
+    spoken = spoken.replace('"', r"\"")
+    openmetrics.append(f"# HELP {base} {spoken}\n# TYPE {base} {family.kind}\n")
+    if family.unit:
+        openmetrics.append(f"# UNIT {base} {family.unit}\n")
+    order = sorted(range(len(family.labels)), key=family.labels.__getitem__)
+    before = None
     for sample in sorted(samples, key=lambda s: s.labels):
-        if sample.labels in seen:
+        if sample.labels == before:
             raise DuplicateSeries(f"{family.name}{sample.labels}")
-        seen.add(sample.labels)
-        if isinstance(metric, CounterMetricFamily):
-            began = sample.created if created else None
-            metric.add_metric(list(sample.labels), sample.value, created=began)
-        elif isinstance(metric, InfoMetricFamily):
-            metric.add_metric([], dict(zip(labels, sample.labels, strict=True)))
-        else:
-            metric.add_metric(list(sample.labels), sample.value)
-    return metric
+        before = sample.labels
+        pairs = ",".join(f'{family.labels[at]}="{_escaped(before[at])}"' for at in order)
+        labels = f"{{{pairs}}}" if pairs else ""
+        line = f"{family.name}{labels} {_number(sample.value)}\n"
+        text.append(line)
+        openmetrics.append(line)
+        if family.kind == "counter" and sample.created is not None:
+            openmetrics.append(f"{base}_created{labels} {_number(sample.created)}\n")
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
