@@ -7,10 +7,10 @@ Units: times are microseconds since the epoch, amounts are micros.
     accounting.add_ads(now, period, pilots, complete=True)
     accounting.load(ledger.fetch(accounting.keys_of_records(records)))
     accounting.add_records(records)
-    accounting.settle(now, known)
+    accounting.settlement.settle(now, known)
     while keys := accounting.missing():
         accounting.load(ledger.fetch(keys))
-        accounting.go_on()
+        accounting.settlement.go_on()
     ledger.commit(accounting.batch(now, cursors)); accounting.stored()
 
 The accounting asks nobody: the keys of what it needs are collected, and fetched in one batch.  A
@@ -19,7 +19,7 @@ batch stays in the accounting until ``stored``: what could not be stored comes a
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
@@ -28,9 +28,7 @@ from gwmond.model.batch import Batch, LedgerState, Part, Parts, Settled
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import CentralEvent, FileFact
-from gwmond.model.pilot_facts import Assumption, Measure
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
@@ -41,23 +39,19 @@ from gwmond.pilots.ad_times import Silence, is_silent
 from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.central_log import CentralLogEvents
 from gwmond.pilots.collector_ads import CollectorAds
-from gwmond.pilots.early_failure import Trial
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory_facts import FactoryFacts
 from gwmond.pilots.factory_records import NewFact
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
-from gwmond.pilots.outcome import DecisionTime, LaterRuns, decide_runs
-from gwmond.pilots.pending import PendingAmounts, PendingCounts, split_by_pilot
+from gwmond.pilots.pending import split_by_pilot
 from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.posting import needs_posting
 from gwmond.pilots.revision import SizeChange, changes, resized
-from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
+from gwmond.pilots.rules import Rules
 from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.summaries import only_runs
+from gwmond.pilots.settlement import Settlement
 from gwmond.pilots.verdict_check import Verdicts
-from gwmond.pilots.verdicts import TrialKeys, decide, trial_keys, undecided
 from gwmond.pilots.waits import waits
 
 
@@ -78,14 +72,10 @@ class PilotAccounting:
         self.central_log = CentralLogEvents(self._cache, self._matcher, rules, state.cursors)
         self._experiments = Experiments(state.experiments, rules.check_us)
         self.silence = Silence(state.cursors)
-        self._changes = PendingAmounts()
-        self._counts = PendingCounts(rules.memory_per_unit_mib)
-        self._at = DecisionTime(0, 0, 0)  # when it was settled last
-        self._silent: Collection[str] = ()
-        self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
+        self.settlement = Settlement(
+            *(self._cache, self._matcher, self.files, self.central_log, self._experiments), rules
+        )
         self._not_storable = 0
-        self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
-        self.residual: Counter[Measure] = Counter()
         self._load(state)
 
     def _load(self, state: LedgerState) -> None:
@@ -187,90 +177,6 @@ class PilotAccounting:
         self.central_log.take(_lines(facts))
         return new
 
-    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
-        """Decide what can be decided, and post what is settled.
-
-        ``known_us``: runs that began before are known.  ``silent``: schedds whose records
-        are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
-        """
-        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
-        self._silent = silent
-        self._left_out = []
-        self._use()
-        self._post(list(self._cache.pilots.values()))
-
-    def go_on(self) -> None:
-        """Go on with what was left out, once what was missing is loaded."""
-        left_out, self._left_out = {pilot.id for pilot in self._left_out}, []
-        self._use()
-        self._post(
-            [
-                pilot
-                for pilot in self._cache.pilots.values()
-                if pilot.id in left_out or pilot.changed_since_us < FAR_US or pilot.posted is None
-            ]
-        )
-
-    def _use(self) -> None:
-        """Use what has been told, as far as can be by now."""
-        self._matcher.absorb()
-        self.central_log.settle(self._at.now_us, self._at.known_us)
-        self.files.settle(self._at.clock_us, self.expected)
-        for pilot in self._cache.withdrawing():
-            self._counts.uncount(pilot)
-            self._changes.take(pilot.id, posting.withdraw(pilot, self.rules), self._at.clock_us)
-
-    def _post(self, pilots: list[OpenPilot]) -> None:
-        """Post these pilots, and those that change by that."""
-        later = LaterRuns(self._cache.jobs)
-        while pilots:  # what is decided on one pilot may say something about another
-            for pilot in pilots:
-                if not (pilot.closed or self._settle(pilot, later)):
-                    self._left_out.append(pilot)
-            left_out = {pilot.id for pilot in self._left_out}
-            pilots = [
-                pilot
-                for pilot in self._cache.pilots.values()
-                if pilot.changed_since_us < FAR_US and pilot.known_us and pilot.id not in left_out
-            ]
-        if not self._cache.missing:
-            self._experiments.settle(self._cache.pilots, self._at.known_us)
-
-    def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
-        """Post a pilot as far as it is decided; return False if runs on it are missing."""
-        now_us, clock_us, known_us = self._at
-        if not needs_posting(pilot, now_us, known_us, self.rules):
-            self._close(pilot, now_us)
-            return True
-        grows = Assumption.SIZE in pilot.assumed and bool(pilot.runs)
-        # The life of a pilot that only jobs have depends on all of them.
-        if (pilot.known_from_jobs_only or grows or pilot.is_renamed) and not self._cache.has_whole(
-            pilot
-        ):
-            return False
-        if pilot.is_renamed or pilot.posted_as is None:
-            only_runs(pilot, self._matcher)
-        decide_runs(pilot, self._at, later, self._matcher, self.rules, self._silent)
-        if pilot.known_from_jobs_only:
-            posting.imply(pilot, self.rules.memory_per_unit_mib)
-            quiet = known_us >= pilot.last_heard_us + self.rules.quiet_us
-            if not quiet and not pilot.known_us:
-                return True
-            if quiet and pilot.end_us is None:
-                quiet_decision = replace(pilot.facts.decisions, quiet=True)
-                pilot.learn(replace(pilot.facts, decisions=quiet_decision))
-        elif grows:
-            posting.grow(pilot, self.rules.start_guard_us)
-        pilot.derive()
-        entries = posting.post(pilot, known_us, self.rules)
-        if entries is None:
-            return self._cache.has_whole(pilot)
-        pilot.posted_at_us = now_us
-        self._changes.take(pilot.id, entries, clock_us)
-        self._counts.count(pilot)
-        self._close(pilot, now_us)
-        return True
-
     def revise(
         self, entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]]
     ) -> dict[PilotId, SizeChange]:
@@ -287,23 +193,6 @@ class PilotAccounting:
                 key = EntryKey(change.site, pilot.identity.key.entry)
                 named = pilot.identity._replace(key=key, factory=change.factory)
                 self._assignment.rename(pilot, named)
-
-    def trials(self, now_us: int, known_us: int) -> list[TrialKeys]:
-        """Return which runs are evidence for the verdicts on early failures that fall now."""
-        ahead_us = self.expected.ahead_us
-        return trial_keys(self._cache, now_us + ahead_us, known_us + ahead_us, self.rules)
-
-    def judge(
-        self, now_us: int, known_us: int, trials: Mapping[TrialKeys, Sequence[Trial]]
-    ) -> None:
-        """Decide on early failures; see ``verdicts``."""
-        ahead_us = self.expected.ahead_us
-        decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self.rules)
-
-    @property
-    def open_groups(self) -> set[str]:
-        """Groups of jobs with early failures that are not judged."""
-        return {run.merged.job_group or "" for run in undecided(self._cache)}
 
     def batch(self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()) -> Batch:
         """Return all that is not stored yet."""
@@ -324,9 +213,9 @@ class PilotAccounting:
             moved=tuple(sorted(self._cache.moved)),
             withdrawn=tuple(sorted(self._cache.withdrawn)),
             heard=self._cache.heard(rows),
-            increments=self._changes.increments(),
-            corrections=self._changes.corrections,
-            counts={**self._counts.changes(), **self._experiments.counts()},
+            increments=self.settlement.amounts.increments(),
+            corrections=self.settlement.amounts.corrections,
+            counts={**self.settlement.counts.changes(), **self._experiments.counts()},
             cursors=(
                 *(*cursors, *self.central_log.cursors()),
                 *(*self._ads.gaps.cursors(), *self.silence.cursors()),
@@ -339,15 +228,15 @@ class PilotAccounting:
 
     def divide(self, batch: Batch) -> Parts:
         """Return what a batch has of each pilot and place."""
-        return split_by_pilot(batch, self._changes, self._counts)
+        return split_by_pilot(batch, self.settlement.amounts, self.settlement.counts)
 
     def leave_out(self, parts: Iterable[Part]) -> None:
         """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
         for part in parts:
             if isinstance(part, int):
                 self._cache.set_aside(part)
-                self._changes.forget(part)
-                self._counts.forget(part)
+                self.settlement.amounts.forget(part)
+                self.settlement.counts.forget(part)
             else:
                 self.files.places.leave_out(part)
             self._not_storable += 1
@@ -355,8 +244,8 @@ class PilotAccounting:
     def stored(self) -> None:
         """Say that the last batch is in the ledger; forget what need not be in memory."""
         self.batches += 1
-        self._changes.clear()
-        self._counts.clear()
+        self.settlement.amounts.clear()
+        self.settlement.counts.clear()
         self._experiments.stored()
         self.central_log.stored()
         self._ads.gaps.stored()
@@ -391,18 +280,6 @@ class PilotAccounting:
     def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
         """Return the canonical micros that are not settled yet, by resource, entry and group."""
         return posting.unsettled(self._cache.pilots.values(), self.rules.memory_per_unit_mib)
-
-    def _close(self, pilot: OpenPilot, now_us: int) -> None:
-        """Close a pilot of which nothing more is expected, and prove that it is posted whole."""
-        end_us = pilot.end_us
-        if end_us is None or pilot.settled_until_us < end_us or pilot.counted is None:
-            return
-        if any(run.is_open for run in pilot.runs.values()):
-            return
-        if not pilot.known_from_jobs_only and now_us < end_us + self.rules.linger_us:
-            return
-        self.residual.update(posting.residual(pilot, self.rules))
-        pilot.closed, pilot.dirty = True, True
 
 
 def _settled(pilot: OpenPilot, changed: Iterable[OpenRun]) -> Iterator[Settled]:

@@ -184,8 +184,8 @@ class Importer:
 
     def _finish(self) -> None:
         """Wait for no file, as all are read; and for nothing else, unless a daemon does."""
-        accounting = self._keeper.accounting
-        accounting.expected = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
+        settlement = self._keeper.accounting.settlement
+        settlement.expected = ExpectedInput.NO_FILES if self._kept else ExpectedInput.NOTHING
         self._settle()
 
     def _read_logs(self, paths: Sequence[str], progress: Progress) -> LogsRead:

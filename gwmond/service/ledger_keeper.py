@@ -455,7 +455,7 @@ class LedgerKeeper:
         with self.steps() as steps:
             steps.settle(now_us, known_us, self._silent)
             judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
-            if judged and steps.accounting.open_groups:
+            if judged and steps.accounting.settlement.open_groups:
                 self._judged_us = now_us
                 steps.judge(now_us, known_us)
                 steps.settle(now_us, known_us, self._silent)
@@ -500,7 +500,7 @@ class LedgerKeeper:
             counted=self._totals.counts,
             unsettled=accounting.unsettled(),
             waits=accounting.waits(self._silent, self._later_us),
-            residual=dict(accounting.residual),
+            residual=dict(accounting.settlement.residual),
             contradictions=dict(accounting.contradictions),
             known_us=self._known_us,
             factory=self._totals.factory,

@@ -73,15 +73,15 @@ class PilotSteps:
 
     def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
         """Settle what can be."""
-        self.accounting.settle(now_us, known_us, silent)
+        self.accounting.settlement.settle(now_us, known_us, silent)
         while self._load_missing():
-            self.accounting.go_on()
+            self.accounting.settlement.go_on()
 
     def judge(self, now_us: int, known_us: int) -> None:
         """Decide on early failures; then the pilots are to be settled anew."""
-        due = self.accounting.trials(now_us, known_us)
+        due = self.accounting.settlement.trials(now_us, known_us)
         trials = {keys: self.ledger.trials(*keys) for keys in due}
-        self.accounting.judge(now_us, known_us, trials)
+        self.accounting.settlement.judge(now_us, known_us, trials)
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
         """Change what was assumed of pilots of these entries, and of all that files reported.

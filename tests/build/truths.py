@@ -201,7 +201,7 @@ def play(
         steps.add_records([record for _, record in chunk])
         done = until
         steps.settle(now * SECOND_US, (now - 120) * SECOND_US)
-        steps.accounting.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
+        steps.accounting.settlement.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
         steps.store(now * SECOND_US)
         after(stored, now * SECOND_US)
         # Each poll while anything is shown, and 20 minutes more; then records alone are awaited.
@@ -214,7 +214,7 @@ def play(
             if release is no_release:  # what was posted is what the same rules make of the facts
                 assert all(pilot.changed_since_us == FAR_US for pilot in steps.accounting.pilots)
         poll += step
-    assert not any(steps.accounting.residual.values())
+    assert not any(steps.accounting.settlement.residual.values())
     return stored
 
 

@@ -108,7 +108,7 @@ class Daemon:
         } == {}
         accounting = self.keeper.accounting
         assert {name: n for name, n in accounting.left_out.items() if n} == {}
-        assert not any(accounting.residual.values())
+        assert not any(accounting.settlement.residual.values())
         sums: Counter[str] = Counter()
         for pilot_hour in self.ledger.pilot_hours(0, 10**7):
             if (pilot_hour.series.resource, pilot_hour.series.measure) == ("cpu", "resource"):

@@ -149,7 +149,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     for made in (one, other):
         made.stored.prove()
         assert all(row.closed for row in made.stored.pilots.values())
-        assert not any(made.accounting.residual.values())
+        assert not any(made.accounting.settlement.residual.values())
     hours = [Counter({k: n for k, n in of.stored.posted.items() if n}) for of in (one, other)]
     assert hours[0] == hours[1]
     counts = [Counter({k: n for k, n in of.stored.counts.items() if n}) for of in (one, other)]

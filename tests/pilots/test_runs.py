@@ -184,7 +184,7 @@ def test_an_early_failure_is_judged_by_what_others_did(ending: Ending, label: st
     """On this node the same user's jobs fail, elsewhere they do not; a code is judged likewise."""
     play, _ = black_hole(ending)
     assert Counter(outcomes(play).values()) == {"open": 30, "exit_zero": 210}
-    assert play.accounting.open_groups == {"user run.sh"}
+    assert play.accounting.settlement.open_groups == {"user run.sh"}
     judge(play, 5)
     assert Counter(outcomes(play).values())["open"] == 30
     judge(play, 9)

@@ -150,7 +150,7 @@ def imported(
     play.restart()
     now = us(at)
     play.add_facts(facts, SIZE)
-    play.accounting.expected = comes
+    play.accounting.settlement.expected = comes
     for _ in range(2):
         play.settle(now, now)
         play.store(now)

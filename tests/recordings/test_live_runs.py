@@ -84,7 +84,7 @@ class Observer:
             self._states[kind] = answer.state
             steps.add_records(answer.records)
         steps.settle(now_us, now_us - 3 * SECOND_US)
-        steps.accounting.judge(now_us, now_us - 3 * SECOND_US, {})
+        steps.accounting.settlement.judge(now_us, now_us - 3 * SECOND_US, {})
         steps.settle(now_us, now_us - 3 * SECOND_US)
         steps.store(now_us)
 

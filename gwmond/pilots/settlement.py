@@ -1,0 +1,165 @@
+"""Decides what can be decided of pilots, and posts what is settled.
+
+Units: times are microseconds since the epoch, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+from gwmond.model.pilot_facts import Assumption, Measure
+from gwmond.model.pilot_sources import replace
+from gwmond.pilots import posting
+from gwmond.pilots.central_log import CentralLogEvents
+from gwmond.pilots.early_failure import Trial
+from gwmond.pilots.experiments import Experiments
+from gwmond.pilots.factory_facts import FactoryFacts
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.outcome import DecisionTime, LaterRuns, decide_runs
+from gwmond.pilots.pending import PendingAmounts, PendingCounts
+from gwmond.pilots.pilot_cache import PilotCache
+from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
+from gwmond.pilots.run_matcher import RunMatcher
+from gwmond.pilots.summaries import only_runs
+from gwmond.pilots.verdicts import TrialKeys, decide, trial_keys, undecided
+
+
+class Settlement:
+    """Settles pilots; ``amounts`` and ``counts`` are what is to be stored of that.
+
+    ``expected``: the evidence that may still come.  ``residual``: how far what was posted of
+    pilots that are closed is from their whole time; 0 always.
+    """
+
+    def __init__(
+        self,
+        cache: PilotCache,
+        matcher: RunMatcher,
+        files: FactoryFacts,
+        central_log: CentralLogEvents,
+        experiments: Experiments,
+        rules: Rules,
+    ) -> None:
+        self._cache, self._matcher, self._files = cache, matcher, files
+        self._central_log, self._experiments, self._rules = central_log, experiments, rules
+        self.amounts = PendingAmounts()
+        self.counts = PendingCounts(rules.memory_per_unit_mib)
+        self._at = DecisionTime(0, 0, 0)  # when it was settled last
+        self._silent: Collection[str] = ()
+        self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
+        self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
+        self.residual: Counter[Measure] = Counter()
+
+    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
+        """Decide what can be decided, and post what is settled.
+
+        ``known_us``: runs that began before are known.  ``silent``: schedds whose records
+        are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
+        """
+        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
+        self._silent = silent
+        self._left_out = []
+        self._use()
+        self._post(list(self._cache.pilots.values()))
+
+    def go_on(self) -> None:
+        """Go on with what was left out, once what was missing is loaded."""
+        left_out, self._left_out = {pilot.id for pilot in self._left_out}, []
+        self._use()
+        self._post(
+            [
+                pilot
+                for pilot in self._cache.pilots.values()
+                if pilot.id in left_out or pilot.changed_since_us < FAR_US or pilot.posted is None
+            ]
+        )
+
+    def _use(self) -> None:
+        """Use what has been told, as far as can be by now."""
+        self._matcher.absorb()
+        self._central_log.settle(self._at.now_us, self._at.known_us)
+        self._files.settle(self._at.clock_us, self.expected)
+        for pilot in self._cache.withdrawing():
+            self.counts.uncount(pilot)
+            self.amounts.take(pilot.id, posting.withdraw(pilot, self._rules), self._at.clock_us)
+
+    def _post(self, pilots: list[OpenPilot]) -> None:
+        """Post these pilots, and those that change by that."""
+        later = LaterRuns(self._cache.jobs)
+        while pilots:  # what is decided on one pilot may say something about another
+            for pilot in pilots:
+                if not (pilot.closed or self._settle(pilot, later)):
+                    self._left_out.append(pilot)
+            left_out = {pilot.id for pilot in self._left_out}
+            pilots = [
+                pilot
+                for pilot in self._cache.pilots.values()
+                if pilot.changed_since_us < FAR_US and pilot.known_us and pilot.id not in left_out
+            ]
+        if not self._cache.missing:
+            self._experiments.settle(self._cache.pilots, self._at.known_us)
+
+    def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
+        """Post a pilot as far as it is decided; return False if runs on it are missing."""
+        now_us, clock_us, known_us = self._at
+        if not posting.needs_posting(pilot, now_us, known_us, self._rules):
+            self._close(pilot, now_us)
+            return True
+        grows = Assumption.SIZE in pilot.assumed and bool(pilot.runs)
+        # The life of a pilot that only jobs have depends on all of them.
+        if (pilot.known_from_jobs_only or grows or pilot.is_renamed) and not self._cache.has_whole(
+            pilot
+        ):
+            return False
+        if pilot.is_renamed or pilot.posted_as is None:
+            only_runs(pilot, self._matcher)
+        decide_runs(pilot, self._at, later, self._matcher, self._rules, self._silent)
+        if pilot.known_from_jobs_only:
+            posting.imply(pilot, self._rules.memory_per_unit_mib)
+            quiet = known_us >= pilot.last_heard_us + self._rules.quiet_us
+            if not quiet and not pilot.known_us:
+                return True
+            if quiet and pilot.end_us is None:
+                quiet_decision = replace(pilot.facts.decisions, quiet=True)
+                pilot.learn(replace(pilot.facts, decisions=quiet_decision))
+        elif grows:
+            posting.grow(pilot, self._rules.start_guard_us)
+        pilot.derive()
+        entries = posting.post(pilot, known_us, self._rules)
+        if entries is None:
+            return self._cache.has_whole(pilot)
+        pilot.posted_at_us = now_us
+        self.amounts.take(pilot.id, entries, clock_us)
+        self.counts.count(pilot)
+        self._close(pilot, now_us)
+        return True
+
+    def trials(self, now_us: int, known_us: int) -> list[TrialKeys]:
+        """Return which runs are evidence for the verdicts on early failures that fall now."""
+        ahead_us = self.expected.ahead_us
+        return trial_keys(self._cache, now_us + ahead_us, known_us + ahead_us, self._rules)
+
+    def judge(
+        self, now_us: int, known_us: int, trials: Mapping[TrialKeys, Sequence[Trial]]
+    ) -> None:
+        """Decide on early failures; see ``verdicts``."""
+        ahead_us = self.expected.ahead_us
+        decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self._rules)
+
+    @property
+    def open_groups(self) -> set[str]:
+        """Groups of jobs with early failures that are not judged."""
+        return {run.merged.job_group or "" for run in undecided(self._cache)}
+
+    def _close(self, pilot: OpenPilot, now_us: int) -> None:
+        """Close a pilot of which nothing more is expected, and prove that it is posted whole."""
+        end_us = pilot.end_us
+        if end_us is None or pilot.settled_until_us < end_us or pilot.counted is None:
+            return
+        if any(run.is_open for run in pilot.runs.values()):
+            return
+        if not pilot.known_from_jobs_only and now_us < end_us + self._rules.linger_us:
+            return
+        self.residual.update(posting.residual(pilot, self._rules))
+        pilot.closed, pilot.dirty = True, True
