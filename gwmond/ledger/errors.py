@@ -33,9 +33,7 @@ class LedgerError(Exception):
 
     def __init__(self, where: str, what: str, remedy: str) -> None:
         super().__init__(where, what, remedy)
-        self.where = where
-        self.what = what
-        self.remedy = remedy
+        self.where, self.what, self.remedy = where, what, remedy
 
     def __str__(self) -> str:
         return f"ledger {self.where}: {self.what}. {self.remedy}"

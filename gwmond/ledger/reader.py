@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from sqlalchemy import (
     ColumnElement,
     Select,
+    Table,
     and_,
     exists,
     func,
@@ -359,12 +360,17 @@ def _trial(values: Sequence[Any], known_us: int) -> Trial:
     return Trial(job, run, group or user, *places, start, end, Result(result))
 
 
+def _within(table: Table, wanted: PilotFilter | RunFilter) -> Iterator[ColumnElement[bool]]:
+    """Yield what chooses the pilots, or runs, of a period."""
+    if wanted.since_us is not None:
+        yield table.c.end_us.is_(None) | (table.c.end_us >= wanted.since_us)
+    if wanted.until_us is not None:
+        yield table.c.start_us < wanted.until_us
+
+
 def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     c = pilots.c
-    if wanted.since_us is not None:
-        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
-    if wanted.until_us is not None:
-        yield c.start_us < wanted.until_us
+    yield from _within(pilots, wanted)
     if wanted.running is not None:
         yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
     places = (c.site, wanted.site), (c.entry, wanted.entry), (c.group_name, wanted.group)
@@ -408,13 +414,9 @@ def _doing(wanted: Doing) -> Iterator[ColumnElement[bool]]:
 
 
 def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
-    c = runs.c
-    if wanted.since_us is not None:
-        yield c.end_us.is_(None) | (c.end_us >= wanted.since_us)
-    if wanted.until_us is not None:
-        yield c.start_us < wanted.until_us
+    yield from _within(runs, wanted)
     if wanted.user is not None:
-        yield c.user_name == wanted.user
+        yield runs.c.user_name == wanted.user
 
 
 def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:

@@ -185,9 +185,7 @@ class SqliteBackend:
 
     def __init__(self, path: Path, connection: Connection, lock: FileLock | None) -> None:
         self.where = str(path)
-        self.path = path
-        self.connection = connection
-        self._lock = lock
+        self.path, self.connection, self._lock = path, connection, lock
         self._identity, self._sizes = self._now()
         _open[self._identity] += 1
         self._closed = False

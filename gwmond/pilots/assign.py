@@ -64,10 +64,7 @@ class PilotAssignment:
         self, cache: PilotCache, rules: Rules, next_id: int, names: Names | None = None
     ) -> None:
         """``names`` says which names of places are kept apart; None: all."""
-        self._cache = cache
-        self._rules = rules
-        self._next_id = next_id
-        self._names = names
+        self._cache, self._rules, self._next_id, self._names = cache, rules, next_id, names
 
     def add(self, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
         """Return a new pilot; an identity that an ad tells is kept apart already."""

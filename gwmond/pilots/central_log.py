@@ -76,9 +76,7 @@ class CentralLogEvents:
         rules: Rules,
         cursors: Mapping[tuple[str, str], Cursor],
     ) -> None:
-        self._cache = cache
-        self._matcher = matcher
-        self._rules = rules
+        self._cache, self._matcher, self._rules = cache, matcher, rules
         self._kept = PersistedState(SOURCE, WAITING_LINES, cursors)
         self._waiting = load(self._kept.text)
         self._inbox: list[CentralEvent] = []

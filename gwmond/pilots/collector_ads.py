@@ -57,9 +57,7 @@ class CollectorAds:
         rules: Rules,
         cursors: Mapping[tuple[str, str], Cursor],
     ) -> None:
-        self._cache = cache
-        self._assignment = assignment
-        self._rules = rules
+        self._cache, self._assignment, self._rules = cache, assignment, rules
         self.sizes = Sizes(rules.memory_per_unit_mib)
         self.late = False  # a pilot was shown for the first time long after it began
         self.gaps = UpdateGaps(cursors)

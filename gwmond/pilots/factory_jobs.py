@@ -61,13 +61,8 @@ class FactoryJobs:
         entries: Entries,
         rules: Rules,
     ) -> None:
-        self._places = places
-        self._cache = cache
-        self._assignment = assignment
-        self._sizes = sizes
-        self._matcher = matcher
-        self._entries = entries
-        self._rules = rules
+        self._places, self._cache, self._assignment, self._sizes = places, cache, assignment, sizes
+        self._matcher, self._entries, self._rules = matcher, entries, rules
         self._now_us, self._expected = 0, ExpectedInput.EVERYTHING  # as it was settled last
 
     def mark_changed(self, pilot: OpenPilot) -> None:

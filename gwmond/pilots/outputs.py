@@ -74,12 +74,8 @@ class Outputs:
         entries: Entries,
         rules: Rules,
     ) -> None:
-        self._cache = cache
-        self._assignment = assignment
-        self._matcher = matcher
-        self._rules = rules
-        self._sizes = sizes
-        self._entries = entries
+        self._cache, self._assignment, self._matcher = cache, assignment, matcher
+        self._rules, self._sizes, self._entries = rules, sizes, entries
         self.absurd = 0
         self.crowded = 0
         self._waiting: list[PilotOutput] = []

@@ -43,9 +43,7 @@ class RunMatcher:
     """
 
     def __init__(self, cache: PilotCache, assignment: PilotAssignment, rules: Rules) -> None:
-        self._cache = cache
-        self._assignment = assignment
-        self._rules = rules
+        self._cache, self._assignment, self._rules = cache, assignment, rules
         self.contradictions: Counter[str] = Counter()
         self.homeless = 0
         self.late = 0

@@ -105,9 +105,7 @@ class DirectoryReader:
         self._limits = LIMITS._replace(
             lookback_s=config.histories.lookback, seconds=seconds, file_s=seconds
         )
-        self._gatherer = gatherer
-        self._keeper = keeper
-        self._zone = zone
+        self._gatherer, self._keeper, self._zone = gatherer, keeper, zone
         self._waiting: deque[str] = deque()
         self._again_at = 0.0
         self._scans = Scans(self._source)

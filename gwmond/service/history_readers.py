@@ -90,9 +90,7 @@ class HistoryReader:
     """
 
     def __init__(self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper) -> None:
-        self._config = config
-        self._gatherer = gatherer
-        self._keeper = keeper
+        self._config, self._gatherer, self._keeper = config, gatherer, keeper
         self._known: dict[tuple[str, str], _History] = {}
         self._records = 0
         self._said_at = 0.0

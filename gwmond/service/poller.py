@@ -76,10 +76,7 @@ class Poller:
         socket: LogSocket | None = None,
         names: Names | None = None,
     ) -> None:
-        self._config = config
-        self._pool = pool
-        self._keeper = keeper
-        self._memory = memory
+        self._config, self._pool, self._keeper, self._memory = config, pool, keeper, memory
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._problems: Counter[Kind] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
