@@ -11,7 +11,12 @@ own ad if a WMS collector is queried, and the frontend's from its own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TypeAlias
+
+from gwmond.model.units import known_sum
+
+Numbers: TypeAlias = Sequence[int | None]
 
 
 class Monitor(NamedTuple):
@@ -71,7 +76,7 @@ class Monitor(NamedTuple):
 
     def over(self, other: Monitor) -> Monitor:
         """Return these values, and those of ``other`` where these have none."""
-        return Monitor(*(b if a is None else a for a, b in zip(self, other, strict=True)))
+        return Monitor(*_first(self, other))
 
     def told_by_factory(self) -> Monitor:
         """Return only the factory's own counts; its ads also have copies of the frontend's."""
@@ -81,9 +86,15 @@ class Monitor(NamedTuple):
 
     def plus(self, other: Monitor) -> Monitor:
         """Return the field-wise sums; a field that is None in either is None in the result."""
-        return Monitor(
-            *(None if a is None or b is None else a + b for a, b in zip(self, other, strict=True))
-        )
+        return Monitor(*_sums(self, other))
+
+
+def _first(these: Numbers, those: Numbers) -> Iterator[int | None]:
+    return (b if a is None else a for a, b in zip(these, those, strict=True))
+
+
+def _sums(these: Numbers, those: Numbers) -> Iterator[int | None]:
+    return map(known_sum, zip(these, those, strict=True))
 
 
 _FACTORYS = frozenset(
@@ -103,17 +114,8 @@ class EntryMonitor(NamedTuple):
 
     def plus(self, other: EntryMonitor) -> EntryMonitor:
         """Return the sums over two factories, which know nothing of each other."""
-        return EntryMonitor(
-            self.total.plus(other.total),
-            *(
-                None if a is None or b is None else a + b
-                for a, b in zip(self[1:], other[1:], strict=True)
-            ),
-        )
+        return EntryMonitor(self.total.plus(other.total), *_sums(self[1:], other[1:]))
 
     def over(self, other: EntryMonitor) -> EntryMonitor:
         """Return these values, and those of ``other`` where these have none."""
-        return EntryMonitor(
-            self.total.over(other.total),
-            *(b if a is None else a for a, b in zip(self[1:], other[1:], strict=True)),
-        )
+        return EntryMonitor(self.total.over(other.total), *_first(self[1:], other[1:]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Limit
 from gwmond.model.monitor import Monitor
+from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.glideresource import LIMITS_USED, limits
@@ -63,8 +64,8 @@ class ClientAsk(NamedTuple):
 
     def plus(self, other: ClientAsk) -> ClientAsk:
         """Return what both ask for; a number that one lacks is None."""
-        idle = None if self.idle is None or other.idle is None else self.idle + other.idle
-        most = None if self.most is None or other.most is None else self.most + other.most
+        idle = known_sum((self.idle, other.idle))
+        most = known_sum((self.most, other.most))
         return self._replace(idle=idle, most=most)
 
 
