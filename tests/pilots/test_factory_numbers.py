@@ -245,7 +245,7 @@ def test_what_ads_say_is_summed_over_time() -> None:
         request(entry, group="FE.main", factory="other")._replace(
             monitor=Monitor(status_running=2)
         ),
-        request(entry, group="FE.dark"),
+        request(entry, group="FE.dark")._replace(monitor=Monitor()),
     ]
     numbers.watch(asks, HOUR, 60)
     numbers.watch(asks[:1], HOUR, 30)
@@ -268,7 +268,7 @@ def test_what_ads_say_is_summed_over_time() -> None:
 def test_no_part_of_a_second_is_lost() -> None:
     """Seconds are summed whole, and what is left goes to the next time."""
     numbers = FactoryNumbers()
-    asks = [request(EntryKey("Site", "ce1"))]
+    asks = [request(EntryKey("Site", "ce1"))._replace(monitor=Monitor())]
     for _ in range(1000):
         numbers.watch(asks, HOUR, 0.25)
     (watched,) = numbers.changes().values()
