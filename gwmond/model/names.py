@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from enum import IntEnum
+from heapq import nsmallest
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
@@ -139,17 +140,19 @@ class Register(Generic[Name]):
             self._known[name] = standing._replace(vouched=now) if name in vouched else standing
         self._forget(now)
         new = seen.keys() - self._known.keys()
-        ranked = sorted(new, key=lambda name: (name not in vouched, -seen[name], name))
-        weakest = self._weakest(now) if len(ranked) > self.room else []
-        for index, name in enumerate(ranked):
+        ranked = nsmallest(
+            self._most, new, key=lambda name: (name not in vouched, -seen[name], name)
+        )
+        weakest = self._weakest(now) if len(new) > self.room else []
+        for name in ranked:
             claim = Claim.VOUCHED if name in vouched else Claim.SEEN
             if self.room <= 0:
                 if not weakest or self.claim(weakest[0], now) >= claim:
-                    return frozenset(ranked[index:])
+                    break
                 del self._known[weakest.pop(0)]
             at = now if name in vouched else None
             self._known[name] = Standing(now, now, at)
-        return frozenset()
+        return frozenset(new - self._known.keys())
 
     def admit(self, name: Name, now: float) -> bool:
         """Return whether a name has a place, or takes a free one; it displaces nobody."""
@@ -298,7 +301,7 @@ class Names:
         """Remember which names of a kind have no place."""
         self._together.pop(kind, None)
         if without:
-            few = tuple("/".join(_words(name)) for name in sorted(without)[:FEW])
+            few = tuple("/".join(_words(name)) for name in nsmallest(FEW, without))
             self._together[kind] = Together(kind, len(without), most, few)
 
     @property
