@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gwmond import __version__
 from gwmond.ledger.store import Ledger
+from gwmond.model.batch import Settled
 from tests.build import pilot_ledger
 from tests.build.command_line import gwmond
 from tests.ledger import pilot_batches
@@ -31,7 +32,9 @@ def _polls(url: str) -> None:
     """A ledger with rows in every table."""
     with Ledger.open(url) as ledger:
         for number in range(1, POLLS + 1):
-            ledger.commit(pilot_batches.poll(number))
+            poll = pilot_batches.poll(number)
+            settled = tuple(Settled(row.id) for row in poll.pilots)
+            ledger.commit(poll._replace(settled=settled, stored_us=poll.now_us))
 
 
 KINDS: Mapping[str, Callable[[str], None]] = {"accounted": pilot_ledger.write, "polls": _polls}

@@ -18,6 +18,8 @@ from tests.systemd.machine import Booted
 CONFIG = "/etc/gwmond/gwmond.toml"
 LEDGER = "/var/lib/gwmond/ledger.sqlite"
 NEXT = "999.0"
+#: The version that made the ledger, which the service upgrades.
+OLD = "0.1.0.dev0"
 _GET = "import urllib.request as u; u.urlopen('http://127.0.0.1:9818/-/healthy')"
 ANSWERS = ("python3", "-c", _GET)
 #: A host on which HTCondor may not change the kernel, and does not wait to start a daemon again.
@@ -70,7 +72,7 @@ def expect_service(machine: Booted, version: str) -> None:
 
 def expect_reports(machine: Booted) -> None:
     """The command of the package reads the service's ledger, which has what it had."""
-    told = RELEASES / "0.1.0" / "accounted" / "site,category.csv"
+    told = RELEASES / OLD / "accounted" / "site,category.csv"
     period = ("--from", "2023-11-14", "--to", "2023-11-17", "--format", "csv")
     report = ("gwmond", "report", "--config", CONFIG, "--by", "site,category", *period)
     assert run(machine, *report) == told.read_text()
@@ -90,7 +92,7 @@ def test_a_package_is_installed_upgraded_removed_and_purged(root: Path, tmp_path
         assert run(machine, "gwmond", "--version") == f"gwmond {VERSION}\n"
 
         run(machine, "systemctl", "stop", "gwmond")
-        shutil.copy(unpack("0.1.0", "accounted", tmp_path), root / "out/ledger")
+        shutil.copy(unpack(OLD, "accounted", tmp_path), root / "out/ledger")
         run(machine, "install", "-o", "gwmond", "-g", "gwmond", "-m", "640", "/out/ledger", LEDGER)
         run(machine, "sed", "-i", r's/^\([a-z]*_retention\) = .*/\1 = "99y"/', CONFIG)
         run(machine, "systemctl", "start", "gwmond")
