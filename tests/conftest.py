@@ -31,6 +31,7 @@ LONG = (
     "recordings/test_live_runs.py",
     "alerts/test_incidents.py",
     "packaging/test_debian.py",
+    "alerts/test_quickstart.py",
     "proof/",
     "daemon/test_pilots",
     "daemon/test_reconciled.py",

@@ -138,7 +138,9 @@ def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part
             f"Of {counted(pilots, 'pilot')} that ended {since}, {failed.pilots} failed "
             f"validation ({percent(ratio(failed.pilots, pilots))}).{unknown}",
             f"Of {counted(runs.ended, 'run')} of jobs, {runs.failed} failed at the beginning by "
-            f"the doing of the place ({percent(ratio(runs.failed, runs.ended))}).{pending}",
+            f"the doing of the place ({percent(ratio(runs.failed, runs.ended))}).{pending}"
+            if runs.ended
+            else f"No run of a job has ended {since}.",
         ]
     )
     if not chosen.entry and (entries := [_Entry(*line) for line in found.by_entry]):
@@ -167,13 +169,13 @@ def _entry_columns(chosen: Failing) -> list[Column[_Entry]]:
         ),
         Column("entry", lambda x: chosen.to(x.key.entry, *x.key) if x.key.entry else "", name=True),
         Column("pilots that failed", lambda x: chosen.pilots(x.failed.pilots, cause(x), **_FAILED)),
-        Column("of", lambda x: str(x.ended)),
+        Column("of pilots", lambda x: str(x.ended)),
         Column("%", lambda x: percent(ratio(x.failed.pilots, x.ended), 0)),
-        Column("canonical hours", lambda x: hours(x.failed.time[CPU])),
+        Column("hours of pilots", lambda x: hours(x.failed.time[CPU])),
         Column("runs that failed", lambda x: chosen.pilots(x.runs.failed, cause(x), **_BLAMED)),
-        Column("of", lambda x: str(x.runs.ended)),
+        Column("of runs", lambda x: str(x.runs.ended)),
         Column("%", lambda x: percent(ratio(x.runs.failed, x.runs.ended), 0)),
-        Column("canonical hours", lambda x: hours(x.runs.micros)),
+        Column("hours of runs", lambda x: hours(x.runs.micros)),
         Column("not judged yet", lambda x: str(x.runs.open)),
     ]
 

@@ -12,7 +12,7 @@ from gwmond.model.snapshot import SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.open_runs import sentence
-from gwmond.reports.render.formats import words
+from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.sites import (
     SiteRow,
@@ -22,7 +22,7 @@ from gwmond.reports.sites import (
     verdicts_text,
     worst_first,
 )
-from gwmond.web.parts import ROW_COLUMNS, USES, ago, entry_link, render, site_link, time_text
+from gwmond.web.parts import ROW_COLUMNS, USES, ago, entry_link, link, render, site_link, time_text
 from gwmond.web.words import reason_meaning, state_meaning
 
 _MATCHING = (
@@ -124,8 +124,11 @@ def _warnings(s: Snapshot) -> list[str]:
     folded = s.names.together if s.names is not None else ()
     kinds = " and ".join(f"{names.number} {names.kind}" for names in folded)
     together = "{} are taken together as <em>other</em>: see too_many_names in the log."
+    suspects = s.pilot_time.suspects if s.pilot_time is not None else ()
+    holes = link("failures", counted(len(suspects), "suspected black hole"))
     return [
         *([] if s.ledger.up else [s.ledger.error]),
+        *([Markup("{} in the last two hours.").format(holes)] if suspects else []),
         *([Markup(together).format(kinds)] if kinds else []),
     ]
 

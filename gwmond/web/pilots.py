@@ -207,7 +207,7 @@ def _columns(chosen: Selection) -> list[Column[StoredPilot]]:
 
     one = {name for name in ("site", "entry", "group") if getattr(chosen, name)}
     return [
-        replace(column, cell=number) if column.header == "id" else column
+        replace(column, cell=number, name=False, text=True) if column.header == "id" else column
         for column in fields.columns(FIELDS)
         if column.header not in one
     ]

@@ -84,6 +84,7 @@ def _page(
         name=name,
         time=link("time", "The page of time", **where),
         list=link("pilots", "the list of pilots", **where),
+        failures=link("failures", "the page of failures", **where),
         site=site_link(entry.site) if entry else None,
         as_of=time_text(s.pool_time),
         polled=ago(s.made_at),
@@ -165,6 +166,14 @@ def _asked(header: str, name: str) -> Column[_Group]:
     return Column(header, lambda g: number(getattr(g.request.monitor, name)) if g.request else "")
 
 
+def _group_link(group: _Group) -> str:
+    """Return a group, which leads to what its time at the entry was used for."""
+    entry = group.entry
+    return (
+        link("time", group.group, **entry._asdict(), group=group.group) if group.group else "(none)"
+    )
+
+
 def _counted(name: str) -> Column[_Group]:
     return Column(name, lambda g: number(getattr(g.pilots, name) if g.pilots else 0))
 
@@ -184,7 +193,7 @@ def _units(group: _Group) -> str:
 
 _GROUPS: tuple[Column[_Group], ...] = (
     Column("entry", lambda g: entry_link(g.entry), name=True),
-    Column("frontend group", lambda g: g.group or "(none)", name=True),
+    Column("frontend group", _group_link, name=True),
     Column("factory", lambda g: g.request.factory if g.request else "", text=True),
     _asked("requested idle", "asked_idle"),
     _asked("requested at most", "asked_max"),

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Self
 
 _NUMBERS = itertools.count()
@@ -77,15 +78,23 @@ class Manager:
                 self.messages.append(Message(time.monotonic(), pid, fields))
                 self._news.notify_all()
 
-    def start(self, config: Path) -> None:
-        """Start ``gwmond run`` with the variables that systemd sets."""
+    def start(
+        self,
+        config: Path = Path(),
+        *,
+        command: Sequence[str] = (),
+        cwd: str = "/",
+        environ: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Start ``gwmond run``, or another command, with the variables that systemd sets."""
         environ = {
+            **environ,
             "PATH": os.environ["PATH"],
             "HOME": "/",
             "NOTIFY_SOCKET": self._name,
             "WATCHDOG_USEC": str(int(self._watchdog_s * 1e6)),
         }
-        command = [sys.executable, "-m", "gwmond", "run", "--config", str(config)]
+        command = command or [sys.executable, "-m", "gwmond", "run", "--config", str(config)]
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", 'WATCHDOG_PID=$$ exec "$@"', "sh", *command],
@@ -93,7 +102,7 @@ class Manager:
                 stdout=log,
                 stderr=log,
                 env=environ,
-                cwd="/",
+                cwd=cwd,
             )
 
     @property

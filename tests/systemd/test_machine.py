@@ -183,11 +183,11 @@ def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
         machine.wait_state("active", "running")
 
 
-_TOKEN_POOL = """
+TOKEN_POOL = """
 COLLECTOR.SEC_READ_AUTHENTICATION = REQUIRED
 COLLECTOR.SEC_READ_AUTHENTICATION_METHODS = CLAIMTOBE, IDTOKENS
 SEC_PASSWORD_DIRECTORY = $(LOCAL_DIR)/keys
-SEC_TOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/keys/POOL
+SECTOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/keys/POOL
 TRUST_DOMAIN = pool.test
 """
 
@@ -195,7 +195,7 @@ TRUST_DOMAIN = pool.test
 @pytest.fixture(scope="module")
 def token_pool() -> Iterator[tuple[CondorPool, str]]:
     """A collector that answers only who has a token, and a token."""
-    with CondorPool(deny_read=True, config=_TOKEN_POOL) as pool:
+    with CondorPool(deny_read=True, config=TOKEN_POOL) as pool:
         key = pool.local / "keys" / "POOL"
         key.parent.mkdir(mode=0o700, exist_ok=True)
         key.write_bytes(secrets.token_bytes(64))

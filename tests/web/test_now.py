@@ -57,7 +57,7 @@ def test_landing_page_without_anything_down() -> None:
     """Nothing is said of it then."""
     text = page(snapshot(sources=(status("cm", "slots"),)), NOW)
     assert 'class="down"' not in text
-    assert "fail" not in text[text.index("<main") : text.index("<h2>")]
+    assert "fails" not in text[text.index("<main") : text.index("<h2>")]
 
 
 def test_landing_page_of_very_many_sites() -> None:

@@ -62,7 +62,7 @@ def test_entry_has_its_frontend_groups() -> None:
     page = entry_page(snapshot(), STARVING)
     assert page is not None
     groups = page[page.index("<h2>Frontend groups") : page.index("<h2>Suspected")]
-    assert re.findall(r'<td class="name">(frontend\.\w+)', groups) == [
+    assert re.findall(r"group=[\w.]+\">(frontend\.\w+)</a>", groups) == [
         *("frontend.main", "frontend.other")
     ]
     assert f"{LIMIT.name} ({LIMIT.text})" in groups
