@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 import shlex
 import signal
 import subprocess
@@ -25,8 +24,8 @@ from tests.packaging.built import REPOSITORY, copy_of_repository
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
 from tests.pool.prometheus import Store
+from tests.pool.tokens import TOKEN_POOL, make_key
 from tests.systemd.manager import Manager
-from tests.systemd.test_machine import TOKEN_POOL
 
 PAGE = (REPOSITORY / "docs/quickstart.md").read_text()
 SITE = "T2_Starved"
@@ -141,10 +140,7 @@ class Reader:
 def pool() -> Iterator[CondorPool]:
     """A pool whose collector answers only who has a token, or is of the pool."""
     with CondorPool(config=TOKEN_POOL) as pool:
-        key = pool.local / "keys" / "POOL"
-        key.parent.mkdir(mode=0o700, exist_ok=True)
-        key.write_bytes(secrets.token_bytes(64))
-        key.chmod(0o600)
+        make_key(pool)
         yield pool
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 import urllib.error
 import urllib.request
@@ -12,6 +11,7 @@ import pytest
 
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
+from tests.pool.tokens import TOKEN_POOL, make_key
 from tests.systemd.machine import Machine, NoMachineError, check
 from tests.systemd.pools import collector, config_text
 
@@ -183,23 +183,11 @@ def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
         machine.wait_state("active", "running")
 
 
-TOKEN_POOL = """
-COLLECTOR.SEC_READ_AUTHENTICATION = REQUIRED
-COLLECTOR.SEC_READ_AUTHENTICATION_METHODS = CLAIMTOBE, IDTOKENS
-SEC_PASSWORD_DIRECTORY = $(LOCAL_DIR)/keys
-SECTOKEN_POOL_SIGNING_KEY_FILE = $(LOCAL_DIR)/keys/POOL
-TRUST_DOMAIN = pool.test
-"""
-
-
 @pytest.fixture(scope="module")
 def token_pool() -> Iterator[tuple[CondorPool, str]]:
     """A collector that answers only who has a token, and a token."""
     with CondorPool(deny_read=True, config=TOKEN_POOL) as pool:
-        key = pool.local / "keys" / "POOL"
-        key.parent.mkdir(mode=0o700, exist_ok=True)
-        key.write_bytes(secrets.token_bytes(64))
-        key.chmod(0o600)
+        make_key(pool)
         made = pool.tool("condor_token_create", "-identity", "reader@pool.test", "-authz", "READ")
         assert made.returncode == 0, made.stderr
         yield pool, made.stdout
