@@ -114,8 +114,9 @@ def thresholds() -> dict[str, float]:
 def scaled(text: str, factor: float, numbers: Mapping[str, float]) -> str:
     """Return a file of rules in which time goes ``factor`` times as fast.
 
-    All durations of ``for``, ``keep_firing_for`` and ranges are divided; thresholds are replaced by
-    ``numbers``.  Durations in texts for people stay, and so do factors like the hours of a window.
+    All durations of ``for``, ``keep_firing_for``, ``interval`` and ranges are divided;
+    thresholds are replaced by ``numbers``.  Durations in texts for people stay, and so do factors
+    like the hours of a window.
     """
 
     def shorter(match: re.Match[str]) -> str:
@@ -128,7 +129,7 @@ def scaled(text: str, factor: float, numbers: Mapping[str, float]) -> str:
             name = found[1]
         elif name and name in numbers and "expr:" in line:
             line = re.sub(r"expr: .*", f"expr: {numbers[name]:g}", line)  # noqa: PLW2901
-        elif re.match(r"\s+(for|keep_firing_for): ", line):
+        elif re.match(r"\s+(for|keep_firing_for|interval): ", line):
             line = _DURATION.sub(shorter, line)  # noqa: PLW2901
         lines.append(
             re.sub(

@@ -5,8 +5,7 @@ hand-made snapshot of the tests has of one entry, with its counters growing, for
 are evaluated as they are shipped.  Printed is how long each group, and the slowest rules, took, as
 Prometheus reports it: the median of the evaluations; and the CPU time of one evaluation of all.
 
-``--days`` adds the recorded series of the week before, which one rule looks back at: a sample a
-minute as well, so try it with few entries, and multiply.
+``--days`` adds the recorded series of the days before, at which the rule of a week looks back.
 """
 
 from __future__ import annotations
@@ -31,7 +30,11 @@ _STEP_S = 60
 _FIRST = 2  # evaluations that are not counted: they have no recorded series yet
 _TEMPLATE = "starving-ce1"
 _SAMPLE = re.compile(r"(gwmond_\w+)\{(.*)\} (\S+)")
-_RECORDED = "entry_category:gwmond_pilot_canonical_seconds:rate6h"
+_RECORDED = {
+    "entry:gwmond_pilot_canonical_seconds:rate6h": "",
+    "entry_category:gwmond_pilot_canonical_seconds:rate6h": ',category="validation_fails"',
+}
+"""What the rule of a week looks back at: names and further labels."""
 
 
 def main() -> None:
@@ -91,15 +94,13 @@ def _write(file: TextIO, entries: int, past_s: float, now: int) -> int:
                 value = 40 * (at - since) if counter else 1
                 file.write(f"{name}{{{labels},{job}}} {value} {at}\n")
             written += 1
-    if past_s:
-        file.write(f"# TYPE {_RECORDED} gauge\n")
+    for name, more in _RECORDED.items() if past_s else ():
+        file.write(f"# TYPE {name} gauge\n")
         for number in range(entries):
-            for category in ("goodput", "pilot_overhead", "validation_fails", "unclassified"):
-                place = f'site="s{number // 3}",entry="e{number}",resource="cpu"'
-                for at in range(now - int(past_s), now, _STEP_S):
-                    labels = f'{place},category="{category}",{job}'
-                    file.write(f"{_RECORDED}{{{labels}}} {number} {at}\n")
-                written += 1
+            labels = f'site="s{number // 3}",entry="e{number}",resource="cpu"{more},{job}'
+            for at in range(now - int(past_s), now, _STEP_S):
+                file.write(f"{name}{{{labels}}} {number} {at}\n")
+            written += 1
     file.write("# EOF\n")
     return written
 
