@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.monitor import Monitor
+from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.problem_names import ProblemName
 
 AD_LIFETIME_S = 900
@@ -121,7 +121,7 @@ class EntryRequest(NamedTuple):
     """One glideresource ad: the requests of one frontend group at one entry, and their results.
 
     ``monitor`` has pilots as the factory counts them, and the requests.  ``jobs_*`` are counted by
-    the frontend.  ``total_*`` are the entry's own numbers, over all its clients.
+    the frontend.  ``whole`` has the entry's own numbers, over all its clients.
     """
 
     entry: EntryKey
@@ -129,10 +129,7 @@ class EntryRequest(NamedTuple):
     factory: str
     down: bool
     last_heard: int
-    total_pending: int | None = None
-    total_running: int | None = None
-    total_held: int | None = None
-    max_pilots: int | None = None
+    whole: EntryMonitor = EntryMonitor()
     limits: tuple[Limit, ...] = ()
     jobs_matching: int | None = None
     jobs_proportional: int | None = None

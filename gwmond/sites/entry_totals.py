@@ -6,7 +6,7 @@ There is one ad for each frontend group at each factory's entry (facts page on G
 3).  How they are combined:
 
 - numbers of the *group* (pending, running, held, requested, jobs, slots) are added;
-- numbers of the *entry* (``total_*``, ``max_pilots``) are the factory's, and every group's ad
+- numbers of the *entry* (``whole``) are the factory's, and every group's ad
   carries the same: they are taken once from each factory, from the ad heard last, and added over
   factories.  Several frontends do not double a capacity;
 - ``jobs_matching`` counts a job once for each factory's entry: for one group the largest is taken,
@@ -53,10 +53,8 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
             _freshest((ad for ad in ads if ad.factory == name), value) for name in factories
         )
 
-    running, total_running = (
-        added(lambda ad: ad.monitor.status_running),
-        once(lambda ad: ad.total_running),
-    )
+    running = added(lambda ad: ad.monitor.status_running)
+    total_running = once(lambda ad: ad.whole.total.status_running)
     others = None
     if running is not None and total_running is not None:
         others = max(total_running - running, 0)
@@ -67,11 +65,11 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
         held=added(lambda ad: ad.monitor.status_held),
         submitted_wait=added(lambda ad: ad.monitor.status_wait),
         requested_idle=added(lambda ad: ad.monitor.asked_idle),
-        total_pending=once(lambda ad: ad.total_pending),
+        total_pending=once(lambda ad: ad.whole.total.pending),
         total_running=total_running,
-        total_held=once(lambda ad: ad.total_held),
+        total_held=once(lambda ad: ad.whole.total.status_held),
         others_running=others,
-        max_pilots=once(lambda ad: ad.max_pilots),
+        max_pilots=once(lambda ad: ad.whole.max_pilots),
         limits=tuple(sorted({limit for ad in ads for limit in ad.limits})),
         info_age_s=min(
             (age for ad in ads if (age := ad.monitor.client_info_age) is not None), default=None

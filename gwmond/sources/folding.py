@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gwmond.model.facts import Berth, EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
+from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import ACCOUNTING_GROUPS, FRONTENDS, OTHER, OTHER_ENTRY, SCHEDDS, Names
 from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import advertised
@@ -158,14 +159,7 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     )
     if berth.entry != OTHER_ENTRY:
         return found
-    return found._replace(
-        total_pending=None,
-        total_running=None,
-        total_held=None,
-        max_pilots=None,
-        limits=(),
-        pilot_size=None,
-    )
+    return found._replace(whole=EntryMonitor(), limits=(), pilot_size=None)
 
 
 def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:

@@ -17,7 +17,7 @@ from gwmond.model.facts import (
     Template,
     Verdict,
 )
-from gwmond.model.monitor import Monitor
+from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.units import Resource
 from gwmond.model.waiting import Waiting
 from gwmond.sites.entry_totals import combine
@@ -130,10 +130,12 @@ def request(
         group=group,
         factory=factory,
         down=down,
-        total_pending=total_pending,
-        total_running=total_running,
-        total_held=total_held,
-        max_pilots=max_pilots,
+        whole=EntryMonitor(
+            Monitor(
+                status_pending=total_pending, status_running=total_running, status_held=total_held
+            ),
+            max_pilots=max_pilots,
+        ),
         limits=limits,
         jobs_matching=jobs_matching,
         jobs_proportional=jobs_proportional,

@@ -68,7 +68,7 @@ def test_what_frontends_ask_of_folded_entries_is_added_up() -> None:
         9,
         None,
     )
-    assert (other.max_pilots, other.limits, other.last_heard) == (None, (), NOW)
+    assert (other.whole.max_pilots, other.limits, other.last_heard) == (None, (), NOW)
     assert found.entries == entries[:1]
     assert [of.entry for of in found.templates] == [A]
 
@@ -83,7 +83,7 @@ def test_groups_of_one_entry_are_added_up_and_the_entry_is_as_heard_last() -> No
     ]
     found = folding.together(Berth(A, OTHER), asked)
     assert (found.entry, found.group, found.factory) == (A, OTHER, asked[0].factory)
-    assert (found.monitor.pending, found.max_pilots, found.last_heard) == (3, 100, NOW)
+    assert (found.monitor.pending, found.whole.max_pilots, found.last_heard) == (3, 100, NOW)
     assert found.monitor.status_idle == 3
 
 

@@ -60,15 +60,14 @@ def test_every_fact() -> None:
     found, its = request(ad), request(ad).monitor
     assert (its.pending, its.status_running, its.status_held, its.status_wait) == (5, 40, 2, 3)
     assert (its.asked_idle, its.asked_max, its.client_info_age) == (7, 60, 90)
-    assert found._replace(monitor=Monitor()) == EntryRequest(
+    total = found.whole.total
+    assert (total.pending, total.status_running, total.status_held) == (14, 90, 6)
+    assert found.whole.max_pilots == 1000
+    assert found._replace(monitor=Monitor(), whole=EntryMonitor()) == EntryRequest(
         entry=EntryKey("T2_Example", "ce1"),
         group="frontend.main",
         factory="glidein@factory",
         down=False,
-        total_pending=14,
-        total_running=90,
-        total_held=6,
-        max_pilots=1000,
         limits=(),
         jobs_matching=130,
         jobs_proportional=100,
@@ -91,9 +90,9 @@ def test_factory_not_heard_of() -> None:
         found.monitor.status_wait,
     )
     totals = (
-        found.total_pending,
-        found.total_running,
-        found.total_held,
+        found.whole.total.pending,
+        found.whole.total.status_running,
+        found.whole.total.status_held,
         found.monitor.client_info_age,
     )
     assert factorys == totals == (None,) * 4
@@ -110,8 +109,9 @@ def test_nothing_but_a_name() -> None:
         (),
     )
     told = {k: v for k, v in found._asdict().items() if v is not None}
-    assert set(told) == {"entry", "group", "factory", "down", "limits", "last_heard", "monitor"}
-    assert found.monitor == Monitor()
+    numbers = {"monitor", "whole"}
+    assert set(told) - numbers == {"entry", "group", "factory", "down", "limits", "last_heard"}
+    assert (found.monitor, found.whole) == (Monitor(), EntryMonitor())
     (entry,) = decode({"MyType": "glideresource", "Name": "ce1@glidein@factory"}).entries
     assert entry == FactoryEntry("ce1", "glidein@factory", EntryMonitor(), "ce1")
 
@@ -291,7 +291,7 @@ def test_absurd_counts_are_absent() -> None:
         GlideClientMonitorJobsIdle="many",
     )
     found = request(ad)
-    assert (found.monitor.status_running, found.monitor.status_held, found.max_pilots) == (
+    assert (found.monitor.status_running, found.monitor.status_held, found.whole.max_pilots) == (
         None,
         None,
         None,

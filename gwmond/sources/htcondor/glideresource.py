@@ -112,16 +112,12 @@ def _request(
         return None
     entry = EntryKey(site or entry_name, ads.label(ad, attributes.entry) or entry_name)
     client = ads.label(ad, ("GlideClientName",)) or _client(ad)
-    total = numbers.total
     return EntryRequest(
         entry=entry,
         group=client,
         factory=factory.removesuffix("@" + client),
         down=ads.truth(ad, "GLIDEIN_In_Downtime") or False,
-        total_pending=total.pending,
-        total_running=total.status_running,
-        total_held=total.status_held,
-        max_pilots=numbers.max_pilots,
+        whole=numbers,
         limits=limits(ad),
         jobs_matching=ads.count(ad, _CLIENT + "JobsIdleMatching"),
         jobs_proportional=ads.count(ad, _CLIENT + "JobsIdle"),
