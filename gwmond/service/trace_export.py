@@ -117,6 +117,8 @@ class ChosenSpans:
         if not chosen:
             return []
         trace = JobTrace(runs, pilots, self._rules)
+        if self._selection.of_trace(trace.context) is False:
+            return []
         spans: list[Span] = []
         if one.number is not None:
             key = RunKey(one.job, one.number)
@@ -228,7 +230,13 @@ class TraceExporter:
             self._reader = None
 
     def _step(self) -> bool:
-        """Export what is oldest, or skip it; return whether there was anything."""
+        """Export what is oldest, or skip it; return whether there was anything.
+
+        A gwmond that stands by exports nothing: the one that has the ledger does.
+        """
+        if self._writer() is None:
+            self._oldest_us = None
+            return False
         reader = self._reader = self._reader or LedgerReader.open(self._url)
         chunk = reader.unsent(self._position, self._options.batch)
         if chunk is None:

@@ -104,7 +104,7 @@ def attributes(values: Mapping[str, Value | None]) -> Attributes:
         [
             (name, value[:CHARACTERS] if type(value) is str else value)
             for name, value in sorted(values.items())  # names differ: values are not compared
-            if value is not None and value != ""
+            if value or (value is not None and value != "")
         ]
     )
 

@@ -58,13 +58,15 @@ class Selection(NamedTuple):
 
     def has_job(self, context: JobContext, runs: Iterable[RunRow], spans: Iterable[Span]) -> bool:
         """Return whether spans of a job are exported, by the trace, and how its ``runs`` ended."""
+        known = self.of_trace(context)
+        return any(self._is(name, runs, spans) for name in self.always) if known is None else known
+
+    def of_trace(self, context: JobContext) -> bool | None:
+        """Return whether a job's trace is exported; None: it depends on how its runs ended."""
         submitted = context.submitter is not None or bool(context.parent_id)
         if submitted and self.parent_based:
             return context.own.sampled
-        return self._in_share(context.own.trace_id) or any(
-            name in self.always and self._is(name, runs, spans)
-            for name in ("failed", "evicted", "slow")
-        )
+        return self._in_share(context.own.trace_id) or (None if self.always else False)
 
     def has_pilot(self, pilot: PilotRow, spans: Iterable[Span]) -> bool:
         """Return whether a pilot's spans are exported."""

@@ -19,7 +19,8 @@ from collections import Counter
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from multiprocessing.connection import Connection
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -196,8 +197,9 @@ def _packed(spans: list[Span]) -> int:
 
 def _exported(ledger: Ledger, url: str, spans: int) -> int:
     """Export all, which is not forgotten; return the bytes that were sent."""
+    keeps = cast(Ledger, SimpleNamespace(sent=lambda _: None))
     exporter = TraceExporter(
-        Export(Traces(), f"{url}/v1/traces"), LedgerOptions(url=ledger.where), lambda: None
+        Export(Traces(), f"{url}/v1/traces"), LedgerOptions(url=ledger.where), lambda: keeps
     )
     exporter.start()
     while exporter.counts.spans["accepted"] < spans:

@@ -17,11 +17,11 @@ from tests.promql import ROOT
 
 
 @contextmanager
-def demo(gwmond: Sequence[str], config: Path, *arguments: str) -> Iterator[str]:
+def demo(gwmond: Sequence[str], config: Path, *arguments: str, tables: str = "") -> Iterator[str]:
     """Its URL once it has polled. Writes the configuration; the log is beside it."""
     listen = f"127.0.0.1:{free_port()}"
     text = f"[http]\nlisten = '{listen}'\n[ledger]\nurl = '{config.parent}/live.sqlite'\n"
-    config.write_text(text)
+    config.write_text(text + tables)
     command = [*gwmond, "demo", "--config", str(config), *arguments]
     with (config.parent / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+import urllib.request
 from pathlib import Path
 
 from gwmond.commands import demo
 from gwmond.ledger.reader import LedgerReader
 from gwmond.service.clock import REPLAY
 from tests.build import demos
+from tests.build.otlp_sink import OK, Reply, sink
+from tests.daemon.scrape import Metrics
+from tests.pool.sandbox import PATIENCE_S, wait_until
 
 
 def run(config: Path, *arguments: str) -> None:
@@ -32,3 +36,26 @@ def test_a_ledger_to_keep(tmp_path: Path) -> None:
     assert tick is not None
     assert tick.boot_id.startswith(REPLAY)
     assert demo.unfit(f"{tmp_path}/kept.sqlite") == ""
+
+
+def polls(url: str) -> tuple[float, float]:
+    """How many there were, and how long what is to be exported waits."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE_S) as answer:
+        found = Metrics.parse(answer.read().decode())
+    return found.sum("gwmond_polls_total"), found.sum("gwmond_trace_backlog_seconds")
+
+
+def test_polls_do_not_wait_for_a_receiver_of_traces(tmp_path: Path) -> None:
+    """While it hangs they go on; when it answers it gets what waited."""
+    with sink(reply=Reply(hang=True)) as receiver:
+        tables = f"[traces]\nendpoint = '{receiver.url}'\ntimeout = '1s'\n"
+        arguments = tmp_path / "gwmond.toml", "--speed", "600"
+        with demos.demo([sys.executable, "-m", "gwmond"], *arguments, tables=tables) as url:
+            receiver.await_requests(1)
+            before, _ = polls(url)
+            wait_until("polls go on", lambda: polls(url)[0] >= before + 2)
+            assert polls(url)[1] > 0
+            receiver.reply = OK
+            receiver.await_spans(1)
+    names = {span.name for span in receiver.accepted}
+    assert {"job", "queue", "run", "execute"} <= names

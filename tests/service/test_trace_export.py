@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import ssl
+import threading
 import time
 import tracemalloc
 from collections import Counter
@@ -29,7 +30,7 @@ from tests.build.otlp_sink import OK, Reply, sink
 from tests.build.trace_backlog import GOOD, commit_jobs, commit_runs, settled_run
 from tests.ledger.batches import take_over
 from tests.pool.ports import free_port
-from tests.pool.sandbox import wait_until
+from tests.pool.sandbox import PATIENCE_S, wait_until
 
 SECRET = "canary-bearer-token"
 Start = Callable[..., AbstractContextManager[TraceExporter]]
@@ -101,6 +102,28 @@ def test_each_span_is_sent_once(ledger: Ledger) -> None:
             exporter.wake()
             await_empty(ledger)
         assert names(receiver.accepted)["job"] in {41, 42}  # two at once may both send it
+
+
+def test_who_stands_by_exports_nothing(ledger: Ledger) -> None:
+    """Another gwmond has the ledger, and exports; this one goes on when the other ends."""
+    commit_jobs(ledger, 1, 1)
+    held: list[Ledger | None] = [None]
+    with sink() as receiver:
+        export = export_of(Traces(endpoint=receiver.url), {})
+        asked = threading.Event()
+
+        def writer() -> Ledger | None:
+            asked.set()
+            return held[0]
+
+        exporter = TraceExporter(export, LedgerOptions(url=ledger.where), writer)
+        exporter.start()
+        assert asked.wait(PATIENCE_S)
+        held[0] = ledger
+        assert receiver.received == []
+        exporter.wake()
+        await_empty(ledger)
+        exporter.stop()
 
 
 def test_a_job_leaves_after_its_run_was_settled(ledger: Ledger) -> None:
