@@ -214,6 +214,29 @@ def test_time_is_drawn(page: Page, url: str) -> None:
     expect(page.locator(".choice a[aria-current]").first).to_have_text("30 days")
 
 
+@pytest.mark.parametrize("script", [True, False])
+def test_pilots_are_chosen_by_keyboard(
+    browser: Browser, daemon: Daemon, url: str, tmp_path: Path, script: bool
+) -> None:
+    """Without script, too: a node, then Enter; what was chosen stays, and leads to failures."""
+    daemon.ledger = str(tmp_path / "ledger.sqlite")
+    pilot_ledger.write(daemon.ledger)
+    context = browser.new_context(java_script_enabled=script)
+    page = context.new_page()
+    page.goto(f"{url}/pilots?which=past")
+    page.get_by_label("Node").focus()
+    page.keyboard.type("wn1*")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_label("Node")).to_have_value("wn1*")
+    page.get_by_role("link", name="Failures").click()
+    page.get_by_label("Site").press_sequentially("Site-A")
+    page.get_by_label("Site").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("of Site-A")
+    assert page.url.startswith(f"{url}/failures?last=24h&site=Site-A")
+    context.close()
+
+
 def test_pages_say_the_same_without_script(browser: Browser, url: str) -> None:
     """Only what needs script is not there."""
     context = browser.new_context(java_script_enabled=False)
