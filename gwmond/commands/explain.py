@@ -38,14 +38,17 @@ examples:
   gwmond explain --all                       all idle jobs of the pool, by reason
   gwmond explain --all --site Nebraska       why that site, or entry, has none of them
 
-the answer is the first of these that holds: nobody has looked at the job yet; the job does not
-wait (held, deferred); no slot and no entry could run it; a limit, a quota or a share; it could run
-only where no pilot is (down, limits, nothing requested); pilots are on their way; pilots are there,
-but busy or too short-lived; not explained.
+the answer is the first of these that holds: the negotiator has not looked at the job yet; the job
+does not wait for a pilot (held, deferred); no slot and no entry could run the job; a limit, a quota
+or a share of the pool is used up; the job could run only at entries without pilots (down, limits,
+nothing requested); pilots are on their way; pilots are there, but busy or too short-lived; not
+explained.
 
-"proven" rests on pilots that were seen, "estimated" on what a factory says of its entries, "not
-known" where something could not be read. A kind of pilots is those of one entry and frontend group.
-This command asks once, so reasons that take minutes to observe are only known to the daemon.
+"proven" rests on pilots that were seen, "estimated" on what a factory says of its entries. "not
+known": something could not be read. An entry is a factory's description of one queue of a site.
+The pilots of one entry and one frontend group are one kind of pilots. START is the expression by
+which a pilot accepts or refuses jobs. This command asks once, so only the daemon knows reasons that
+take minutes to observe. docs/explain.md has all reasons.
 """
 
 
@@ -53,10 +56,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
-    what.add_argument("--all", action="store_true", help="all idle jobs, by reason")
-    parser.add_argument("--schedd", metavar="NAME", help="in whose queue it is (default: look)")
+    what.add_argument("--all", action="store_true", help="all idle jobs, counted by reason")
     parser.add_argument(
-        "--site", metavar="SITE", default="", help="why not there: a site, or an entry"
+        "--schedd", metavar="NAME", help="the schedd that has the job (default: ask all)"
+    )
+    parser.add_argument(
+        "--site", metavar="SITE", default="", help="only why not at this site, or entry"
     )
     document.add_format(parser, "table", "json")
 

@@ -41,10 +41,10 @@ _EXPORT = (
     """\
 Writes partitioned Parquet, a file a day (UTC): pilot_hours, site_hours, factory_hours, pilots and
 runs (the latter two by the day on which they began), factory_jobs (by the last record of each).
-A day that is exported again is replaced, at once; one that retention has begun to take out of the
-ledger is kept as it was exported before. Several ledgers can be exported to one directory, each
-with a --name of its own: docs/scale.md.
-Amounts are exact as *_micros (int64, millionths of a unit-second), and *_seconds for the eye.
+A day that is exported again is replaced in one step. A day of which the ledger has begun to delete
+rows (retention) stays as it was exported before. Several ledgers can be exported to one directory,
+each with a --name of its own: docs/scale.md.
+Amounts are exact as *_micros (int64, millionths of a unit-second); *_seconds are for people.
 Runs have the names of their users.
 
 """
@@ -77,9 +77,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 
     proof = add("check", "check that all time in the ledger sums up exactly; exit code 1 if not")
     document.add_format(proof, "table", "json")
-    stats = add("stats", "show rows, bytes, hours, cursors and gaps")
+    stats = add("stats", "show rows, bytes, hours, cursors (how far each source was read) and gaps")
     document.add_format(stats, "table", "json")
-    stats.add_argument("--cursors", action="store_true", help="each cursor, not only each kind")
+    stats.add_argument("--cursors", action="store_true", help="show each cursor, not each kind")
     add("vacuum", "give unused space back to the file system; stop the daemon first")
     _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))
 
@@ -93,7 +93,7 @@ def _export_options(export: argparse.ArgumentParser) -> None:
         "--from",
         dest="first",
         metavar="YYYY-MM|TIME",
-        help="a month's beginning, or a time, as of gwmond report (default: all)",
+        help="a month's beginning, or a time as gwmond report takes it (default: all)",
     )
     export.add_argument(
         "--to", dest="last", metavar="YYYY-MM|TIME", help="a month's end, or a time"

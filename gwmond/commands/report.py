@@ -46,7 +46,7 @@ examples:
   gwmond report --from 2026-01-01 --to 2026-02-01 --by user --format csv --output january.csv
   gwmond report --from 30d --by site,day --format html --output month.html
   gwmond report --from 7d --by failure,entry         why validations failed, and where
-  gwmond report --from 7d --failures                 first these by class and test, then where
+  gwmond report --from 7d --failures                 failed validations: by class and test, where
   gwmond report --from 7d --failures --entry X --limit 0      at all nodes of an entry
   gwmond report --from 2d --by hour --site T2_US_Demo
   gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
@@ -61,9 +61,9 @@ what is counted:
     the runs of jobs that ENDED in the period, each with its whole length. Time of pilots without
     jobs belongs to no user and is left out.
   by {listed("pilots_ended")} (of the validation):
-    the pilots that ENDED in the period, each with its whole life (with one of the runs, or with
-    category or outcome, besides: the runs that ended in it).
-  Whatever ended counts in exactly one period, so reports of adjacent periods sum up. Numbers of
+    the pilots that ENDED in the period, each with its whole life. Together with
+    {listed("runs_ended")}, category or outcome: the runs that ENDED in the period.
+  A pilot or run ends in exactly one period, so reports of adjacent periods sum up. Numbers of
   pilots and runs are always of those that ended in the period.
 
 what is shown (shares are of settled time):
@@ -71,7 +71,7 @@ what is shown (shares are of settled time):
   utilization    the share of time in which jobs ran, whatever became of them:
                  (total - {_OWN}) / total
   estimated      the share that rests on an estimate
-  settled        settled / (settled + not settled): what is missing is not known yet
+  settled        settled / (settled + not settled); the category of the rest may still change
   runs open      of the runs that ended, how many are not settled yet
   bottleneck, no demand   by site or entry: spare capacity of the sites for which jobs waited, or
                  not, in canonical hours
@@ -113,17 +113,17 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--by",
         metavar="WHAT",
-        help=f"one or two, with a comma: {', '.join(GROUPINGS)} (default: site; of a style: "
-        "entry or group, default entry)",
+        help=f"one of these, or two with a comma between: {', '.join(GROUPINGS)} (default: site; "
+        "with --style: entry or group, default entry)",
     )
-    parser.add_argument("--style", choices=STYLES, help="another layout than gwmond's own")
+    parser.add_argument("--style", choices=STYLES, help="in the layout of this tool of GlideinWMS")
     parser.add_argument(
-        "--sort", metavar="COLUMN", help="of a style: the largest of this column first"
+        "--sort", metavar="COLUMN", help="with --style: the largest of this column first"
     )
     parser.add_argument(
         "--compare",
         action="store_true",
-        help="of a style: below each line what the original would print",
+        help="with --style: below each line what the original tool would print",
     )
     parser.add_argument("--site", help="only this site")
     parser.add_argument("--entry", help="only this entry")
@@ -137,14 +137,14 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--failures",
         action="store_true",
-        help="first failed validations: by class and test, then also for each entry and node, "
-        "where most pilots failed first (csv: all lines of the latter, and only these)",
+        help="failed validations first: by class and test, then also by entry and node, those "
+        "where most pilots failed first (csv: only the lines by entry and node, all of them)",
     )
     parser.add_argument(
         "--limit",
         type=_limit,
         metavar="N",
-        help=f"of --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
+        help=f"with --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
     )
     document.add_format(parser, "table", "csv", "json", "markdown", "html")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")

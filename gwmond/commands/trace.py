@@ -33,23 +33,26 @@ examples:
   gwmond trace 1234.0 --format otlp |
     curl -H 'Content-Type: application/json' -d @- http://localhost:4318/v1/traces
 
-It is made from the ledger alone.  "not settled" may still change.  docs/traces.md has what each
-span and attribute is.
+Traces are made from the ledger alone.  A span that is "not settled" may still change.
+docs/traces.md says what each span and attribute is.
 """
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("id", metavar="JOB|PILOT", help="see above")
-    parser.add_argument("--schedd", default="", metavar="NAME", help="whose cluster.proc it is")
+    parser.add_argument("--schedd", default="", metavar="NAME", help="the schedd of cluster.proc")
     parser.add_argument(
         "--format",
         choices=("table", "json", "otlp"),
         default="table",
-        help="otlp: OpenTelemetry's JSON, as a backend takes it: what is settled",
+        help="otlp: OpenTelemetry's JSON, which a backend takes; settled spans only",
     )
     parser.add_argument(
-        "--width", type=int, metavar="COLUMNS", help="of the picture; default: the terminal's"
+        "--width",
+        type=int,
+        metavar="COLUMNS",
+        help="of the picture (default: the terminal's width)",
     )
     parser.add_argument(
         "--lines", type=int, default=waterfall.MOST, metavar="N", help="lines drawn at most (200)"
