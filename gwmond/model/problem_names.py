@@ -517,6 +517,24 @@ class ProblemName(StrEnum):
     )
     TOONEW = "toonew", "a later gwmond wrote this ledger", "install that version"
     TOOOLD = "tooold", "an earlier gwmond wrote this ledger", "start gwmond run, which upgrades it"
+    TRACE_BACKLOG_SKIPPED = (
+        "trace_backlog_skipped",
+        "pilots, runs and jobs whose traces were not exported: they waited for the receiver "
+        "for longer than traces.max_age",
+        "see why the receiver does not take them (trace_export_failing), or is too slow",
+    )
+    TRACE_EXPORT_FAILING = (
+        "trace_export_failing",
+        "the receiver of traces cannot be reached, or takes none for now: they wait, as long as "
+        "traces.max_age, and nothing else waits for them",
+        "the log and /problems say what it answers; see whether it runs, and traces.endpoint",
+    )
+    TRACE_SPANS_REFUSED = (
+        "trace_spans_refused",
+        "spans that the receiver of traces refused for good: they are not sent again",
+        "the log and /problems say what it answers: an endpoint that is none of OTLP over HTTP, a "
+        "token that is missing (traces.headers_file), or its limits",
+    )
     TRAILING_GARBAGE = (
         "trailing_garbage",
         "a log within an output is followed by other data",
@@ -559,24 +577,6 @@ class ProblemName(StrEnum):
         "they are read as soon as that is possible",
         "let gwmond's user read them: the factory's group for gwmond's unit "
         "(SupplementaryGroups=gfactory), or setfacl -R -m u:gwmond:rX DIRECTORY; or mount them",
-    )
-    TRACE_BACKLOG_SKIPPED = (
-        "trace_backlog_skipped",
-        "pilots, runs and jobs whose traces were not exported: they waited for the receiver "
-        "for longer than traces.max_age",
-        "see why the receiver does not take them (trace_export_failing), or is too slow",
-    )
-    TRACE_EXPORT_FAILING = (
-        "trace_export_failing",
-        "the receiver of traces cannot be reached, or takes none for now: they wait, as long as "
-        "traces.max_age, and nothing else waits for them",
-        "the log and /problems say what it answers; see whether it runs, and traces.endpoint",
-    )
-    TRACE_SPANS_REFUSED = (
-        "trace_spans_refused",
-        "spans that the receiver of traces refused for good: they are not sent again",
-        "the log and /problems say what it answers: an endpoint that is none of OTLP over HTTP, a "
-        "token that is missing (traces.headers_file), or its limits",
     )
     UNTIMED = "untimed", "outputs of pilots without any time", _DAMAGED
     VANISHED = (
