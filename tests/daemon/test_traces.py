@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import QUICK, REAL
 from tests.pool.condor import CondorPool
@@ -85,8 +86,9 @@ def test_traces_of_real_jobs(
 ) -> None:
     """Structure, times, errors and bytes are those that HTCondor recorded; nothing else leaks."""
     config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\n"
-    with CondorPool(htcondor=htcondor, config=config) as pool:
-        tables = {**QUICK, "traces": {"read_environment": True}}
+    with sink() as receiver, CondorPool(htcondor=htcondor, config=config) as pool:
+        export = {"read_environment": True, "endpoint": receiver.url}
+        tables = {**QUICK, "traces": export}
         running = daemon(pool.collector, tables=tables)
         pool.start_pilot("one", cores=4, memory=8192, attrs=REAL)
         ads = played(pool)
@@ -97,6 +99,10 @@ def test_traces_of_real_jobs(
         }
         traces["pilot"] = running.document("trace", str(pilots[0].id))["spans"]
         page = running.get(f"/trace?pilot={pilots[0].id}")
+        shown = [span for name in ads for span in traces[name]]
+        receiver.await_spans(len(shown))
+        running.next_polls()
+        exported(receiver, shown)
     assert len(runs) == 4
     said = repr(traces) + page
     ledger = b"".join(path.read_bytes() for path in tmp_path.glob("ledger*"))
@@ -114,6 +120,24 @@ def test_traces_of_real_jobs(
     of_evicted(traces["evicted"], ads["evicted"])
     of_held(traces["held"])
     of_pilot(traces)
+
+
+def exported(receiver: Sink, shown: list[dict[str, Any]]) -> None:
+    """The receiver has each span of the jobs once, and as it is shown."""
+    kinds = {"job", "queue", "run", "stage-in", "execute", "stage-out"}
+    found = [
+        (
+            *(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name),
+            *(span.start_time_unix_nano / 1e9, span.end_time_unix_nano / 1e9),
+        )
+        for span in receiver.accepted
+        if span.name in kinds
+    ]
+    keys = ("trace_id", "span_id", "parent_span_id", "name")
+    assert sorted(found) == sorted(
+        (*(span[key] or "" for key in keys), *seconds(span)) for span in shown
+    )
+    assert SECRET not in str(receiver.accepted)
 
 
 def of_traced(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
