@@ -55,7 +55,14 @@ def within(
         if key in kept:
             group.append(kept[key])
         created = [s.created for s in group if s.created is not None]
-        kept[key] = Sample(key, sum(s.value for s in group), min(created, default=None))
+        buckets = zip(*(s.buckets for s in group if s.buckets), strict=True)
+        kept[key] = Sample(
+            key,
+            sum(s.value for s in group),
+            min(created, default=None),
+            tuple(sum(counts) for counts in buckets),
+            (None,) * max(len(s.buckets) for s in group),
+        )
     return list(kept.values()), sum(1 for sample in ranked[budget:] if sample.value)
 
 

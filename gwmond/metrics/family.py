@@ -9,20 +9,26 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from gwmond.model.snapshot import Snapshot
+    from gwmond.model.snapshot import Exemplar, Snapshot
 
-Kind: TypeAlias = Literal["counter", "gauge", "info"]
+Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 
 _UNITS = {"seconds", "bytes", "ratio"}
 POLLED = " As of the last poll."
 
 
 class Sample(NamedTuple):
-    """One value; ``created`` is when a counter began (epoch seconds), None before it did."""
+    """One value; ``created`` is when a counter began (epoch seconds), None before it did.
+
+    Of a histogram the value is the sum of what was observed; ``buckets``: how much was in each.
+    ``exemplars``: one of each bucket, of a counter one.
+    """
 
     labels: tuple[str, ...]
     value: float
     created: float | None = None
+    buckets: tuple[int, ...] = ()
+    exemplars: tuple[Exemplar | None, ...] = ()
 
 
 class Family(NamedTuple):
@@ -31,6 +37,7 @@ class Family(NamedTuple):
     Its kind and its unit follow from its name: a counter ends with ``_total``, and before that is
     the unit, if it has one.  ``help`` says what is measured; ``labels`` are the names of each
     sample's labels, in their order.  ``info``: it has labels, and nothing to be measured.
+    ``buckets``: the upper bounds of a histogram's, the last is "+Inf".
     """
 
     name: str
@@ -38,10 +45,13 @@ class Family(NamedTuple):
     labels: tuple[str, ...]
     samples: Callable[[Snapshot], Iterable[Sample]]
     info: bool = False
+    buckets: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
         """The type of OpenMetrics."""
+        if self.buckets:
+            return "histogram"
         return "info" if self.info else "counter" if self.name.endswith("_total") else "gauge"
 
     @property

@@ -40,7 +40,7 @@ def weak(family: Family, names: KeptNames | None) -> Callable[[Sample], bool]:
 
 
 def _is_of_entries(family: Family) -> bool:
-    return family.kind == "counter" and {"site", "entry"} <= {*family.labels}
+    return family.kind in {"counter", "histogram"} and {"site", "entry"} <= {*family.labels}
 
 
 def _key(family: Family) -> Callable[[Sample], EntryKey]:

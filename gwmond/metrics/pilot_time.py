@@ -5,7 +5,7 @@ Counters have the values in the ledger; they stand still while it cannot be writ
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from gwmond.metrics.family import POLLED, Family, Sample
@@ -14,7 +14,8 @@ from gwmond.model.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
 from gwmond.model.outcomes import RUNS
 from gwmond.model.pilot_facts import BEARS, Assumption, Category, Measure
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.queue_waits import BUCKETS
+from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
 from gwmond.model.stored_pilots import ASSUMED, CountKey
 from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
@@ -82,7 +83,32 @@ def _counted(s: Snapshot, *what: str) -> Iterator[tuple[CountKey, Total]]:
 def _runs(s: Snapshot) -> Iterator[Sample]:
     counted = (((key.category.value, *key[2:]), total) for key, total in _counted(s, "runs"))
     known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
-    return _sums(counted, known)
+    found = s.traces.exemplars if s.traces is not None else {}
+    for sample in _sums(counted, known):
+        exemplar = found.get((RUNS_TOTAL, *sample.labels))
+        yield sample if exemplar is None else sample._replace(exemplars=(exemplar,))
+
+
+def _queue(s: Snapshot) -> Iterator[Sample]:
+    """Sum over the pilots' groups."""
+    found = s.traces.exemplars if s.traces is not None else {}
+    counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for key, total in _counted(s, "queue"):
+        counts[key.site, key.entry][key.outcome] += total.micros
+    sums = Counter[tuple[str, str]]()
+    created: dict[tuple[str, str], float] = {}
+    for key, total in _counted(s, "queue_micros"):
+        place = key.site, key.entry
+        sums[place] += total.micros
+        created[place] = min(total.created, created.get(place, total.created))
+    for place in {*counts, *((site, entry) for site, entry, _ in places(s))}:
+        yield Sample(
+            place,
+            sums[place] / MICRO,
+            created.get(place),
+            buckets=tuple(counts[place][bound] for bound in BUCKETS),
+            exemplars=tuple(found.get((QUEUE_SECONDS, *place, bound)) for bound in BUCKETS),
+        )
 
 
 def _verdicts(s: Snapshot) -> Iterator[Sample]:
@@ -158,10 +184,20 @@ FAMILIES = (
         _unsettled,
     ),
     Family(
-        "gwmond_job_runs_total",
-        "Runs of jobs on pilots by category and outcome, once these are known. Unit: runs." + _KEPT,
+        RUNS_TOTAL,
+        "Runs of jobs on pilots by category and outcome, once these are known. Badput has "
+        "exemplars where traces are exported. Unit: runs." + _KEPT,
         ("category", "outcome", "site", "entry", "group"),
         _runs,
+    ),
+    Family(
+        QUEUE_SECONDS,
+        "How long jobs waited from their submission to the begin of their first run, on hold or "
+        "not, by where that was; once the run is settled. With exemplars where traces are "
+        "exported. Unit: seconds." + _KEPT,
+        ("site", "entry"),
+        _queue,
+        buckets=BUCKETS,
     ),
     Family(
         "gwmond_suspected_black_holes",

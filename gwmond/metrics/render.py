@@ -13,7 +13,7 @@ from gwmond.metrics import budget, kept
 from gwmond.metrics.family import POLLED, Family, Sample
 
 if TYPE_CHECKING:
-    from gwmond.model.snapshot import Snapshot
+    from gwmond.model.snapshot import Exemplar, Snapshot
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST
@@ -83,13 +83,43 @@ def _write(
         if sample.labels == before:
             raise DuplicateSeries(f"{family.name}{sample.labels}")
         before = sample.labels
-        pairs = ",".join(f'{family.labels[at]}="{_escaped(before[at])}"' for at in order)
-        labels = f"{{{pairs}}}" if pairs else ""
+        named = [f'{family.labels[at]}="{_escaped(before[at])}"' for at in order]
+        labels = f"{{{','.join(named)}}}" if named else ""
+        if family.buckets:
+            _write_histogram(family, sample, named, text, openmetrics)
+            continue
         line = f"{family.name}{labels} {_number(sample.value)}\n"
         text.append(line)
-        openmetrics.append(line)
+        exemplar = sample.exemplars[0] if sample.exemplars else None
+        openmetrics.append(line if exemplar is None else line[:-1] + _spoken(exemplar))
         if family.kind == "counter" and sample.created is not None:
             openmetrics.append(f"{base}_created{labels} {_number(sample.created)}\n")
+
+
+def _write_histogram(
+    family: Family, sample: Sample, named: list[str], text: list[str], openmetrics: list[str]
+) -> None:
+    """Add the lines of a histogram: a bucket counts what is in those before it too."""
+    number = 0
+    for bound, counted, exemplar in zip(
+        family.buckets, sample.buckets, sample.exemplars, strict=True
+    ):
+        number += counted
+        le = bound if bound == "+Inf" else f"{bound}.0"
+        labels = ",".join(sorted([*named, f'le="{le}"']))
+        line = f"{family.name}_bucket{{{labels}}} {_number(number)}"
+        text.append(f"{line}\n")
+        openmetrics.append(line + ("\n" if exemplar is None else _spoken(exemplar)))
+    for what, value in (("count", number), ("sum", sample.value)):
+        line = f"{family.name}_{what}{{{','.join(named)}}} {_number(value)}\n"
+        text.append(line)
+        openmetrics.append(line)
+
+
+def _spoken(exemplar: Exemplar) -> str:
+    """Return what follows a value (OpenMetrics 1.0, "Exemplars")."""
+    labels = f'trace_id="{exemplar.trace_id}",span_id="{exemplar.span_id}"'
+    return f" # {{{labels}}} {_number(exemplar.value)} {exemplar.at:.3f}\n"
 
 
 def _escaped(value: str) -> str:

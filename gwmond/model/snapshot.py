@@ -138,6 +138,25 @@ def checked_verdicts(counts: Mapping[CountKey, Total]) -> dict[EntryKey, Checked
     return found
 
 
+class Exemplar(NamedTuple):
+    """A span that stands for a part of what was counted; ``at``: when it was sent, epoch seconds.
+
+    ``value`` is in the unit of what is counted.
+    """
+
+    trace_id: str
+    span_id: str
+    value: float
+    at: float = 0.0
+
+
+RUNS_TOTAL, QUEUE_SECONDS = "gwmond_job_runs_total", "gwmond_job_queue_seconds"
+"""The families that have exemplars."""
+
+ExemplarKey: TypeAlias = tuple[str, ...]
+"""A family and the labels of a series; of a histogram also the bucket's upper bound."""
+
+
 class TraceExport(NamedTuple):
     """How the export of traces does, since gwmond started.
 
@@ -145,6 +164,7 @@ class TraceExport(NamedTuple):
     - ``settled``: runs, jobs and pilots by result: exported, not_chosen, skipped, gone.
     - ``corrected``: pilots whose time was corrected after it was settled.
     - ``backlog_s``: how long the oldest that is to be exported waits; 0 if none waits.
+    - ``exemplars``: spans that the receiver has.
     """
 
     spans: Mapping[str, int]
@@ -154,6 +174,7 @@ class TraceExport(NamedTuple):
     corrected: int
     backlog_s: float
     last_success: float | None
+    exemplars: Mapping[ExemplarKey, Exemplar] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)

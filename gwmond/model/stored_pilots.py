@@ -167,6 +167,17 @@ class PilotCorrection(NamedTuple):
     cause: str
 
 
+Counted: TypeAlias = Literal[
+    "runs",
+    "pilots",
+    "assumed",
+    "assumed_gpu",
+    "verdicts",
+    "queue",
+    "queue_micros",
+]
+
+
 class CountKey(NamedTuple):
     """What is counted: ``runs`` by category and outcome, ``pilots`` by their own category.
 
@@ -175,9 +186,13 @@ class CountKey(NamedTuple):
 
     ``assumed``: canonical micros of CPU of pilots that are counted, by their own category and by
     the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
+
+    ``queue``: first runs of jobs, by how long these had waited: ``outcome`` is the upper bound
+    (``queue_waits``).  ``queue_micros``: the sum of these waits.  Their category is always
+    unclassified, for a wait has none.
     """
 
-    what: Literal["runs", "pilots", "assumed", "assumed_gpu", "verdicts"]
+    what: Counted
     category: Category | State
     outcome: str
     site: str

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gwmond.model import queue_waits
 from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import Measure, Outcome, Run, RunKey
 from gwmond.model.run_facts import RunFact, Source
@@ -29,8 +30,8 @@ class OpenRun:
 
     ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
     slot showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
-    which it was counted.  ``was_settled``: it is stored as settled; ``had_left``: and that its job
-    has left the queue.
+    which it was counted, ``waited_us`` the wait that was counted with it (``queue_waits``).
+    ``was_settled``: it is stored as settled; ``had_left``: and that its job has left the queue.
     """
 
     pilot: OpenPilot
@@ -42,6 +43,7 @@ class OpenRun:
     last_shown_us: int | None = None
     gone: bool = False
     counted: Outcome | None = None
+    waited_us: int | None = None
     settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
     was_settled: bool = False
     had_left: bool = False
@@ -121,6 +123,7 @@ class OpenRun:
         for before in removed:
             if before.key == self.key:
                 self.settled, self.counted = before.settled, before.counted
+                self.waited_us = before.waited_us
                 self.was_settled, self.had_left = before.was_settled, before.had_left
                 removed.remove(before)
                 return
@@ -149,6 +152,7 @@ class OpenRun:
 
         If these make several runs of them, all facts stay with it until more is known.
         """
+        counted = row.outcome if pilot.known_us else None  # they are counted once posted
         made = [merged for merged, _ in merge_each(row.facts)]
         merged = next((candidate for candidate in made if candidate.key == row.key), made[0])
         return cls(
@@ -158,7 +162,8 @@ class OpenRun:
             outcome=row.outcome,
             result=row.result,
             judged=row.outcome,
-            counted=row.outcome if pilot.known_us else None,  # they are counted once posted
+            counted=counted,
+            waited_us=None if counted is None else queue_waits.of_job(row.facts),
             settled=Counter(dict(row.settled)),
             was_settled=not row.open,
             had_left=not row.open and job_has_left(row.facts),

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from gwmond.model import queue_waits
 from gwmond.model.batch import Batch, Part, Parts
 from gwmond.model.pilot_facts import Assumption, Category, Outcome, divided
 from gwmond.model.stored_pilots import (
@@ -133,6 +134,9 @@ class PendingCounts:
     def _run(self, run: OpenRun, outcome: Outcome | None) -> None:
         if run.summarised:
             return  # it is no run of a job
+        if run.counted == outcome and not run.dirty:
+            return
+        self._waited(run, None if outcome is None else queue_waits.of_job(run.facts))
         if run.counted == outcome:
             return
         pilot = run.pilot
@@ -142,6 +146,18 @@ class PendingCounts:
                 key = CountKey("runs", counted.category, counted.label, site, entry, group)
                 self._changes[pilot.id][key] += n
         run.counted, run.dirty = outcome, True
+
+    def _waited(self, run: OpenRun, waited_us: Micros | None) -> None:
+        """Count how long its job waited for it, with the bucket of a histogram and the sum."""
+        if run.waited_us == waited_us:
+            return
+        change, none = self._changes[run.pilot.id], Category.UNCLASSIFIED
+        place = _labels(run.pilot)
+        for counted, sign in ((run.waited_us, -1), (waited_us, 1)):
+            if counted is not None:
+                change[CountKey("queue", none, queue_waits.bucket_of(counted), *place)] += sign
+                change[CountKey("queue_micros", none, "", *place)] += sign * counted
+        run.waited_us, run.dirty = waited_us, True
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now: Counter[tuple[Assumption, Resource]] = Counter()

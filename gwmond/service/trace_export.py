@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import structlog
 
@@ -28,11 +28,12 @@ from gwmond.model.facts import Problem
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import TraceExport
+from gwmond.model.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.service.otlp_client import Answer, OtlpClient
 from gwmond.traces.contexts import Rules
+from gwmond.traces.exemplars import noting
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
@@ -43,6 +44,7 @@ log = structlog.get_logger()
 _SOURCE = "traces"
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 60.0
 _JOBS_REMEMBERED = 20_000
+_EXEMPLARS = 10_000
 
 
 class TraceCounts:
@@ -54,6 +56,15 @@ class TraceCounts:
         self.settled: Counter[str] = Counter(exported=0, not_chosen=0, skipped=0, gone=0)
         self.sent_bytes = 0
         self.last_success: float | None = None
+        self.exemplars: OrderedDict[ExemplarKey, Exemplar] = OrderedDict()
+
+    def note(self, sent: Mapping[ExemplarKey, Exemplar], at: float) -> None:
+        """Say that the receiver has these spans."""
+        for key, exemplar in sent.items():
+            self.exemplars[key] = exemplar._replace(at=at)
+            self.exemplars.move_to_end(key)
+        while len(self.exemplars) > _EXEMPLARS:
+            self.exemplars.popitem(last=False)
 
 
 class ChosenSpans:
@@ -188,6 +199,7 @@ class TraceExporter:
             corrected=corrected,
             backlog_s=0.0 if oldest_us is None else max(time.time() - oldest_us / SECOND_US, 0.0),
             last_success=counts.last_success,
+            exemplars=counts.exemplars.copy(),
         )
 
     def problems(self) -> list[Problem]:
@@ -249,8 +261,11 @@ class TraceExporter:
             self._skip(max(upto, chunk.last), max(number, len(chunk.settled)))
             return True
         made: Counter[str] = Counter()
+        found: dict[ExemplarKey, Exemplar] = {}
+        refused = self.counts.spans["refused"]
+        spans = noting(self._spans.of(reader, chunk.settled, made), found)
         try:
-            for request in self._encoder.requests(self._spans.of(reader, chunk.settled, made)):
+            for request in self._encoder.requests(spans):
                 if not self._deliver(request, chunk):
                     return not self._stopped.is_set()
         except (ValueError, TypeError):
@@ -258,6 +273,8 @@ class TraceExporter:
             self._skip(chunk.last, len(chunk.settled))
             return True
         self.counts.settled.update(made)
+        if self.counts.spans["refused"] == refused:
+            self.counts.note(found, time.time())
         self._sent(chunk.last)
         return True
 

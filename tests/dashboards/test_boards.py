@@ -28,6 +28,11 @@ from tools.dashboards.record import Board, Panel, Query
 from tools.dashboards.render import rendered
 
 FAMILIES = {family.name: family for families in TOPICS.values() for family in families}
+FAMILIES |= {
+    f"{name}_bucket": family._replace(labels=(*family.labels, "le"))
+    for name, family in FAMILIES.items()
+    if family.buckets
+}
 UNITS = {
     value for kind in vars(units).values() for value in get_args(kind) if isinstance(value, str)
 } | {value for value in vars(units).values() if isinstance(value, str)}
@@ -249,7 +254,7 @@ def test_counters_are_used_as_counters(board: Board) -> None:
                     isinstance(part, promql.Call) and part.func.name in {"rate", "increase"}
                     for part in above
                 )
-                assert within == (FAMILIES[node.name].kind == "counter"), node.name
+                assert within == (FAMILIES[node.name].kind in {"counter", "histogram"}), node.name
             ranges = set(re.findall(r"\[(.*?)\]", query.promql))
             assert ranges <= ({"$__range"} if panel.instant else {"$__rate_interval"})
 

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -90,6 +91,13 @@ class Store:
             return [({}, float(data["result"][1]))]
         return [(row["metric"], float(row["value"][1])) for row in data["result"]]
 
+    def exemplars(self, selector: str) -> list[dict[str, Any]]:
+        """Series with their exemplars, of the last hour."""
+        now = time.time()
+        span = {"start": f"{now - 3600:.3f}", "end": f"{now + 60:.3f}"}
+        found: list[dict[str, Any]] = self.api("query_exemplars", query=selector, **span)
+        return found
+
     def value(self, promql: str) -> float | None:
         """The value of a query which gives at most one series."""
         samples = self.query(promql)
@@ -146,6 +154,7 @@ class Prometheus(Store):
             f"--storage.tsdb.path={self.data}",
             f"--web.listen-address={self.listen}",
             "--web.enable-lifecycle",
+            "--enable-feature=exemplar-storage",
             "--rules.alert.resend-delay=1s",
             "--log.level=warn",
         ]

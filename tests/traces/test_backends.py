@@ -30,6 +30,7 @@ from tests.daemon.running import RunningDaemon, Tables
 from tests.daemon.scene import QUICK, REAL
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
+from tests.pool.prometheus import Prometheus
 from tests.pool.sandbox import USERS, wait_until
 
 SCRIPT = Path(__file__).resolve().parents[2] / "etc/gwmond-trace.sh"
@@ -183,10 +184,17 @@ def submitted() -> bytes:
     return request.SerializeToString()
 
 
+class Received(NamedTuple):
+    """What the receiver has, and the exemplars of queue waits that Prometheus has scraped."""
+
+    sink: Sink
+    exemplars: list[dict[str, Any]]
+
+
 @pytest.fixture(scope="module")
 def received(
     backends: dict[str, Backend], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Sink]:
+) -> Iterator[Received]:
     """What the submitter, a real job on a real pool, and the daemon have sent of the job."""
     config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history"
     with sink() as receiver, CondorPool(config=config) as pool:
@@ -194,13 +202,19 @@ def received(
         pool.start_pilot("one", cores=2, memory=4096, attrs=REAL)
         tables: Tables = {**QUICK, "traces": {"endpoint": receiver.url, "compression": "none"}}
         place = tmp_path_factory.mktemp("daemon")
-        with RunningDaemon(place, [pool.collector], tables):
+        with (
+            RunningDaemon(place, [pool.collector], tables) as daemon,
+            Prometheus([f"127.0.0.1:{daemon.port}"]) as prometheus,
+        ):
             _submit(pool, receiver.url)
             wait_until(
                 "all spans of the job",
                 lambda: {"job", "run", "part"} <= {span.name for span in _of_trace(receiver)},
             )
-        yield receiver
+            exemplars = wait_until(
+                "exemplars", lambda: prometheus.exemplars("gwmond_job_queue_seconds_bucket")
+            )
+        yield Received(receiver, exemplars)
 
 
 def _submit(pool: CondorPool, url: str) -> None:
@@ -231,13 +245,13 @@ def _of_trace(receiver: Sink) -> list[Span]:
 
 
 @pytest.mark.parametrize("name", ["phoenix", "mlflow"])
-def test_one_tree(backends: dict[str, Backend], received: Sink, name: str) -> None:
+def test_one_tree(backends: dict[str, Backend], received: Received, name: str) -> None:
     """Names, parents, times, statuses and attributes are those that were sent."""
     backend = backends[name]
     wait_until(name, backend.alive, SLOW_S)
-    for one in received.received:
+    for one in received.sink.received:
         backend.post(one.raw)
-    sent = {span.span_id.hex(): _sent(span) for span in _of_trace(received)}
+    sent = {span.span_id.hex(): _sent(span) for span in _of_trace(received.sink)}
     shown = wait_until(f"the spans in {name}", lambda: _complete(backend, len(sent)))
     assert {key: shown[key] for key in sent} == sent
     paths = sorted(_path(sent, key) for key in sent)
@@ -261,6 +275,19 @@ def _path(spans: dict[str, Shown], key: str) -> str:
     return f"{_path(spans, span.parent)}/{span.name}" if span.parent else span.name
 
 
-def test_no_secret_of_a_job_is_in_its_spans(received: Sink) -> None:
-    assert received.received
-    assert not [one for one in received.received if b"CANARY" in one.raw]
+def test_prometheus_leads_to_the_trace(received: Received) -> None:
+    """A bucket of queue waits has the span of the job's wait as its exemplar."""
+    (wait,) = [span for span in _of_trace(received.sink) if span.name == "queue"]
+    (series,) = received.exemplars
+    assert series["seriesLabels"]["site"] == "Real"
+    assert series["seriesLabels"]["le"] in {"60.0", "60"}
+    (exemplar,) = series["exemplars"]
+    assert exemplar["labels"] == {"trace_id": TRACE, "span_id": wait.span_id.hex()}
+    waited = (wait.end_time_unix_nano - wait.start_time_unix_nano) / 1e9
+    assert float(exemplar["value"]) == waited
+    assert exemplar["timestamp"] >= wait.end_time_unix_nano / 1e9
+
+
+def test_no_secret_of_a_job_is_in_its_spans(received: Received) -> None:
+    assert received.sink.received
+    assert not [one for one in received.sink.received if b"CANARY" in one.raw]

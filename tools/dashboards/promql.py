@@ -5,7 +5,10 @@ from __future__ import annotations
 from gwmond.metrics.catalog import TOPICS
 from tools.dashboards.record import Variable
 
-LABELS = {family.name: family.labels for families in TOPICS.values() for family in families}
+FAMILIES = [family for families in TOPICS.values() for family in families]
+LABELS = {family.name: family.labels for family in FAMILIES} | {
+    f"{family.name}_bucket": (*family.labels, "le") for family in FAMILIES if family.buckets
+}
 _SELF = 'job=~"$job",instance=~"$instance"'
 FRESH = (
     f"(time() - gwmond_poll_timestamp_seconds{{{_SELF}}} < "
@@ -65,6 +68,11 @@ def hourly(by: str, expression: str) -> str:
 def most(number: int, by: str, expression: str) -> str:
     """Return the largest sums by some labels, without what is 0."""
     return f"topk({number}, {total(by, expression)}) > 0"
+
+
+def quantile(share_of_all: float, by: str, buckets: str) -> str:
+    """Return a quantile of a histogram, from the rates of its buckets."""
+    return f"histogram_quantile({share_of_all:g}, {total(by, buckets)})"
 
 
 def hours(expression: str) -> str:

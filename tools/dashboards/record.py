@@ -13,11 +13,13 @@ class Query(NamedTuple):
     """One query.
 
     ``legend`` names the series; in a table, the column, which may have a unit of its own.
+    ``exemplars``: those of the series are shown too.
     """
 
     promql: str
     legend: str
     unit: str = ""
+    exemplars: bool = False
 
 
 class Panel(NamedTuple):

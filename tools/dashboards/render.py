@@ -210,6 +210,8 @@ def _target(panel: Panel, number: int, query: Query) -> Any:
     )
     if panel.kind == "table":
         target.format(PromQueryFormat.TABLE)
+    if query.exemplars:
+        target.exemplar(True)
     return target.instant() if panel.instant else target.range()
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tools.dashboards.colours import CATEGORIES
-from tools.dashboards.promql import Scope, hourly, most, share, total
+from tools.dashboards.promql import Scope, hourly, most, quantile, share, total
 from tools.dashboards.record import Board, Panel, Query, Row
 
 _HERE = Scope("site", "entry", "group")
 _RUNS = "gwmond_job_runs_total"
+_WAITED = "gwmond_job_queue_seconds_bucket"
 _EARLY = 'category="misconfiguration_badput"'
 
 _WAIT = Row(
@@ -26,7 +27,7 @@ _WAIT = Row(
                 ),
             ),
             "Idle jobs by the frontends' own count, over all frontends: jobs that two frontends "
-            "serve count twice. gwmond has no metric of each job's wait.",
+            "serve count twice.",
         ),
         Panel(
             *("Old idle jobs by site", "bars", "short"),
@@ -40,6 +41,17 @@ _WAIT = Row(
             "the frontend groups' count: the 15 sites with most.",
             empty="while no job waits for 10 minutes",
             drill=("site",),
+        ),
+        Panel(
+            *("Waits for the first run", "lines", "s"),
+            (
+                Query(quantile(0.5, "le", _HERE.rate(_WAITED)), "median", exemplars=True),
+                Query(quantile(0.9, "le", _HERE.rate(_WAITED)), "9 of 10", exemplars=True),
+            ),
+            "How long the jobs waited, from their submission, whose first run was settled just "
+            "then; between the histogram's bounds it is interpolated. Exemplars lead to a job's "
+            "trace, where traces are exported (docs/traces.md).",
+            empty="while no job's first run ends",
         ),
     ),
 )
