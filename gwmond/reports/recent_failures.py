@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -70,6 +70,7 @@ class RecentFailures:
     validations: Failures = field(default_factory=Failures)
     unknown: int = 0
     runs: dict[RunCause, RunCount] = field(default_factory=dict)
+    runs_ended: Counter[Place] = field(default_factory=Counter)
 
     @property
     def partial(self) -> bool:
@@ -83,16 +84,24 @@ class RecentFailures:
         for row in ended.failed or ():
             self.validations.add(StoredPilot(row))
         for runs in ended.runs:
-            number, pending = runs.runs, runs.outcome == NOT_JUDGED
-            failed = number if runs.outcome and not pending else 0
-            micros = runs.micros if failed else 0
-            count = RunCount(failed, number if pending else 0, micros, number)
-            cause = RunCause(*runs[:4])
-            self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
+            self.runs_ended[runs[:3]] += runs.runs
+            if runs.outcome:
+                pending = runs.outcome == NOT_JUDGED
+                count = RunCount(0, runs.runs) if pending else RunCount(runs.runs, 0, runs.micros)
+                cause = RunCause(*runs[:4])
+                self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
         self.since_us = since_us
 
+    @property
+    def all_runs(self) -> RunCount:
+        """All runs that ended, and how many of them failed."""
+        found = RunCount(ended=self.runs_ended.total())
+        for count in self.runs.values():
+            found = found.plus(count)
+        return found
+
     def runs_by(self, key: Callable[[RunCause], RunCause]) -> dict[RunCause, RunCount]:
-        """Return the runs by part of where and why they failed."""
+        """Return the runs that failed, by part of where and why; without how many ended."""
         found: dict[RunCause, RunCount] = {}
         for cause, count in self.runs.items():
             found[key(cause)] = found.get(key(cause), RunCount()).plus(count)
@@ -110,13 +119,15 @@ class RecentFailures:
         ended: Counter[EntryKey] = Counter()
         for (site, entry, _), number in self.validations.ended.items():
             ended[EntryKey(site, entry)] += number
+        runs_ended: Counter[EntryKey] = Counter()
+        for (site, entry, _), number in self.runs_ended.items():
+            runs_ended[EntryKey(site, entry)] += number
         runs = self.runs_by(lambda cause: RunCause(cause.site, cause.entry, "", ""))
         by_entry = {EntryKey(*cause[:2]): count for cause, count in runs.items()}
-        found = [
-            (key, failed.get(key, PilotSums()), ended[key], by_entry.get(key, RunCount()))
-            for key in sorted(ended.keys() | by_entry.keys())
-        ]
-        found = [line for line in found if line[1].pilots or line[3].failed or line[3].open]
+        found = []
+        for place in failed.keys() | by_entry.keys():
+            count = by_entry.get(place, RunCount())._replace(ended=runs_ended[place])
+            found.append((place, failed.get(place, PilotSums()), ended[place], count))
         lost = {line[0]: line[1].time[CPU] + line[3].micros for line in found}
         return sorted(found, key=lambda line: (-lost[line[0]], -line[3].open, line[0]))
 
@@ -151,11 +162,3 @@ def _backwards(period: Period) -> Iterator[Period]:
         since_us = max(period.since_us, until_us - length_us)
         yield Period(since_us, until_us)
         until_us, length_us = since_us, 2 * length_us
-
-
-def total(counts: Iterable[RunCount]) -> RunCount:
-    """Return the sum of counts."""
-    found = RunCount()
-    for count in counts:
-        found = found.plus(count)
-    return found

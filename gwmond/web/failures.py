@@ -21,7 +21,6 @@ from gwmond.reports.recent_failures import (
     RunCause,
     RunCount,
     recent_failures,
-    total,
 )
 from gwmond.reports.render.document import Paragraph, Part, Sentences
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
@@ -127,7 +126,7 @@ def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part
             "warning",
         )
     pilots, failed = found.validations.ended.total(), found.validations.total
-    runs = total(found.runs.values())
+    runs = found.all_runs
     if not pilots and not runs.ended:
         yield Paragraph(f"No pilot and no run of a job has ended here {since}.")
         return
@@ -214,7 +213,6 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
             str(len({x.node for x in causes if x.outcome == cause.outcome} - {""}) or UNKNOWN),
         )
         for cause, count in counts.items()
-        if cause.outcome
     ]
     columns: list[Column[_Runs]] = [
         Column("outcome", lambda row: words(row.cause.outcome) or "all", name=True),
@@ -235,7 +233,10 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
 
 def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
-    rows = [_Runs(cause, count) for cause, count in nodes.items() if count.failed or count.open]
+    rows = [
+        _Runs(cause, count._replace(ended=found.runs_ended[cause.place]))
+        for cause, count in nodes.items()
+    ]
     rows.sort(key=lambda row: (-row.sums.failed, -row.sums.open, row.cause))
     columns: list[Column[_Runs]] = [
         Column(

@@ -115,7 +115,7 @@ def test_early_failures(runs: str) -> None:
     page = pages(runs, now_s).failures(Failing())
     period = Period(0, pilot_batches.now_us(24) + 1)
     found = recent_failures.recent_failures(runs, period, "", "", "")
-    total = recent_failures.total(found.runs.values())
+    total = found.all_runs
     assert total.failed > 3
     assert total.open > 0
     said = text(page)
