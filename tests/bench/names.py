@@ -75,6 +75,8 @@ def main() -> None:
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
         known = [slot(f"Known{n % _SITES}", f"known{n % _SITES}", n) for n in range(10 * _SITES)]
         pool.advertise(known, "UPDATE_STARTD_AD")
+        asked = [feign.glideresource(f"known{n}", f"Known{n}", running=10) for n in range(_SITES)]
+        pool.advertise(asked, "UPDATE_AD_GENERIC")
         pool.submit(pool.schedds[0], 100, requirements='TARGET.GLIDEIN_Site == "Known1"')
         at = Path(directory)
         port = free_port()
@@ -82,6 +84,7 @@ def main() -> None:
             f'[pool]\ncollectors = ["{pool.collector}"]\n[http]\nlisten = "127.0.0.1:{port}"\n'
             f'[poll]\ninterval = "{options.interval}s"\ndeadline = "{options.interval * 5 // 6}s"\n'
             f'[ledger]\nurl = "{at}/ledger.sqlite"\n[histories]\nstartds = []\n'
+            '[site]\ncollector_distrust = "1ms"\n'
         )
         with (at / "log").open("wb") as log:
             command = [
@@ -110,6 +113,7 @@ def _measure(pool: CondorPool, pid: int, url: str, at: Path, options: argparse.N
     asker = Asker(url, ("/-/healthy", "/metrics"))
     _row("known sites alone", _poll(url, 2), pid, url, at)
     asker.end()
+    print("Known1:", _state(_scrape(url)))
     print(f"... advertising {options.strangers} strangers", file=sys.stderr, flush=True)
     ads = (slot(f"X{n:06}", f"x{n:06}", n, f"f{n}.g") for n in range(options.strangers))
     for some in _chunks(ads, _AT_ONCE):
@@ -120,8 +124,12 @@ def _measure(pool: CondorPool, pid: int, url: str, at: Path, options: argparse.N
         last += 1
         _row(f"with strangers, poll {number}", _poll(url, last), pid, url, at)
     asker.end()
-    known = _scrape(url).rows("gwmond_site_state", site="Known1")
-    print("Known1:", next((dict(of)["state"] for of, value in known.items() if value), "gone"))
+    print("Known1:", _state(_scrape(url)))
+
+
+def _state(metrics: Metrics) -> str:
+    rows = metrics.rows("gwmond_site_state", site="Known1")
+    return next((dict(labels)["state"] for labels, value in rows.items() if value), "gone")
 
 
 def slot(site: str, entry: str, number: int, client: str = "frontend.main") -> feign.Ad:
