@@ -82,7 +82,7 @@ _COLUMNS: tuple[Column[Cause], ...] = (
     Column("units", lambda cause: number(cause.units)),
     Column("groups", lambda cause: str(cause.groups)),
     Column("of the largest group", lambda cause: cause.example, text=True, wrap=30),
-    Column("it is of", lambda cause: cause.who, text=True, rank=1),
+    Column("accounting group", lambda cause: cause.who, text=True, rank=1),
     Column("rests on", lambda cause: cause.proof.value, text=True, rank=1),
 )
 

@@ -52,14 +52,14 @@ def _status(here: Situation) -> Iterator[Answer]:
             Mover.YOU,
         )
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
-        words = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
-        text = f"It is {words.get(job.status, 'suspended')}"
+        doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
+        text = f"It is {doing.get(job.status, 'suspended')}"
         yield Answer(tier, "running", text, "Nothing", Mover.WAIT)
     elif job.status in (_REMOVED, _COMPLETED):
         word = "removed" if job.status == _REMOVED else "completed"
         yield Answer(tier, word, f"It was {word}, and leaves the queue", "Nothing", Mover.WAIT)
     elif job.deferred_until is not None and job.deferred_until > here.now:
-        left = lasting(job.deferred_until - here.now)
+        left = duration(job.deferred_until - here.now)
         yield Answer(
             *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
             *("condor_qedit DeferralTime, or wait", Mover.YOU),
@@ -76,7 +76,7 @@ def _new(here: Situation) -> Iterator[Answer]:
         yield Answer(
             Tier.NOT_CONSIDERED,
             "not_considered",
-            f"It has waited for {lasting(age)} only: the negotiator may not have come to it yet",
+            f"It has waited for {duration(age)} only: the negotiator may not have come to it yet",
             "The next negotiation",
             Mover.WAIT,
         )
@@ -170,7 +170,7 @@ def _too_long(here: Situation) -> Answer | None:
     lives = [place.remaining_s or 0 for place in here.pilots if place.matches]
     if not lives:
         return None
-    wanted, longest = lasting(here.job.walltime_s or 0), lasting(max(lives))
+    wanted, longest = duration(here.job.walltime_s or 0), duration(max(lives))
     text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
     change = f"A walltime of at most {longest}"
     return Answer(Tier.NOWHERE, "too_long", text + longest, change, Mover.YOU, here.proof())
@@ -221,7 +221,7 @@ def _policy(here: Situation) -> Iterator[Answer]:
     said = job.rejection.lower()
     for part, name, meaning, change, mover in _POLICIES:
         if job.status == 1 and part in said:
-            ago = "" if job.rejected is None else f" {lasting(here.now - job.rejected)} ago"
+            ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
             yield Answer(Tier.POLICY, name, text, change, mover)
             return
@@ -233,11 +233,11 @@ def _entries(here: Situation) -> Iterator[Answer]:
         return
     names = here.fitting_entries
     known = {key: here.entries[key] for key in names if key in here.entries}
-    running = [key for key, one in known.items() if one.registered_pilots]
-    pending = {key: one for key, one in known.items() if one.pending_pilots}
+    running = [key for key, row in known.items() if row.registered_pilots]
+    pending = {key: row for key, row in known.items() if row.pending_pilots}
     total, proof = counted(len(names), "entry"), here.proof(here.fitting)
     if pending and not running:
-        waiting = sum(one.pending_pilots or 0 for one in pending.values())
+        waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
             f"could run ({_names(pending)}); none runs there yet"
@@ -248,28 +248,28 @@ def _entries(here: Situation) -> Iterator[Answer]:
     if running or not known:
         return
     grouped: dict[tuple[str, str, Mover, str], list[EntryKey]] = {}
-    for key, one in known.items():
-        grouped.setdefault(_without_pilots(one), []).append(key)
+    for key, row in known.items():
+        grouped.setdefault(_without_pilots(row), []).append(key)
     for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
         where = f"{len(keys)} of {total} where it could run ({_names(keys)})"
-        said = f"No pilot is at {where}: {text}"
-        yield Answer(Tier.NO_PILOT, name, said, change, mover, proof)
+        whole = f"No pilot is at {where}: {text}"
+        yield Answer(Tier.NO_PILOT, name, whole, change, mover, proof)
 
 
-def _without_pilots(one: SiteRow) -> tuple[str, str, Mover, str]:
+def _without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
     """Return why an entry has no pilots: a name, words, whose move it is, what would change it."""
-    said, meaning = f" ({one.limits})" if one.limits else "", _MEANINGS.get(one.reason, "")
-    if one.state == State.DOWN:
+    limits, meaning = f" ({row.limits})" if row.limits else "", _MEANINGS.get(row.reason, "")
+    if row.state == State.DOWN:
         return "down", "the entry is in downtime", Mover.SITE, "The end of the downtime"
-    if one.state == State.UNKNOWN:
-        return one.reason, meaning or one.reason, Mover.POOL, "What is not known: gwmond check"
-    if one.state == State.PROVISIONING_BOTTLENECK and one.reason in _MOVERS:
-        mover, change = _MOVERS[one.reason]
-        return one.reason, meaning + said, mover, change
-    if one.state == State.INSUFFICIENT_DEMAND:
+    if row.state == State.UNKNOWN:
+        return row.reason, meaning or row.reason, Mover.POOL, "What is not known: gwmond check"
+    if row.state == State.PROVISIONING_BOTTLENECK and row.reason in _MOVERS:
+        mover, change = _MOVERS[row.reason]
+        return row.reason, meaning + limits, mover, change
+    if row.state == State.INSUFFICIENT_DEMAND:
         text = "other entries' pilots are expected to take the job"
         return "assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries"
-    return "no_pilots", f"the entry is {words(one.state)}{said}", Mover.FRONTEND, "Pilots there"
+    return "no_pilots", f"the entry is {words(row.state)}{limits}", Mover.FRONTEND, "Pilots there"
 
 
 _MOVERS: dict[str, tuple[Mover, str]] = {
@@ -305,7 +305,7 @@ def _pilots(here: Situation) -> Iterator[Answer]:
             yield Answer(
                 *(Tier.PILOTS_THERE, "too_short_lived"),
                 f"{free} of {total} are free and match, but all end before the "
-                f"{lasting(here.job.walltime_s or 0)} that it asks for",
+                f"{duration(here.job.walltime_s or 0)} that it asks for",
                 *("A new pilot, or a smaller walltime", Mover.WAIT),
             )
             return
@@ -317,12 +317,12 @@ def _pilots(here: Situation) -> Iterator[Answer]:
         )
         return
     running = {
-        key: one
+        key: row
         for key in here.fitting_entries
-        if (one := here.entries.get(key)) is not None and one.registered_pilots
+        if (row := here.entries.get(key)) is not None and row.registered_pilots
     }
     if running:
-        pilots = counted(sum(one.registered_pilots or 0 for one in running.values()), "pilot")
+        pilots = counted(sum(row.registered_pilots or 0 for row in running.values()), "pilot")
         room = _size(here.job.size)
         text = f"It could run on {pilots} ({_names(running)}), but none has {room} free"
         change, mover = _more_pilots(running)
@@ -332,10 +332,10 @@ def _pilots(here: Situation) -> Iterator[Answer]:
 def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     """Return what would give a job room beside busy pilots, and whose move that is."""
     change = "A job there that ends, or a new pilot"
-    for key, one in running.items():
-        if one.state == State.PROVISIONING_BOTTLENECK and one.reason in _MOVERS:
-            why = f". {key.entry} could have more pilots: {_MEANINGS.get(one.reason, one.reason)}"
-            return change + why, _MOVERS[one.reason][0]
+    for key, row in running.items():
+        if row.state == State.PROVISIONING_BOTTLENECK and row.reason in _MOVERS:
+            why = f". {key.entry} could have more pilots: {_MEANINGS.get(row.reason, row.reason)}"
+            return change + why, _MOVERS[row.reason][0]
     return change, Mover.WAIT
 
 
@@ -362,7 +362,7 @@ RULES: Sequence[Callable[[Situation], Iterable[Answer]]] = (
 """In no order of precedence: that is the tiers'."""
 
 
-def lasting(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time span in its two largest units."""
     return span(round(seconds) * SECOND_US)
 

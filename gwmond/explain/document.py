@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gwmond.explain import clauses
-from gwmond.explain.answers import answers, lasting
+from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount
 from gwmond.explain.situation import Answer, Proof, Situation
 from gwmond.model.facts import EntryKey
@@ -29,7 +29,7 @@ def first_line(situation: Situation, answer: Answer) -> str:
     """Return for how long the job has not been running, and why."""
     job = situation.job
     since = job.submitted if job.status == 1 and not job.runs else job.since
-    age = "" if since is None else f" for {lasting(situation.now - since)}"
+    age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
     return f"{status}{age}: {answer.text}."
 

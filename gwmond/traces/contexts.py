@@ -44,12 +44,12 @@ class JobContext(NamedTuple):
         return SpanContext(own.trace_id, span_id(kind, self.job, *identity), own.sampled)
 
 
-def parsed(traceparent: str) -> SpanContext | None:
+def parse_traceparent(traceparent: str) -> SpanContext | None:
     """Return the span that a traceparent names; None if it is none.
 
-    >>> parsed("00-97b75ce2d7799e544aff64d5ed2a46de-5537c067c23f9625-00").sampled
+    >>> parse_traceparent("00-97b75ce2d7799e544aff64d5ed2a46de-5537c067c23f9625-00").sampled
     False
-    >>> parsed("00-00000000000000000000000000000000-5537c067c23f9625-01")
+    >>> parse_traceparent("00-00000000000000000000000000000000-5537c067c23f9625-01")
     """
     found = _TRACEPARENT.fullmatch(traceparent)
     if found is None:
@@ -59,7 +59,7 @@ def parsed(traceparent: str) -> SpanContext | None:
     return SpanContext(trace, span, bool(flags[0] & 1)) if known else None
 
 
-def about(runs: Iterable[RunRow]) -> JobFact:
+def job_fact(runs: Iterable[RunRow]) -> JobFact:
     """Return what all records of a job have on it: of each field the first, in a fixed order.
 
     Without QDate: the time in GlobalJobId (``schedd#cluster.proc#QDate``), which is the same.
@@ -84,7 +84,7 @@ def _order(fact: JobFact) -> tuple[object, ...]:
 
 def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:
     """Return the context of a job; deterministic, so that all its spans agree."""
-    submitter = parsed(fact.traceparent)
+    submitter = parse_traceparent(fact.traceparent)
     own = SpanContext(trace_id(Kind.JOB, job), span_id(Kind.JOB, job))
     if submitter is None:
         return JobContext(job, own)

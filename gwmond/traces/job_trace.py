@@ -23,10 +23,10 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import JobContext, Rules, about, is_traced, job_context, run_identity
+from gwmond.traces.contexts import JobContext, Rules, is_traced, job_context, job_fact, run_identity
 from gwmond.traces.ids import Kind
-from gwmond.traces.making import Times, counted, link_to, made, place_of, sane, within
-from gwmond.traces.run_phases import Phases, moved, phases_of
+from gwmond.traces.making import Times, link_to, made, place_of, run_number, sane, within
+from gwmond.traces.run_phases import Phases, phases_of, transferred_bytes
 from gwmond.traces.spans import Event, Link, Role, Span, Value
 
 Values: TypeAlias = dict[str, Value | None]
@@ -61,10 +61,10 @@ class JobTrace:
         ranked = sorted(runs, key=lambda run: (run.outcome is not None, run.end_us or 0, run.pilot))
         once = {run.key: run for run in ranked if sane(run.start_us) is not None}
         self._runs = sorted(once.values(), key=lambda run: (run.start_us, run.key))
-        self._places = {run.key: place for place, run in enumerate(self._runs)}
+        self._indexes = {run.key: index for index, run in enumerate(self._runs)}
         self._pilots = pilots
         self._now_us = now_us
-        self._fact = about(self._runs)
+        self._fact = job_fact(self._runs)
         self._context = job_context(runs[0].key.job, self._fact, rules)
         self._ends: list[int] = []  # the latest end of the runs so far
         for run in self._runs:
@@ -100,7 +100,7 @@ class JobTrace:
             "cicd.pipeline.task.run.result": "cancellation" if removed else result_of(run.outcome),
         }
         context, own = self._context, self._context.own
-        values = {**self._job(run), **size}
+        values = {**self._job_values(run), **size}
         span = made(Kind.JOB, own, context.parent_id, whole, values, error, settled=settled)
         submitter = context.submitter
         span = span._replace(
@@ -115,26 +115,26 @@ class JobTrace:
 
     def of_run(self, key: RunKey) -> list[Span]:
         """Return the wait before a run, the run and its parts; none while it is open."""
-        place = self._places.get(key)
-        if place is None or (self._runs[place].open and self._now_us is None):
+        index = self._indexes.get(key)
+        if index is None or (self._runs[index].open and self._now_us is None):
             return []
-        run = self._runs[place]
-        times, number = self._times(run), run_identity(run)
-        before = self._idle_since(place)
+        run = self._runs[index]
+        times, identity = self._times(run), run_identity(run)
+        before = self._waited_since(index)
         spans = []
         if before is not None:
             waited = Times(min(before, times.start_us), times.start_us)
-            spans.append(self._queue(place, number, waited, settled=not run.open))
+            spans.append(self._queue(index, identity, waited, settled=not run.open))
         phases = phases_of(run.facts)
-        shared = self._of_run(run)
-        span = self._run(run, number, times, phases, shared)
-        return [*spans, span, *self._stages(run, number, span, phases, shared)]
+        shared = self._shared(run)
+        span = self._run(run, identity, times, phases, shared)
+        return [*spans, span, *self._stages(run, identity, span, phases, shared)]
 
-    def _idle_since(self, place: int) -> int | None:
+    def _waited_since(self, index: int) -> int | None:
         """Return since when a run was waited for; None if a run before it is not known."""
-        if place:
-            known = _follows(self._runs[place - 1], self._runs[place])
-            return self._ends[place - 1] if known else None
+        if index:
+            known = _follows(self._runs[index - 1], self._runs[index])
+            return self._ends[index - 1] if known else None
         first = self._runs[0].key.shadow_start in {None, 1}
         return sane(self._fact.queued_us) if first else None
 
@@ -152,18 +152,18 @@ class JobTrace:
         moved = queued is not None and queued > start
         return Times(start, max(end_us or 0, self._ends[-1]), moved)
 
-    def _job(self, run: RunRow) -> Values:
+    def _job_values(self, run: RunRow) -> Values:
         return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
 
-    def _queue(self, place: int, number: str, times: Times, *, settled: bool) -> Span:
+    def _queue(self, index: int, identity: str, times: Times, *, settled: bool) -> Span:
         """Return a wait, with how the run before it ended as its only event."""
-        before = self._runs[place - 1] if place else None
-        run = self._runs[min(place, len(self._runs) - 1)]
+        before = self._runs[index - 1] if index else None
+        run = self._runs[min(index, len(self._runs) - 1)]
         values = {
-            **self._job(run),
-            "htcondor.run.number": None if number == _END else counted(run),
+            **self._job_values(run),
+            "htcondor.run.number": None if identity == _END else run_number(run),
         }
-        context = self._context.child(Kind.QUEUE, number)
+        context = self._context.child(Kind.QUEUE, identity)
         span = made(Kind.QUEUE, context, self._context.own.span_id, times, values, settled=settled)
         if before is None or before.outcome is None:
             return span
@@ -171,9 +171,11 @@ class JobTrace:
         known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
         return span._replace(events=(Event("run ended", times.start_us, known),))
 
-    def _run(self, run: RunRow, number: str, times: Times, phases: Phases, shared: Values) -> Span:
+    def _run(
+        self, run: RunRow, identity: str, times: Times, phases: Phases, shared: Values
+    ) -> Span:
         values = {
-            **self._job(run),
+            **self._job_values(run),
             **shared,
             **phases.codes,
             **phases.exit,
@@ -181,19 +183,19 @@ class JobTrace:
             "htcondor.slot.memory": run.size.memory_mib,
             "htcondor.slot.gpus": run.size.gpus or None,
         }
-        context = self._context.child(Kind.RUN, number)
+        context = self._context.child(Kind.RUN, identity)
         parent = self._context.own.span_id
         error = error_of(run.outcome)
         span = made(*(Kind.RUN, context, parent, times, values), error=error, settled=not run.open)
         return span._replace(links=link_to(self._pilots.get(run.pilot)))
 
-    def _of_run(self, run: RunRow) -> Values:
+    def _shared(self, run: RunRow) -> Values:
         """Return the attributes of a run that its parts have too."""
         outcome = run.outcome
         return {
             **place_of(self._pilots.get(run.pilot)),
             "htcondor.job.id": self._context.job,
-            "htcondor.run.number": counted(run),
+            "htcondor.run.number": run_number(run),
             "gwmond.category": outcome.category.value if outcome else None,
             "gwmond.evidence": outcome.evidence if outcome else None,
             "gwmond.outcome": outcome.label if outcome else None,
@@ -201,32 +203,34 @@ class JobTrace:
         }
 
     def _stages(
-        self, run: RunRow, number: str, parent: Span, phases: Phases, shared: Values
+        self, run: RunRow, identity: str, parent: Span, phases: Phases, shared: Values
     ) -> list[Span]:
         """Return the parts of a run that are known; the last of them has the run's error."""
         interval, spans = (parent.start_us, parent.end_us), list[Span]()
-        before, decided = self._before(run), phases.ended_in(run.outcome)
+        before, decided = self._transfers_before(run), phases.ended_in(run.outcome)
         for kind, start_us, end_us, transfer in phases.parts:
             times = within(start_us, end_us, interval)
             if times is None:
                 continue
             values = {**shared, **(phases.exit if kind is Kind.EXECUTE else {})}
             if transfer is not None:
-                values["htcondor.transfer.bytes"] = moved(transfer, before.get(kind), counted(run))
+                values["htcondor.transfer.bytes"] = transferred_bytes(
+                    transfer, before.get(kind), run_number(run)
+                )
                 values["htcondor.transfer.queue_seconds"] = _waited(transfer)
             error = parent.error if kind is decided else ""
             if kind is not decided:
                 values["cicd.pipeline.task.run.result"] = "success"
-            context, upper = self._context.child(kind, number), parent.context.span_id
+            context, upper = self._context.child(kind, identity), parent.context.span_id
             spans.append(made(kind, context, upper, times, values, error, settled=not run.open))
         return spans
 
-    def _before(self, run: RunRow) -> dict[Kind, Transfer | None]:
+    def _transfers_before(self, run: RunRow) -> dict[Kind, Transfer | None]:
         """Return the transfers of the run before, if that is known."""
-        place = self._places[run.key] - 1
-        if place < 0 or not _follows(self._runs[place], run):
+        index = self._indexes[run.key] - 1
+        if index < 0 or not _follows(self._runs[index], run):
             return {}
-        parts = phases_of(self._runs[place].facts).parts
+        parts = phases_of(self._runs[index].facts).parts
         return {kind: transfer for kind, _, _, transfer in parts}
 
 

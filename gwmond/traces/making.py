@@ -91,7 +91,7 @@ def link_to(pilot: PilotRow | None) -> tuple[Link, ...]:
     return () if pilot is None else (Link(pilot_context(pilot.identity)),)
 
 
-def counted(run: RunRow) -> int | None:
+def run_number(run: RunRow) -> int | None:
     """Return which run of the job it is, from 0; None if that is not known."""
     number = run.key.shadow_start
     return None if number is None else number - 1

@@ -32,7 +32,7 @@ _KINDS = {
 }
 _SAMPLED = 1
 # Tags of the fields that hold messages.
-_SPANS, _SCOPES, _RESOURCES, _OF_SPAN = b"\x12", b"\x12", b"\x0a", b"\x4a"
+_SPANS, _SCOPES, _RESOURCES, _SPAN_ATTRIBUTE = b"\x12", b"\x12", b"\x0a", b"\x4a"
 _INT64 = 1 << 63
 
 
@@ -123,7 +123,7 @@ def _serialized(span: Span) -> bytes:
 
 @lru_cache(4096, typed=True)
 def _serialized_attribute(name: str, value: Value) -> bytes:
-    return _framed(_OF_SPAN, _attribute(name, value).SerializeToString())
+    return _framed(_SPAN_ATTRIBUTE, _attribute(name, value).SerializeToString())
 
 
 def _span(span: Span, attributes: Attributes) -> otlp.Span:

@@ -25,14 +25,14 @@ from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.contexts import (
     Rules,
-    about,
     is_traced,
     job_context,
+    job_fact,
     pilot_context,
     run_identity,
 )
 from gwmond.traces.ids import Kind, span_id
-from gwmond.traces.making import Times, counted, made, place_of, sane, within
+from gwmond.traces.making import Times, made, place_of, run_number, sane, within
 from gwmond.traces.spans import Link, Span, Value
 
 LINKS, IDLE = 1000, 200
@@ -155,14 +155,14 @@ def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[
 
 def _link(run: RunRow, rules: Rules) -> Link:
     outcome = run.outcome
-    context = job_context(run.key.job, about([run]), rules).child(Kind.RUN, run_identity(run))
+    context = job_context(run.key.job, job_fact([run]), rules).child(Kind.RUN, run_identity(run))
     seconds = None if run.end_us is None else max(0, run.end_us - run.start_us) / SECOND_US
     values = {
         "gwmond.category": outcome.category.value if outcome else None,
         "gwmond.outcome": outcome.label if outcome else None,
         "gwmond.run.seconds": seconds,
         "htcondor.job.id": run.key.job,
-        "htcondor.run.number": counted(run),
+        "htcondor.run.number": run_number(run),
     }
     return Link(context, attributes(values))
 

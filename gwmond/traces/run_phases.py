@@ -55,8 +55,8 @@ def phases_of(facts: Sequence[RunFact]) -> Phases:
     outward = next((fact.transfer_out for fact in best if fact.transfer_out), Transfer())
     executing = next((fact.executing_us for fact in best if fact.executing_us is not None), None)
     in_start, out_start = (
-        moved.start_us if moved.queued_us is None else moved.queued_us
-        for moved in (inward, outward)
+        transfer.start_us if transfer.queued_us is None else transfer.queued_us
+        for transfer in (inward, outward)
     )
     in_end = executing if inward.end_us is None else inward.end_us
     endings = [fact.ending for fact in best]
@@ -82,7 +82,9 @@ def phases_of(facts: Sequence[RunFact]) -> Phases:
     )
 
 
-def moved(transfer: Transfer | None, before: Transfer | None, number: int | None) -> int | None:
+def transferred_bytes(
+    transfer: Transfer | None, before: Transfer | None, number: int | None
+) -> int | None:
     """Return the bytes of a run's transfer, as the totals after it and before it have them."""
     if transfer is None or transfer.total is None or number is None:
         return None

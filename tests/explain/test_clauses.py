@@ -35,9 +35,9 @@ def test_expressions_are_divided(text: str, parts: tuple[str, ...]) -> None:
 
 def test_names_of_expressions_are_followed() -> None:
     ad = parse("[Requirements = Start && Fits; Start = A && MY.Fits; Fits = B; Loop = Loop]")
-    assert clauses.of_ad(ad, "Requirements") == ("A", "B")
-    assert clauses.of_ad(ad, "Loop") == ("Loop",)
-    assert clauses.of_ad(ad, "Missing") == ()
+    assert clauses.attribute_clauses(ad, "Requirements") == ("A", "B")
+    assert clauses.attribute_clauses(ad, "Loop") == ("Loop",)
+    assert clauses.attribute_clauses(ad, "Missing") == ()
 
 
 def test_references_are_followed_and_secrets_left_out() -> None:

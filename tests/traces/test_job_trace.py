@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gwmond.model.endings import Ending
 from gwmond.model.run_facts import JobFact, Transfer
 from gwmond.model.stored_pilots import RunRow
-from gwmond.traces.contexts import Rules, parsed, pilot_context
+from gwmond.traces.contexts import Rules, parse_traceparent, pilot_context
 from gwmond.traces.ids import Kind, span_id, trace_id
 from gwmond.traces.job_trace import JobTrace, job_spans
 from gwmond.traces.spans import Role, Span
@@ -101,7 +101,7 @@ def test_only_what_is_settled_unless_asked() -> None:
 def test_the_submitters_trace_goes_on(procs: int | None, joined: bool) -> None:
     """A job of few is a child, one of many has a trace of its own with a link."""
     of = about(left(run(1, 5, 9), 9), procs=procs, traceparent=SUBMITTER, tracestate="a=1")
-    spans, submitter = spans_of(of), parsed(SUBMITTER)
+    spans, submitter = spans_of(of), parse_traceparent(SUBMITTER)
     assert submitter is not None
     assert len({span.context.trace_id for span in spans}) == 1
     job = spans[0]
@@ -123,7 +123,7 @@ def test_a_trace_that_is_not_sampled() -> None:
     "wrong", ["", "x", SUBMITTER.upper(), f"{SUBMITTER} ", f"01{SUBMITTER[2:]}"]
 )
 def test_what_is_no_traceparent(wrong: str) -> None:
-    assert parsed(wrong) is None
+    assert parse_traceparent(wrong) is None
     spans = spans_of(about(left(run(1, 5, 9), 9), traceparent=wrong))
     assert spans[0].context.trace_id == trace_id(Kind.JOB, JOB)
 

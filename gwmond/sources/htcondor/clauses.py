@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|&&|\|\||[?:()\[\]{}]|.)""", re.DOTALL)
 _NAME = re.compile(r"(?:my\.)?([a-z_]\w*)", re.IGNORECASE)
-_DEEP = 8
+_MOST_DEPTH = 8
 
 
 def divide(text: str) -> tuple[str, ...]:
@@ -62,7 +62,7 @@ def _bare(text: str) -> str:
     return text
 
 
-def of_ad(ad: classad2.ClassAd, name: str, deep: int = _DEEP) -> tuple[str, ...]:
+def attribute_clauses(ad: classad2.ClassAd, name: str, depth: int = _MOST_DEPTH) -> tuple[str, ...]:
     """Return the clauses of an attribute; one that only names another expression is that one's."""
     try:
         text = str(ad.lookup(name))
@@ -71,7 +71,7 @@ def of_ad(ad: classad2.ClassAd, name: str, deep: int = _DEEP) -> tuple[str, ...]
     found: list[str] = []
     for clause in divide(text):
         named = _NAME.fullmatch(clause)
-        inner = of_ad(ad, named[1], deep - 1) if named and deep else ()
+        inner = attribute_clauses(ad, named[1], depth - 1) if named and depth else ()
         found += inner if inner and inner != (clause,) else (clause,)
     return tuple(dict.fromkeys(found))
 

@@ -36,14 +36,19 @@ _NAMES = (
 )
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
+"""How many groups of idle jobs that match no pilot are analysed clause by clause."""
 _STATIC = ("Requirements", "Start")
 _REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
 _NO_SIZE = Size(0, 0)
-_ANY = Place("slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1)
+_BLANK = Place("slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1)
 
 
 class Terms(NamedTuple):
-    """Against what a job is held: empty pilots, slots of collectors, ads of ``now`` (epoch s)."""
+    """What jobs are matched with, and by which settings.
+
+    ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
+    s): the time at which ads have to be fresh.
+    """
 
     hosts: tuple[str, ...]
     templates: tuple[Template, ...]
@@ -66,21 +71,21 @@ def examine(
         return None, 0
     if ads.text(ad, _REJECTION[0]) is None:
         _add_rejection(access, schedd, ad)
-    parsed = [ads.parse(template.ad) for template in templates]
-    wanted = _slot_names(ad, parsed, attributes)
-    found = [
+    template_ads = [ads.parse(template.ad) for template in templates]
+    wanted = _slot_names(ad, template_ads, attributes)
+    slot_ads = [
         slot
         for host in hosts
         for slot in access.collector_ads(host, slots.query(attributes)._replace(projection=wanted))
     ]
     job = _job(ad, schedd.name, refers, attributes)
-    places = Counter(_slots(ads.fresh(found, now), ad, job, attributes, now))
+    places = Counter(_slots(ads.fresh(slot_ads, now), ad, job, attributes, now))
     places.update(
-        _kind(template, _place(ad, slot, job.clauses, template.evidence))
-        for template, slot in zip(templates, parsed, strict=True)
+        _empty_pilot(template, _place(ad, slot, job.clauses, template.evidence))
+        for template, slot in zip(templates, template_ads, strict=True)
     )
     counted = (place._replace(number=number) for place, number in places.items())
-    return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(found)
+    return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(slot_ads)
 
 
 def examine_groups(groups: Sequence[DemandGroup], terms: Terms) -> tuple[tuple[Examined, ...], int]:
@@ -97,17 +102,17 @@ def examine_groups(groups: Sequence[DemandGroup], terms: Terms) -> tuple[tuple[E
     for (i, j), verdict in zip(pairs, verdicts, strict=True):
         if verdict is not Verdict.NO:
             fitting.setdefault(i, []).append(templates[j])
-    parsed = [ads.parse(template.ad) for template in templates]
+    template_ads = [ads.parse(template.ad) for template in templates]
     found, tried = [], 0
     for i, group in enumerate(groups):
         ad = ads.parse(group.ad)
         job = _job(ad, group.schedd, refers, terms.attributes)
-        places = [_kind(t, _ANY._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
+        places = [_empty_pilot(t, _BLANK._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
         if not places and tried < FEW_GROUPS:
             tried += 1
             places = [
-                _kind(template, _place(ad, slot, job.clauses, template.evidence))
-                for template, slot in zip(templates, parsed, strict=True)
+                _empty_pilot(template, _place(ad, slot, job.clauses, template.evidence))
+                for template, slot in zip(templates, template_ads, strict=True)
             ]
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
         found.append(Examined(job._replace(size=group.size), tuple(places)))
@@ -119,7 +124,7 @@ def _referred(templates: Sequence[Template]) -> list[str]:
     return sorted({name for template in templates for name in template.refers}, key=str.lower)
 
 
-def _kind(template: Template, place: Place) -> Place:
+def _empty_pilot(template: Template, place: Place) -> Place:
     """Return a place as the empty pilot of an entry and a frontend group."""
     return place._replace(
         kind="pilot",
@@ -197,7 +202,7 @@ def _job(
         rejection=(ads.text(ad, "LastRejMatchReason") or "").strip(),
         rejected=_epoch(ad, "LastRejMatchTime"),
         deferred_until=_epoch(ad, "DeferralTime"),
-        clauses=clauses.of_ad(ad, "Requirements"),
+        clauses=clauses.attribute_clauses(ad, "Requirements"),
         words=tuple((name, ads.printable(text)) for name, text in words.items()),
     )
 
@@ -245,8 +250,10 @@ def _place(
         value = expression and matching.holds(expression, mine, target, untold=estimated)
         return value is False or (not value and not estimated)
 
-    return _ANY._replace(
+    return _BLANK._replace(
         blocked=tuple(i for i, clause in enumerate(wanted) if blocks(clause, ad, slot)),
-        refusals=tuple(c for c in clauses.of_ad(slot, "Requirements") if blocks(c, slot, ad)),
+        refusals=tuple(
+            c for c in clauses.attribute_clauses(slot, "Requirements") if blocks(c, slot, ad)
+        ),
         evidence=evidence,
     )
