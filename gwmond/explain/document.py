@@ -31,7 +31,7 @@ def first_line(situation: Situation, answer: Answer) -> str:
     since = job.submitted if job.status == 1 and not job.runs else job.since
     age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
-    return f"{status}{age}: {answer.text}."
+    return f"{status}{age}: {answer.text}{'' if answer.text.endswith('?') else '.'}"
 
 
 def _parts(here: Situation, found: Sequence[Answer]) -> Iterator[Part]:
