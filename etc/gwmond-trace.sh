@@ -19,6 +19,7 @@
 # sed, date, wc, and sha256sum, shasum or openssl.  docs/traces.md of gwmond has the contract of the ids.
 #
 #   GWMOND_TRACE_JOIN_AT_MOST   as join_at_most in gwmond's configuration (500)
+#   GWMOND_TRACE_READ_ENVIRONMENT   true where gwmond has read_environment (false)
 #   OTEL_SERVICE_NAME           the service of the spans (job)
 
 if [ -n "${_gt_on:-}" ]; then
@@ -69,6 +70,9 @@ _gt_digest() {
     fi | _gt_sha256
 }
 
+# Whether the job's environment continues a trace, where that counts.
+_gt_given() { [ "${GWMOND_TRACE_READ_ENVIRONMENT:-}" = true ] && _gt_valid "${TRACEPARENT:-}"; }
+
 _gt_random() { od -An -v -N"$1" -tx1 /dev/urandom | tr -d ' \n'; }
 
 # Sets _gt_trace, _gt_span and _gt_flags to the span below which this job's are; 1: there is none.
@@ -93,7 +97,7 @@ _gt_find() {
     fi
     _gt_run=${_gt_run#????????????????????????????????}
     _gt_own=${_gt_own%????????????????????????????????}
-    if ! _gt_valid "$(_gt_ad TraceParent)"; then
+    if ! _gt_valid "$(_gt_ad TraceParent)" && ! _gt_given; then
         _gt_trace=$_gt_own _gt_flags=01
     elif [ "${_gt_procs:-1}" -gt "${GWMOND_TRACE_JOIN_AT_MOST:-500}" ]; then
         _gt_trace=$_gt_own

@@ -125,11 +125,15 @@ def test_spans_nest_below_the_runs_span(node: Node, received: Sink) -> None:
 def test_a_job_joins_the_trace_of_its_submitter_as_gwmond_does(
     node: Node, received: Sink, procs: int, traceparent: str, trace: str
 ) -> None:
-    """By its ad alone: gwmond never reads the environment of jobs."""
+    """By its ad, and by its environment only where gwmond does so too."""
     node.ad(TotalSubmitProcs=procs, TraceParent=f'"{traceparent}"')
     node.source("gwmond_span a true", TRACEPARENT=SUBMITTER.replace("8", "9"))
     (span,) = received.accepted
     assert (span.trace_id.hex(), span.parent_span_id) == (trace, OWN[1])
+    asked = {"TRACEPARENT": SUBMITTER, "GWMOND_TRACE_READ_ENVIRONMENT": "true"}
+    node.source("gwmond_span a true", **asked)
+    read = SUBMITTER[3:35] if procs <= 500 else OWN[0].hex()
+    assert received.accepted[1].trace_id.hex() == read
 
 
 def test_a_limit_of_its_own(node: Node, received: Sink) -> None:
