@@ -150,7 +150,7 @@ def test_no_ledger(run: Run, tmp_path: Path, action: str) -> None:
 def test_export(run: Run, filled: str, tmp_path: Path) -> None:
     code, out, err = run("export", "--ledger", filled, tmp_path / "out", "--from", "2023-11")
     assert (code, err) == (EXIT_OK, "")
-    assert "pilots: 15 rows in 1 files" in out
+    assert "pilots: 15 rows in 2 files" in out  # a file a day
     assert (tmp_path / "out/runs/ledger=gwmond/day=2023-11-14/part-0.parquet").exists()
     code, out, _ = run("export", "--ledger", filled, tmp_path / "none", "--to", "2023-10")
     assert code == EXIT_OK
