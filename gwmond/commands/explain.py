@@ -112,7 +112,7 @@ class _Look:
         self._snapshot = Poller(config, self._pool, None, memory).poll()
         self._found = self._pool.gatherer.last()
         self._pool.gatherer.allow(config.poll.deadline)
-        self._terms = waiting_job.Terms(
+        self._terms = waiting_job.ExplainTerms(
             self._pool.targets.collectors,
             tuple(t for key, t in self._found.templates.items() if is_at(key[0], site)),
             config.attributes,

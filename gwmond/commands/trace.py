@@ -18,7 +18,7 @@ from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.pilot_story import find
 from gwmond.reports.traced import SOME, Traced, find_jobs, names_job, trace_of_job, trace_of_pilot
 from gwmond.service import log
-from gwmond.traces.contexts import Rules
+from gwmond.traces.contexts import TraceRules
 
 if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
@@ -65,7 +65,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     with opened(config, arguments, now_us) as (ledger, age):
-        rules = Rules(config.traces.join_at_most)
+        rules = TraceRules(config.traces.join_at_most)
         traced = _traced(ledger, arguments, rules, age.written_us or now_us)
     if traced is None:
         return EXIT_FAILED
@@ -83,7 +83,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _traced(
-    ledger: LedgerReader, arguments: argparse.Namespace, rules: Rules, now_us: int
+    ledger: LedgerReader, arguments: argparse.Namespace, rules: TraceRules, now_us: int
 ) -> Traced | None:
     """Return the trace that a person means, or say why there is none."""
     text = arguments.id
@@ -103,7 +103,7 @@ def _traced(
 
 
 def _of_job(
-    ledger: LedgerReader, arguments: argparse.Namespace, rules: Rules, now_us: int
+    ledger: LedgerReader, arguments: argparse.Namespace, rules: TraceRules, now_us: int
 ) -> Traced | None:
     text = arguments.id
     jobs = find_jobs(ledger, text, arguments.schedd)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from gwmond.explain.answers import answers
 from gwmond.explain.document import ENTRY_COLUMNS
-from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, number, words
@@ -20,7 +20,7 @@ from gwmond.reports.sites import SiteRow
 from gwmond.sites.need import need_at, own_need
 
 
-class Cause(NamedTuple):
+class ReasonSum(NamedTuple):
     """One reason, how many idle jobs it holds for, and the words of the largest group of them."""
 
     tier: Tier
@@ -35,9 +35,11 @@ class Cause(NamedTuple):
     who: str
 
 
-def causes(found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int) -> list[Cause]:
+def causes(
+    found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int
+) -> list[ReasonSum]:
     """Return the first reason of each group of idle jobs, added up; the most units first."""
-    sums: dict[tuple[str, Mover], Cause] = {}
+    sums: dict[tuple[str, Mover], ReasonSum] = {}
     for group, here in found:
         answer = answers(here)[0]
         one = _cause(group, here, answer, memory_per_unit_mib)
@@ -46,11 +48,13 @@ def causes(found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: 
     return sorted(sums.values(), key=lambda cause: (-cause.units, cause.reason))
 
 
-def _cause(group: DemandGroup, here: Situation, answer: Answer, memory_per_unit_mib: int) -> Cause:
+def _cause(
+    group: DemandGroup, here: Situation, answer: Explanation, memory_per_unit_mib: int
+) -> ReasonSum:
     needs = [need_at(group.size, place.whole, memory_per_unit_mib) for place in here.fitting]
     known = [need.cpu for need in needs if need is not None]
     units = group.jobs * min(known, default=own_need(group.size, memory_per_unit_mib).cpu)
-    return Cause(
+    return ReasonSum(
         tier=answer.tier,
         reason=answer.name,
         mover=answer.mover,
@@ -64,7 +68,7 @@ def _cause(group: DemandGroup, here: Situation, answer: Answer, memory_per_unit_
     )
 
 
-def _plus(one: Cause, other: Cause) -> Cause:
+def _plus(one: ReasonSum, other: ReasonSum) -> ReasonSum:
     larger = max(one, other, key=lambda cause: cause.largest)
     worst = max(one.proof, other.proof, key=list(Proof).index)
     return larger._replace(
@@ -75,7 +79,7 @@ def _plus(one: Cause, other: Cause) -> Cause:
     )
 
 
-_COLUMNS: tuple[Column[Cause], ...] = (
+_COLUMNS: tuple[Column[ReasonSum], ...] = (
     Column("reason", lambda cause: words(cause.reason), name=True),
     Column("whose move", lambda cause: cause.mover.value, text=True, wrap=12),
     Column("jobs", lambda cause: str(cause.jobs)),
@@ -88,7 +92,7 @@ _COLUMNS: tuple[Column[Cause], ...] = (
 
 
 def document(
-    found: list[Cause], missing: tuple[str, ...], there: Mapping[EntryKey, SiteRow]
+    found: list[ReasonSum], missing: tuple[str, ...], there: Mapping[EntryKey, SiteRow]
 ) -> Document:
     """Return the reasons of all idle jobs, in all forms; ``there`` are the entries asked for."""
 

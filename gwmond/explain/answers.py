@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses
-from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
@@ -26,23 +26,23 @@ _NOT_KNOWN = Proof.NOT_KNOWN
 _MEANINGS = {reason.name: reason.description for reason in REASONS} | UNKNOWN
 
 
-def answers(situation: Situation) -> list[Answer]:
+def answers(situation: Situation) -> list[Explanation]:
     """Return all reasons that hold, the first of them as the answer; there is always one."""
     found = [answer for rule in RULES for answer in rule(situation)]
     found.sort(key=lambda answer: answer.tier)
     return found or [_unexplained(situation)]
 
 
-def _status(here: Situation) -> Iterator[Answer]:
+def _status(here: Situation) -> Iterator[Explanation]:
     """What the queue says of it: it does not wait at all."""
     job = here.job
     tier = Tier.NOT_WAITING
     if job.universe not in _MATCHED:
         text = f"It is of universe {job.universe}, whose jobs do not run on pilots"
-        yield Answer(tier, "other_universe", text, "Nothing that pilots could do", Mover.YOU)
+        yield Explanation(tier, "other_universe", text, "Nothing that pilots could do", Mover.YOU)
     elif job.status == _HELD:
         by_user = job.hold_code in _HELD_BY_USER
-        yield Answer(
+        yield Explanation(
             tier,
             "held",
             f"It is held: {job.hold_reason or 'no reason is given'}",
@@ -54,26 +54,26 @@ def _status(here: Situation) -> Iterator[Answer]:
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended')}"
-        yield Answer(tier, "running", text, "Nothing", Mover.WAIT)
+        yield Explanation(tier, "running", text, "Nothing", Mover.WAIT)
     elif job.status in (_REMOVED, _COMPLETED):
         word = "removed" if job.status == _REMOVED else "completed"
-        yield Answer(tier, word, f"It was {word}, and leaves the queue", "Nothing", Mover.WAIT)
+        yield Explanation(tier, word, f"It was {word}, and leaves the queue", "Nothing", Mover.WAIT)
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
-        yield Answer(
+        yield Explanation(
             *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
             *("condor_qedit DeferralTime, or wait", Mover.YOU),
         )
 
 
-def _new(here: Situation) -> Iterator[Answer]:
+def _new(here: Situation) -> Iterator[Explanation]:
     """Nobody has looked at it yet."""
     job = here.job
     if job.status != 1 or job.since is None or (job.rejected or 0) >= job.since:
         return
     age = here.now - job.since
     if age < here.cycle_s:
-        yield Answer(
+        yield Explanation(
             Tier.NOT_CONSIDERED,
             "not_considered",
             f"It has waited for {duration(age)} only: the negotiator may not have come to it yet",
@@ -82,7 +82,7 @@ def _new(here: Situation) -> Iterator[Answer]:
         )
 
 
-def _nowhere(here: Situation) -> Iterator[Answer]:
+def _nowhere(here: Situation) -> Iterator[Explanation]:
     """No slot and no entry could run it, however many pilots there were."""
     if here.job.status != 1 or here.fitting or here.free:
         return
@@ -91,18 +91,22 @@ def _nowhere(here: Situation) -> Iterator[Answer]:
     elif here.entries or here.slots:
         text = "No entry is known by a pilot, or by an ad of its factory"
         change = "A pilot that shows what runs there"
-        yield Answer(*(Tier.NOWHERE, "no_pilot_known", text, change, Mover.FRONTEND), _NOT_KNOWN)
+        yield Explanation(
+            *(Tier.NOWHERE, "no_pilot_known", text, change, Mover.FRONTEND), _NOT_KNOWN
+        )
     elif here.site:
         text = ". ".join(
             (f"There is no site {here.site}", *clauses.misspelt(f'"{here.site}"', (), here.sites))
         )
-        yield Answer(Tier.NOWHERE, "no_site", text, "A site that exists", Mover.YOU, here.proof())
+        yield Explanation(
+            Tier.NOWHERE, "no_site", text, "A site that exists", Mover.YOU, here.proof()
+        )
     else:
         text = "The pool has neither pilots nor entries"
-        yield Answer(Tier.NOWHERE, "no_site", text, "Pilots", Mover.POOL, here.proof())
+        yield Explanation(Tier.NOWHERE, "no_site", text, "Pilots", Mover.POOL, here.proof())
 
 
-def _impossible(here: Situation) -> Answer:
+def _impossible(here: Situation) -> Explanation:
     """Name what excludes all pilots: the first that does, from what is plainest to say."""
     return next(
         answer
@@ -111,16 +115,16 @@ def _impossible(here: Situation) -> Answer:
     )
 
 
-def _misspelt(here: Situation) -> Answer | None:
+def _misspelt(here: Situation) -> Explanation | None:
     for one in here.impassable:
         if spelt := clauses.misspelt(one.clause, here.job.words, here.sites):
             text = f"{_none(here)} pass {one.clause}: {'; '.join(spelt)}"
             change = "The right name of the site (condor_qedit)"
-            return Answer(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
+            return Explanation(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
     return None
 
 
-def _too_large(here: Situation) -> Answer | None:
+def _too_large(here: Situation) -> Explanation | None:
     size, clauses_left = here.job.size, here.impassable
     openings = clauses.openings(size, here.job.clauses, here.pilots)
     if not all("request" in one.clause.lower() for one in clauses_left):
@@ -140,10 +144,10 @@ def _too_large(here: Situation) -> Answer | None:
         change = "Smaller requests"
     else:
         return None
-    return Answer(*(Tier.NOWHERE, "too_large", text, change, Mover.YOU), here.proof())
+    return Explanation(*(Tier.NOWHERE, "too_large", text, change, Mover.YOU), here.proof())
 
 
-def _one_clause(here: Situation) -> Answer | None:
+def _one_clause(here: Situation) -> Explanation | None:
     if not here.impassable:
         return None
     worst = max(here.impassable, key=lambda one: one.alone)
@@ -152,10 +156,10 @@ def _one_clause(here: Situation) -> Answer | None:
     alone = f". {counted(worst.alone, 'kind')} pass all else" if worst.alone else ""
     text = f"{_none(here)} pass {worst.clause}{alone}{more}"
     change = "Other Requirements of the job (condor_qedit)"
-    return Answer(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
-def _start(here: Situation) -> Answer | None:
+def _start(here: Situation) -> Explanation | None:
     refused = clauses.refusals(here.pilots)
     if not refused:
         return None
@@ -163,31 +167,31 @@ def _start(here: Situation) -> Answer | None:
     met = sum(not place.blocked for place in here.pilots)
     text = f"START of {number} of {_kinds(met)} that meet its Requirements refuses it: {clause}"
     change = "What START asks of the job, or START of the frontend's group"
-    return Answer(Tier.NOWHERE, "start", text, change, Mover.FRONTEND, here.proof())
+    return Explanation(Tier.NOWHERE, "start", text, change, Mover.FRONTEND, here.proof())
 
 
-def _too_long(here: Situation) -> Answer | None:
+def _too_long(here: Situation) -> Explanation | None:
     lives = [place.remaining_s or 0 for place in here.pilots if place.matches]
     if not lives:
         return None
     wanted, longest = duration(here.job.walltime_s or 0), duration(max(lives))
     text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
     change = f"A walltime of at most {longest}"
-    return Answer(Tier.NOWHERE, "too_long", text + longest, change, Mover.YOU, here.proof())
+    return Explanation(Tier.NOWHERE, "too_long", text + longest, change, Mover.YOU, here.proof())
 
 
-def _two_clauses(here: Situation) -> Answer:
+def _two_clauses(here: Situation) -> Explanation:
     texts = here.job.clauses
     pair = clauses.smallest_pair(here.pilots)
     if pair is not None:
         first, second, opened = pair
         text = f"{_none(here)} pass both {texts[first]} and {texts[second]}"
         change = f"Without these two {_kinds(opened)} fit"
-        return Answer(Tier.NOWHERE, "clauses_together", text, change, Mover.YOU, here.proof())
+        return Explanation(Tier.NOWHERE, "clauses_together", text, change, Mover.YOU, here.proof())
     worst = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
     text = f"{_none(here)} pass all clauses; the fewest ({worst.passed}) pass {worst.clause}"
     change = "Other Requirements of the job (condor_qedit)"
-    return Answer(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
 def _none(here: Situation) -> str:
@@ -215,7 +219,7 @@ _POLICIES: tuple[tuple[str, str, str, str, Mover], ...] = (
 """What the negotiator says, in lower case (HTCondor, matchmaker.cpp), and what that means."""
 
 
-def _policy(here: Situation) -> Iterator[Answer]:
+def _policy(here: Situation) -> Iterator[Explanation]:
     """The negotiator says that something else than matching keeps it."""
     job = here.job
     said = job.rejection.lower()
@@ -223,11 +227,11 @@ def _policy(here: Situation) -> Iterator[Answer]:
         if job.status == 1 and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
-            yield Answer(Tier.POLICY, name, text, change, mover)
+            yield Explanation(Tier.POLICY, name, text, change, mover)
             return
 
 
-def _entries(here: Situation) -> Iterator[Answer]:
+def _entries(here: Situation) -> Iterator[Explanation]:
     """The entries where it could run, by what keeps pilots from being there."""
     if here.job.status != 1 or here.free:
         return
@@ -243,7 +247,7 @@ def _entries(here: Situation) -> Iterator[Answer]:
             f"could run ({_names(pending)}); none runs there yet"
         )
         change = "A pilot that starts"
-        yield Answer(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
+        yield Explanation(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
         return
     if running or not known:
         return
@@ -253,7 +257,7 @@ def _entries(here: Situation) -> Iterator[Answer]:
     for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
         where = f"{len(keys)} of {total} where it could run ({_names(keys)})"
         whole = f"No pilot is at {where}: {text}"
-        yield Answer(Tier.NO_PILOT, name, whole, change, mover, proof)
+        yield Explanation(Tier.NO_PILOT, name, whole, change, mover, proof)
 
 
 def _without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
@@ -292,7 +296,7 @@ _MOVERS: dict[str, tuple[Mover, str]] = {
 """Who can change the reason of a bottleneck (see ``sites.reasons``), and what would."""
 
 
-def _pilots(here: Situation) -> Iterator[Answer]:
+def _pilots(here: Situation) -> Iterator[Explanation]:
     """Pilots run where it could run."""
     if here.job.status != 1:
         return
@@ -302,14 +306,14 @@ def _pilots(here: Situation) -> Iterator[Answer]:
         said = f"; the negotiator's last word: {here.job.rejection}" if here.job.rejection else ""
         short = [place for place in here.free if not here.lives_long_enough(place)]
         if len(short) == len(here.free):
-            yield Answer(
+            yield Explanation(
                 *(Tier.PILOTS_THERE, "too_short_lived"),
                 f"{free} of {total} are free and match, but all end before the "
                 f"{duration(here.job.walltime_s or 0)} that it asks for",
                 *("A new pilot, or a smaller walltime", Mover.WAIT),
             )
             return
-        yield Answer(
+        yield Explanation(
             *(Tier.PILOTS_THERE, "behind_others"),
             f"{free} of {total} are free and match, and it was not given one: others are before it "
             f"in the order{said}",
@@ -326,7 +330,7 @@ def _pilots(here: Situation) -> Iterator[Answer]:
         room = _size(here.job.size)
         text = f"It could run on {pilots} ({_names(running)}), but none has {room} free"
         change, mover = _more_pilots(running)
-        yield Answer(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
+        yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
 
 
 def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
@@ -344,9 +348,9 @@ def _size(size: Size) -> str:
     return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
 
 
-def _unexplained(here: Situation) -> Answer:
+def _unexplained(here: Situation) -> Explanation:
     missing = "; ".join(here.missing)
-    return Answer(
+    return Explanation(
         Tier.UNEXPLAINED,
         "unexplained",
         f"Not known: {missing} could not be read" if missing else "No known reason holds",
@@ -356,7 +360,7 @@ def _unexplained(here: Situation) -> Answer:
     )
 
 
-RULES: Sequence[Callable[[Situation], Iterable[Answer]]] = (
+RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (
     *(_status, _new, _nowhere, _policy, _entries, _pilots),
 )
 """In no order of precedence: that is the tiers'."""

@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.waiting_job import Place
+from gwmond.model.waiting_job import JobPlace
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
@@ -43,7 +43,7 @@ class Opening(NamedTuple):
     entries: tuple[EntryKey, ...]
 
 
-def counts(clauses: Sequence[str], pilots: Sequence[Place]) -> list[ClauseCount]:
+def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCount]:
     """Return each clause with what passes it; what START refuses is not counted against any."""
     blocked: Counter[int] = Counter()
     alone: Counter[int] = Counter()
@@ -57,7 +57,7 @@ def counts(clauses: Sequence[str], pilots: Sequence[Place]) -> list[ClauseCount]
     ]
 
 
-def refusals(pilots: Iterable[Place]) -> Counter[str]:
+def refusals(pilots: Iterable[JobPlace]) -> Counter[str]:
     """Return by how many pilots each clause of START refuses a job that meets all else."""
     found: Counter[str] = Counter()
     for place in pilots:
@@ -66,7 +66,7 @@ def refusals(pilots: Iterable[Place]) -> Counter[str]:
     return found
 
 
-def smallest_pair(pilots: Sequence[Place]) -> tuple[int, int, int] | None:
+def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
     """Return two clauses which together exclude most, and how many pilots would be left.
 
     Only asked where no clause excludes a pilot alone.  None where no two do either.
@@ -106,7 +106,7 @@ def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
 
-def openings(size: Size, clauses: Sequence[str], pilots: Iterable[Place]) -> list[Opening]:
+def openings(size: Size, clauses: Sequence[str], pilots: Iterable[JobPlace]) -> list[Opening]:
     """Return the smallest change of each request that alone opens pilots.
 
     A pilot counts where nothing but its size is in the way: all clauses that exclude the job, of

@@ -8,7 +8,7 @@ from typing import Any
 from gwmond.explain import clauses
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount
-from gwmond.explain.situation import Answer, Proof, Situation
+from gwmond.explain.situation import Explanation, Proof, Situation
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
@@ -25,7 +25,7 @@ def document(situation: Situation) -> Document:
     return Document(lambda: _parts(situation, found), lambda: _record(situation, found))
 
 
-def first_line(situation: Situation, answer: Answer) -> str:
+def first_line(situation: Situation, answer: Explanation) -> str:
     """Return for how long the job has not been running, and why."""
     job = situation.job
     since = job.submitted if job.status == 1 and not job.runs else job.since
@@ -34,7 +34,7 @@ def first_line(situation: Situation, answer: Answer) -> str:
     return f"{status}{age}: {answer.text}{'' if answer.text.endswith('?') else '.'}"
 
 
-def _parts(here: Situation, found: Sequence[Answer]) -> Iterator[Part]:
+def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     first, *others = found
     yield Paragraph(first_line(here, first), "title")
     yield Paragraph(f"What would change that: {first.change}.")
@@ -95,13 +95,13 @@ ENTRY_COLUMNS: tuple[Column[_Row], ...] = (
 )
 
 
-def _proof(here: Situation, answer: Answer) -> str:
+def _proof(here: Situation, answer: Explanation) -> str:
     if answer.proof is Proof.NOT_KNOWN and here.missing:
         return f"not known: {'; '.join(here.missing)} could not be read"
     return answer.proof.value
 
 
-def _record(here: Situation, found: Sequence[Answer]) -> dict[str, Any]:
+def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
     job = here.job
     return {
         "job": job.number,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gwmond.explain.clauses import ClauseCount, counts
 from gwmond.model.facts import EntryKey
-from gwmond.model.waiting_job import Examined, Place, WaitingJob
+from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
 
@@ -48,7 +48,7 @@ class Proof(StrEnum):
     NOT_KNOWN = "not known"
 
 
-class Answer(NamedTuple):
+class Explanation(NamedTuple):
     """One reason: its tier and bounded name, in words, what would change it, whose move it is."""
 
     tier: Tier
@@ -88,22 +88,22 @@ class Situation:
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
 
     @cached_property
-    def slots(self) -> tuple[Place, ...]:
+    def slots(self) -> tuple[JobPlace, ...]:
         """Slots as they are now."""
         return tuple(place for place in self.places if place.kind == "slot")
 
     @cached_property
-    def pilots(self) -> tuple[Place, ...]:
+    def pilots(self) -> tuple[JobPlace, ...]:
         """Empty pilots, of each entry and frontend group."""
         return tuple(place for place in self.places if place.kind == "pilot")
 
     @cached_property
-    def fitting(self) -> tuple[Place, ...]:
+    def fitting(self) -> tuple[JobPlace, ...]:
         """Empty pilots on which the job could run."""
         return tuple(p for p in self.pilots if p.matches and self.lives_long_enough(p))
 
     @cached_property
-    def free(self) -> tuple[Place, ...]:
+    def free(self) -> tuple[JobPlace, ...]:
         """Slots that could take the job now."""
         return tuple(p for p in self.slots if p.matches and p.takes_jobs)
 
@@ -117,15 +117,15 @@ class Situation:
         """Clauses of the job's Requirements that no empty pilot passes."""
         return [one for one in counts(self.job.clauses, self.pilots) if not one.passed]
 
-    def lives_long_enough(self, place: Place) -> bool:
+    def lives_long_enough(self, place: JobPlace) -> bool:
         """Return whether a place runs jobs for as long as the job says it takes."""
         wanted, left = self.job.walltime_s, place.remaining_s
         return wanted is None or left is None or wanted <= left
 
-    def proof(self, places: Iterable[Place] = ()) -> Proof:
+    def proof(self, places: Iterable[JobPlace] = ()) -> Proof:
         """What a statement rests on: on all places, or that the job could run at these.
 
-        That a place does not accept the job is always proven (see ``Place``).
+        That a place does not accept the job is always proven (see ``JobPlace``).
         """
         if self.missing:
             return Proof.NOT_KNOWN

@@ -16,17 +16,17 @@ from gwmond.ledger.schema import unsent
 from gwmond.model.batch import Settled
 
 
-class Position(NamedTuple):
+class UnsentPosition(NamedTuple):
     """Up to where in the backlog: a batch, and a place in it."""
 
     batch: int = -1
     place: int = -1
 
 
-class Chunk(NamedTuple):
+class UnsentChunk(NamedTuple):
     """Some of one batch, in order; ``stored_us`` is when it was stored, ``last`` its last place."""
 
-    last: Position
+    last: UnsentPosition
     stored_us: int
     settled: tuple[Settled, ...]
 
@@ -49,7 +49,7 @@ def add(connection: Connection, batch: int, stored_us: int, settled: Sequence[Se
         connection.execute(insert(unsent), rows)
 
 
-def first(connection: Connection, after: Position, most: int) -> Chunk | None:
+def first(connection: Connection, after: UnsentPosition, most: int) -> UnsentChunk | None:
     """Return the oldest after a position, at most ``most`` and all of one batch; None: no more.
 
     A chunk that begins where another ended is the same each time.
@@ -63,18 +63,18 @@ def first(connection: Connection, after: Position, most: int) -> Chunk | None:
     batch, stored_us = rows[0].batch, rows[0].stored_us
     same = [row for row in rows if row.batch == batch]
     settled = tuple(Settled(row.pilot, row.job, row.number) for row in same)
-    return Chunk(Position(batch, same[-1].place), stored_us, settled)
+    return UnsentChunk(UnsentPosition(batch, same[-1].place), stored_us, settled)
 
 
-def before(connection: Connection, time_us: int) -> tuple[Position, int]:
+def before(connection: Connection, time_us: int) -> tuple[UnsentPosition, int]:
     """Return up to where all was stored before a time, and how many that are."""
     c = unsent.c
     query = select(func.max(c.batch), func.count()).where(c.stored_us < time_us)
     batch, number = connection.execute(query).one()
-    return (Position() if batch is None else Position(batch, 1 << 30)), number
+    return (UnsentPosition() if batch is None else UnsentPosition(batch, 1 << 30)), number
 
 
-def forget(connection: Connection, upto: Position) -> int:
+def forget(connection: Connection, upto: UnsentPosition) -> int:
     """Forget what was sent; return how many."""
     c = unsent.c
     old = or_(c.batch < upto.batch, and_(c.batch == upto.batch, c.place <= upto.place))

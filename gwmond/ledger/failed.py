@@ -47,7 +47,7 @@ class EndedRuns(NamedTuple):
     micros: int
 
 
-class Ended(NamedTuple):
+class EndedInPeriod(NamedTuple):
     """What ended in a period; ``failed`` is None where more than ``most`` pilots failed."""
 
     pilots: list[EndedPilots]
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
     runs: list[EndedRuns]
 
 
-def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> Ended:
+def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedInPeriod:
     """Count what ended in the period ``wanted.ended``, on pilots of a site, entry and group."""
     assert wanted.ended is not None
     c, place = pilots.c, (pilots.c.site, pilots.c.entry, pilots.c.node)
@@ -81,7 +81,7 @@ def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> Ended:
         if sum(row[-1] for row in found) <= most:
             rows = PILOT_ROWS.where(*of_pilots(wanted._replace(failed=True)))
             failed = [pilot_row(row) for row in connection.execute(rows)]
-        return Ended(
+        return EndedInPeriod(
             [EndedPilots(*row[:5]) for row in found],
             failed,
             [

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from gwmond.ledger import backlog, counters, pilot_check, tables
-from gwmond.ledger.backlog import Chunk, Position
+from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_check import Progress
@@ -303,12 +303,12 @@ class LedgerReader(PilotLookup):
         found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
         return found[:limit]
 
-    def unsent(self, after: Position, most: int) -> Chunk | None:
+    def unsent(self, after: UnsentPosition, most: int) -> UnsentChunk | None:
         """Return what is to be exported as traces first, after what was; None: nothing."""
         with self._reading() as connection:
             return backlog.first(connection, after, most)
 
-    def unsent_before(self, time_us: int) -> tuple[Position, int]:
+    def unsent_before(self, time_us: int) -> tuple[UnsentPosition, int]:
         """Return up to where all of the backlog was stored before a time, and how much it is."""
         with self._reading() as connection:
             return backlog.before(connection, time_us)

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, writes
-from gwmond.ledger.backlog import Position
+from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
@@ -121,7 +121,7 @@ class Ledger(LedgerReader):
         step(backlog.prune, before_us(UNSENT_S))
         return Pruned(**gone)
 
-    def sent(self, upto: Position) -> None:
+    def sent(self, upto: UnsentPosition) -> None:
         """Forget what was exported as traces."""
         with self.transaction() as connection:
             backlog.forget(connection, upto)

@@ -43,7 +43,7 @@ class WaitingJob(NamedTuple):
     words: tuple[tuple[str, str], ...]
 
 
-class Place(NamedTuple):
+class JobPlace(NamedTuple):
     """Slots, or an empty pilot of an entry and a frontend group, that are alike for one job.
 
     - ``kind``: ``slot`` is a slot as it is now, ``pilot`` an empty pilot.
@@ -77,4 +77,4 @@ class Examined(NamedTuple):
     """A job, and what was found of each place."""
 
     job: WaitingJob
-    places: tuple[Place, ...]
+    places: tuple[JobPlace, ...]

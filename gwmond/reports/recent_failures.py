@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.failed import NOT_JUDGED, Ended, ended_within
+from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
 from gwmond.ledger.reader import PilotFilter
 from gwmond.model.facts import EntryKey
 from gwmond.model.times import SECOND_US, Period
@@ -76,7 +76,7 @@ class RecentFailures:
     def partial(self) -> bool:
         return self.since_us > self.wanted.since_us
 
-    def take(self, ended: Ended, since_us: int) -> None:
+    def take(self, ended: EndedInPeriod, since_us: int) -> None:
         """Add what ended in the part of the period that begins then."""
         for place in ended.pilots:
             self.validations.ended[place[:3]] += place.pilots

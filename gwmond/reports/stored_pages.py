@@ -23,8 +23,8 @@ from gwmond.reports.render.formats import words
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.timeline import BLANK, lanes
 from gwmond.reports.traced import trace_of_job, trace_of_pilot
-from gwmond.reports.waterfall import Bar, page_parts
-from gwmond.traces.contexts import Rules
+from gwmond.reports.waterfall import SpanBar, page_parts
+from gwmond.traces.contexts import TraceRules
 
 MOST = 100
 """Pilots of a list."""
@@ -33,7 +33,7 @@ _COLUMNS, _LANES = 240, 40
 _LABEL, _STEP, _WIDTH = 60, 18, 900
 
 
-class PilotsShown(NamedTuple):
+class PilotsListed(NamedTuple):
     """Which pilots a list shows; empty names and None do not matter.
 
     ``which``: running, past or all.  ``since_us``: they ended since then, or lived.  ``after``: the
@@ -51,7 +51,7 @@ class PilotsShown(NamedTuple):
 
 
 def pilots_shown(
-    config: Config, now_us: int, shown: PilotsShown
+    config: Config, now_us: int, shown: PilotsListed
 ) -> tuple[list[StoredPilot], tuple[int, int] | None]:
     """Return the latest ``MOST`` of the pilots that are wanted, and after which the others come.
 
@@ -97,7 +97,7 @@ def life(config: Config, now_us: int, number: int) -> list[Part] | None:
 
 
 def trace(
-    config: Config, now_us: int, job: str, pilot: int, see: Callable[[Bar], str]
+    config: Config, now_us: int, job: str, pilot: int, see: Callable[[SpanBar], str]
 ) -> tuple[str, list[Part]] | None:
     """Return the title and the parts of a job's trace, or of a pilot's; None if there is none.
 
@@ -105,7 +105,7 @@ def trace(
     """
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
-        until_us, rules = age.written_us or now_us, Rules(config.traces.join_at_most)
+        until_us, rules = age.written_us or now_us, TraceRules(config.traces.join_at_most)
         if job:
             traced = trace_of_job(ledger, job, rules, until_us)
         else:

@@ -13,7 +13,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import QueueRecord, place_name
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.traces.contexts import Rules, is_traced
+from gwmond.traces.contexts import TraceRules, is_traced
 from gwmond.traces.job_trace import job_spans
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.spans import Span
@@ -47,7 +47,7 @@ def find_jobs(ledger: LedgerReader, text: str, schedd: str = "") -> list[str]:
     return ledger.jobs_numbered(text, schedd, SOME + 1)
 
 
-def trace_of_job(ledger: LedgerReader, job: str, rules: Rules, now_us: int) -> Traced | None:
+def trace_of_job(ledger: LedgerReader, job: str, rules: TraceRules, now_us: int) -> Traced | None:
     """Return a job's trace up to now; None if there are no records of it."""
     found = ledger.find_runs([job]).get(job, [])
     runs = sorted(filter(is_traced, found), key=lambda run: (run.start_us, run.key))
@@ -56,7 +56,7 @@ def trace_of_job(ledger: LedgerReader, job: str, rules: Rules, now_us: int) -> T
     return Traced(f"job {job}", spans, runs, job=job) if spans else None
 
 
-def trace_of_pilot(ledger: LedgerReader, row: PilotRow, rules: Rules, now_us: int) -> Traced:
+def trace_of_pilot(ledger: LedgerReader, row: PilotRow, rules: TraceRules, now_us: int) -> Traced:
     """Return a pilot's trace up to now."""
     runs = ledger.runs_of([row.id]).get(row.id, [])
     runs.sort(key=lambda run: (run.start_us, run.key))

@@ -28,19 +28,19 @@ from gwmond.reports.render.document import (
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.reports.timeline import axis
 from gwmond.reports.traced import Traced
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Attributes, Link, Span
 
 MOST = 200
 """Lines; of more the first are shown."""
-_WAITING = frozenset({Kind.QUEUE, Kind.REQUESTED, Kind.PENDING})
-_OWN = frozenset({Kind.IDLE, Kind.RETIREMENT})
-_WHOLE = frozenset({Kind.JOB, Kind.PILOT})
+_WAITING = frozenset({SpanName.QUEUE, SpanName.REQUESTED, SpanName.PENDING})
+_OWN = frozenset({SpanName.IDLE, SpanName.RETIREMENT})
+_WHOLE = frozenset({SpanName.JOB, SpanName.PILOT})
 _COLOURS = {"waiting": "yellow", "moving": "bright_blue", "whole": "bright_black"}
 _LABEL, _STEP, _WIDTH = 170, 18, 900
 
 
-class Bar(NamedTuple):
+class SpanBar(NamedTuple):
     """A line; ``look``: a category, ``waiting``, ``moving``, ``whole`` or ``open``.
 
     ``note`` says how it ended, or what it is.  ``job``, ``pilot``: whose page it leads to.
@@ -63,18 +63,18 @@ class Bar(NamedTuple):
         return f"{length_us / SECOND_US:.1f}s" if length_us < 60 * SECOND_US else span(length_us)
 
 
-def bars(traced: Traced) -> list[Bar]:
+def bars(traced: Traced) -> list[SpanBar]:
     """Return all lines, from the top."""
     children: defaultdict[bytes, list[Span]] = defaultdict(list)
     known = {span.context.span_id for span in traced.spans}
-    for one in sorted(traced.spans, key=lambda one: (one.start_us, one.name is not Kind.QUEUE)):
+    for one in sorted(traced.spans, key=lambda one: (one.start_us, one.name is not SpanName.QUEUE)):
         children[one.parent_id if one.parent_id in known else b""].append(one)
 
     pilots = {run.start_us: run.pilot for run in traced.runs}
 
-    def below(parent: bytes, depth: int) -> Iterator[Bar]:
+    def below(parent: bytes, depth: int) -> Iterator[SpanBar]:
         for one in children[parent]:
-            number = pilots.get(one.start_us, 0) if one.name is Kind.RUN else 0
+            number = pilots.get(one.start_us, 0) if one.name is SpanName.RUN else 0
             yield _bar(one, depth)._replace(pilot=number)
             yield from below(one.context.span_id, depth + 1)
 
@@ -100,9 +100,9 @@ def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
     yield Paragraph(traced.title, "heading")
     ends = f"{short(found[0].start_us)} to {short(found[0].end_us)} UTC"
     yield Paragraph(f"{ends}, {found[0].length}; trace {root.context.trace_id.hex()}")
-    if root.name is Kind.JOB and root.parent_id:
+    if root.name is SpanName.JOB and root.parent_id:
         yield Paragraph(f"it continues the trace of span {root.parent_id.hex()}")
-    elif root.name is Kind.JOB and root.links:
+    elif root.name is SpanName.JOB and root.links:
         yield Paragraph(f"its submitter's trace: {root.links[0].context.trace_id.hex()}")
     yield Paragraph("")
     yield from _lines(found[:most], width)
@@ -110,7 +110,7 @@ def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
         yield Paragraph(f"({len(found) - most} more lines: --format json has all spans)")
 
 
-def page_parts(traced: Traced, age: Age, cell: Callable[[Bar], str]) -> Iterator[Part]:
+def page_parts(traced: Traced, age: Age, cell: Callable[[SpanBar], str]) -> Iterator[Part]:
     """Yield a trace's parts for pages: a drawing, and a table; ``cell``: of its last column."""
     found = bars(traced)
     for part in _parts(traced, age, _WIDTH, MOST):
@@ -122,7 +122,7 @@ def page_parts(traced: Traced, age: Age, cell: Callable[[Bar], str]) -> Iterator
     )
     yield _drawing(traced.title, found[:MOST])
     start = found[0].start_us
-    columns: list[Column[Bar]] = [
+    columns: list[Column[SpanBar]] = [
         Column("span", lambda bar: f"{'· ' * bar.depth}{bar.label}", name=True),
         Column("begin", lambda bar: short(bar.start_us), text=True),
         Column("after", lambda bar: f"+{span(bar.start_us - start)}"),
@@ -133,7 +133,7 @@ def page_parts(traced: Traced, age: Age, cell: Callable[[Bar], str]) -> Iterator
     yield table("Spans", columns, found[:MOST])
 
 
-def _lines(found: Sequence[Bar], width: int) -> Iterator[Spans]:
+def _lines(found: Sequence[SpanBar], width: int) -> Iterator[Spans]:
     """Yield the lines of a terminal: name, bar, length and note."""
     names = [f"{'  ' * bar.depth}{bar.label}" for bar in found]
     label = max(map(len, names)) + 2
@@ -154,7 +154,7 @@ def _lines(found: Sequence[Bar], width: int) -> Iterator[Spans]:
         )
 
 
-def _drawing(title: str, found: Sequence[Bar]) -> Drawing:
+def _drawing(title: str, found: Sequence[SpanBar]) -> Drawing:
     """Return the same as bars, one below the other."""
     start, end = found[0].start_us, found[0].end_us
     text = f"{title}: {len(found)} lines over {found[0].length}, which the table below has too"
@@ -175,10 +175,10 @@ def _drawing(title: str, found: Sequence[Bar]) -> Drawing:
     return drawing
 
 
-def _bar(one: Span, depth: int) -> Bar:
+def _bar(one: Span, depth: int) -> SpanBar:
     known = dict(one.attributes)
     number = known.get("htcondor.run.number")
-    label = f"run {number}" if one.name is Kind.RUN and number is not None else one.name.value
+    label = f"run {number}" if one.name is SpanName.RUN and number is not None else one.name.value
     look = "moving"
     if one.name in _WAITING:
         look = "waiting"
@@ -186,24 +186,24 @@ def _bar(one: Span, depth: int) -> Bar:
         look = Category.PILOT_OVERHEAD.value
     elif one.name in _WHOLE:
         look = "whole"
-    elif one.name in {Kind.RUN, Kind.EXECUTE}:
+    elif one.name in {SpanName.RUN, SpanName.EXECUTE}:
         look = str(known.get("gwmond.category") or "open")
-    elif one.error and one.name is Kind.VALIDATION:
+    elif one.error and one.name is SpanName.VALIDATION:
         look = Category.VALIDATION_FAILS.value
-    return Bar(label, depth, one.start_us, one.end_us, look, _note(one), bool(one.error))
+    return SpanBar(label, depth, one.start_us, one.end_us, look, _note(one), bool(one.error))
 
 
 def _note(one: Span) -> str:
     """Return what to say of a span beside its bar."""
     known = dict(one.attributes)
     found = [
-        one.error or str(known.get("gwmond.outcome", "")) if one.name is not Kind.QUEUE else ""
+        one.error or str(known.get("gwmond.outcome", "")) if one.name is not SpanName.QUEUE else ""
     ]
-    if one.name is Kind.RUN:
+    if one.name is SpanName.RUN:
         found.append(str(known.get("gwms.site", "")))
-    if one.name is Kind.PILOT:
+    if one.name is SpanName.PILOT:
         found.append(str(known.get("gwmond.category", "")).replace("_", " "))
-    if one.name is Kind.VALIDATION:
+    if one.name is SpanName.VALIDATION:
         found.append(str(known.get("gwms.validation.test", "")))
     moved = known.get("htcondor.transfer.bytes")
     found.append("" if moved is None else f"{int(moved) / 1e6:.1f} MB")
@@ -212,17 +212,17 @@ def _note(one: Span) -> str:
     return ", ".join(filter(None, found))
 
 
-def _of_run(number: int, run: RunRow, until_us: int) -> Bar:
+def _of_run(number: int, run: RunRow, until_us: int) -> SpanBar:
     end = until_us if run.end_us is None else max(run.end_us, run.start_us)
     outcome = run.outcome
     look = outcome.category.value if outcome else "open"
     job = " ".join((run.key.job.split("#")[1:2] or [run.key.job]) + [run.user.partition("@")[0]])
     note = ", ".join(filter(None, (outcome.label if outcome else "", job)))
     failed = outcome is not None and outcome.category is not Category.GOODPUT
-    return Bar(f"run {number}", 1, run.start_us, end, look, note, failed, job=run.key.job)
+    return SpanBar(f"run {number}", 1, run.start_us, end, look, note, failed, job=run.key.job)
 
 
-def _place(bar: Bar, start_us: int, end_us: int, columns: int) -> tuple[int, int]:
+def _place(bar: SpanBar, start_us: int, end_us: int, columns: int) -> tuple[int, int]:
     """Return the first column of a bar, and the one after its last: at least one is drawn."""
     length = max(1, end_us - start_us)
     first = max(0, min(columns - 1, (bar.start_us - start_us) * columns // length))

@@ -28,7 +28,7 @@ _MOST_SHOWN = 200
 _PROTOBUF = "application/x-protobuf"
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """What became of a request; ``detail`` says why it failed, or what the receiver warns of.
 
     ``again``: it may be sent again, after ``after_s`` if the receiver said so.  ``refused``: how
@@ -52,14 +52,14 @@ class OtlpClient:
         url = urlsplit(export.url)
         self.where = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
 
-    def post(self, request: Request) -> Answer:
+    def post(self, request: Request) -> Reply:
         """Send a request; takes about twice the timeout at most, and never raises."""
         packed = self._export.options.compression == "gzip"
         body = gzip.compress(request.body, 3, mtime=0) if packed else request.body
         try:
             answer = self._post(body, request.spans, packed=packed)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ssl.SSLError) as error:
-            answer = Answer(accepted=False, again=True, detail=_said(error))
+            answer = Reply(accepted=False, again=True, detail=_said(error))
         if not answer.accepted:
             self.close()
         return answer
@@ -70,7 +70,7 @@ class OtlpClient:
             self._client.close()
             self._client = None
 
-    def _post(self, body: bytes, spans: int, *, packed: bool) -> Answer:
+    def _post(self, body: bytes, spans: int, *, packed: bool) -> Reply:
         client = self._client = self._client or self._opened()
         headers = {"Content-Type": _PROTOBUF, "Accept-Encoding": "identity"}
         if packed:
@@ -95,7 +95,7 @@ class OtlpClient:
         return httpx.Client(headers=headers, verify=context, timeout=options.timeout)
 
 
-def _answer(response: httpx.Response, body: bytes, spans: int) -> Answer:
+def _answer(response: httpx.Response, body: bytes, spans: int) -> Reply:
     status = response.status_code
     if 200 <= status < 300:
         found = ExportTraceServiceResponse()
@@ -106,12 +106,12 @@ def _answer(response: httpx.Response, body: bytes, spans: int) -> Answer:
                 found.Clear()  # it has taken them, whatever it says besides
         partial = found.partial_success
         refused = min(max(partial.rejected_spans, 0), spans)
-        return Answer(accepted=True, detail=_shown(partial.error_message), refused=refused)
+        return Reply(accepted=True, detail=_shown(partial.error_message), refused=refused)
     text = "" if b"\0" in body else body.decode("utf-8", "replace")
     detail = f"HTTP {status} {response.reason_phrase}: {_shown(text)}".rstrip(": ")
     if status == 429 or status >= 500:
-        return Answer(False, again=True, after_s=_after_s(response), detail=detail)
-    return Answer(accepted=False, detail=detail, refused=spans)
+        return Reply(False, again=True, after_s=_after_s(response), detail=detail)
+    return Reply(accepted=False, detail=detail, refused=spans)
 
 
 def _after_s(response: httpx.Response) -> float | None:

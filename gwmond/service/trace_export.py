@@ -18,7 +18,7 @@ import structlog
 
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import Export
-from gwmond.ledger.backlog import Chunk, Position
+from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
@@ -31,13 +31,13 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
-from gwmond.service.otlp_client import Answer, OtlpClient
-from gwmond.traces.contexts import Rules
+from gwmond.service.otlp_client import OtlpClient, Reply
+from gwmond.traces.contexts import TraceRules
 from gwmond.traces.exemplars import noting
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
-from gwmond.traces.selection import Names, Selection
+from gwmond.traces.selection import NamePatterns, TraceSelection
 from gwmond.traces.spans import Span
 
 log = structlog.get_logger()
@@ -71,17 +71,17 @@ class ChosenSpans:
     """Makes the spans of what was settled, of those that are to be exported."""
 
     def __init__(self, options: Traces) -> None:
-        self._rules = Rules(options.join_at_most)
-        self._selection = Selection(
+        self._rules = TraceRules(options.join_at_most)
+        self._selection = TraceSelection(
             jobs=options.jobs,
             pilots=options.pilots,
             ratio=options.ratio,
             parent_based=options.parent_based,
             always=frozenset(options.always),
             slow_us=round(options.slow * SECOND_US),
-            sites=Names.of(options.sites),
-            groups=Names.of(options.groups),
-            users=Names.of(options.users),
+            sites=NamePatterns.of(options.sites),
+            groups=NamePatterns.of(options.groups),
+            users=NamePatterns.of(options.users),
         )
         self._left: OrderedDict[bytes, None] = OrderedDict()  # spans of jobs that were sent
 
@@ -165,7 +165,7 @@ class TraceExporter:
         self._encoder = Encoder(export.service, dict(export.resource))
         self._spans = ChosenSpans(export.options)
         self._reader: LedgerReader | None = None
-        self._position = Position()
+        self._position = UnsentPosition()
         self._oldest_us: int | None = None
         self._failure = ""
         self._lost: Counter[ProblemName] = Counter()
@@ -278,21 +278,21 @@ class TraceExporter:
         self._sent(chunk.last)
         return True
 
-    def _is_late(self, chunk: Chunk) -> bool:
+    def _is_late(self, chunk: UnsentChunk) -> bool:
         return time.time() - chunk.stored_us / SECOND_US > self._options.max_age
 
-    def _skip(self, upto: Position, number: int) -> None:
+    def _skip(self, upto: UnsentPosition, number: int) -> None:
         self.counts.settled["skipped"] += number
         self._lost[ProblemName.TRACE_BACKLOG_SKIPPED] += number
         self._sent(upto)
 
-    def _sent(self, upto: Position) -> None:
+    def _sent(self, upto: UnsentPosition) -> None:
         """Forget what is done; where the ledger is closed now, with what is done next."""
         self._position = upto
         if (ledger := self._writer()) is not None:
             ledger.sent(upto)
 
-    def _deliver(self, request: Request, chunk: Chunk) -> bool:
+    def _deliver(self, request: Request, chunk: UnsentChunk) -> bool:
         """Send a request until that is decided; return False if it is stopped, or too late."""
         wait_s = _FIRST_WAIT_S
         while not self._stopped.is_set():
@@ -308,7 +308,7 @@ class TraceExporter:
                 return False
         return False
 
-    def _count(self, request: Request, answer: Answer) -> None:
+    def _count(self, request: Request, answer: Reply) -> None:
         counts = self.counts
         result = "accepted" if answer.accepted else "failed" if answer.again else "refused"
         counts.requests[result] += 1

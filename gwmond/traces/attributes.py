@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Attributes, Value
 
 CHARACTERS = 1024
@@ -19,7 +19,7 @@ CHARACTERS = 1024
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
 
-_K = Kind
+_K = SpanName
 _STAGES = (_K.STAGE_IN, _K.EXECUTE, _K.STAGE_OUT)
 _RUN = (_K.RUN, *_STAGES)
 _OF_JOB = (_K.JOB, _K.QUEUE, *_RUN)
@@ -29,14 +29,14 @@ _PARTS = (
 )
 _OF_PILOT = (_K.PILOT, *_PARTS)
 _PLACE = (*_RUN, *_OF_PILOT)
-_ALL = tuple(Kind)
+_ALL = tuple(SpanName)
 
 
 class Attribute(NamedTuple):
     """``on``: the kinds of spans that may have it; ``link`` and ``event``: whether those may."""
 
     name: str
-    on: tuple[Kind, ...]
+    on: tuple[SpanName, ...]
     text: str
     link: bool = False
     event: bool = False

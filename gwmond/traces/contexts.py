@@ -16,14 +16,14 @@ from gwmond.model.digits import is_number
 from gwmond.model.run_facts import JobFact
 from gwmond.model.stored_pilots import PilotIdentity, RunRow
 from gwmond.model.times import SECOND_US
-from gwmond.traces.ids import Kind, span_id, trace_id
+from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.spans import SpanContext
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _GLOBAL_JOB_ID = re.compile(r"[^#]+#[0-9]+\.[0-9]+#[0-9]+")
 
 
-class Rules(NamedTuple):
+class TraceRules(NamedTuple):
     """``join_at_most``: a job of so many submitted together continues its submitter's trace."""
 
     join_at_most: int = 500
@@ -38,7 +38,7 @@ class JobContext(NamedTuple):
     submitter: SpanContext | None = None
     trace_state: str = ""
 
-    def child(self, kind: Kind, *identity: str) -> SpanContext:
+    def child(self, kind: SpanName, *identity: str) -> SpanContext:
         """Return a span of the job's trace that belongs to this job."""
         own = self.own
         return SpanContext(own.trace_id, span_id(kind, self.job, *identity), own.sampled)
@@ -82,10 +82,10 @@ def _order(fact: JobFact) -> tuple[object, ...]:
     return fact.left_us is None, *(-1 if value is None else value for value in fact)
 
 
-def job_context(job: str, fact: JobFact, rules: Rules) -> JobContext:
+def job_context(job: str, fact: JobFact, rules: TraceRules) -> JobContext:
     """Return the context of a job; deterministic, so that all its spans agree."""
     submitter = parse_traceparent(fact.traceparent)
-    own = SpanContext(trace_id(Kind.JOB, job), span_id(Kind.JOB, job))
+    own = SpanContext(trace_id(SpanName.JOB, job), span_id(SpanName.JOB, job))
     if submitter is None:
         return JobContext(job, own)
     own = own._replace(sampled=submitter.sampled)
@@ -113,4 +113,4 @@ def run_identity(run: RunRow) -> str:
 def pilot_context(pilot: PilotIdentity) -> SpanContext:
     """Return a pilot's own span: by its factory's job, else by its startd and when that began."""
     identity = (pilot.factory_job,) if pilot.factory_job else (pilot.name, str(pilot.started))
-    return SpanContext(trace_id(Kind.PILOT, *identity), span_id(Kind.PILOT, *identity))
+    return SpanContext(trace_id(SpanName.PILOT, *identity), span_id(SpanName.PILOT, *identity))

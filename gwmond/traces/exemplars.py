@@ -12,7 +12,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.queue_waits import bucket_of
 from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey
 from gwmond.model.times import SECOND_US
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Span
 
 _BADPUT = frozenset({Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT})
@@ -25,9 +25,9 @@ def noting(spans: Iterable[Span], found: MutableMapping[ExemplarKey, Exemplar]) 
     for span in spans:
         if not span.context.sampled:
             wait = None
-        elif span.name is Kind.QUEUE:
+        elif span.name is SpanName.QUEUE:
             wait = span
-        elif span.name is Kind.RUN:
+        elif span.name is SpanName.RUN:
             _note(span, wait, found)
             wait = None
         yield span

@@ -22,7 +22,7 @@ CONTRACT = "gwmond/1"
 _NUL = "\0"
 
 
-class Kind(StrEnum):
+class SpanName(StrEnum):
     """What a span is about; part of its id, and its name."""
 
     JOB = "job"
@@ -40,17 +40,17 @@ class Kind(StrEnum):
     RETIREMENT = "retirement"
 
 
-def trace_id(kind: Kind, *identity: str) -> bytes:
+def trace_id(kind: SpanName, *identity: str) -> bytes:
     """Return the 16 bytes of a trace that begins with this."""
     return _nonzero(_digest(kind, identity)[:16])
 
 
-def span_id(kind: Kind, *identity: str) -> bytes:
+def span_id(kind: SpanName, *identity: str) -> bytes:
     """Return the 8 bytes of a span."""
     return _nonzero(_digest(kind, identity)[16:24])
 
 
-def _digest(kind: Kind, identity: tuple[str, ...]) -> bytes:
+def _digest(kind: SpanName, identity: tuple[str, ...]) -> bytes:
     text = _NUL.join((CONTRACT, kind, *identity))
     return sha256(text.encode("utf-8", "surrogateescape")).digest()
 

@@ -23,10 +23,17 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import JobContext, Rules, is_traced, job_context, job_fact, run_identity
-from gwmond.traces.ids import Kind
-from gwmond.traces.making import Times, link_to, made, place_of, run_number, sane, within
-from gwmond.traces.run_phases import Phases, phases_of, transferred_bytes
+from gwmond.traces.contexts import (
+    JobContext,
+    TraceRules,
+    is_traced,
+    job_context,
+    job_fact,
+    run_identity,
+)
+from gwmond.traces.ids import SpanName
+from gwmond.traces.making import SpanTimes, link_to, made, place_of, run_number, sane, within
+from gwmond.traces.run_phases import RunPhases, phases_of, transferred_bytes
 from gwmond.traces.spans import Event, Link, Role, Span, Value
 
 Values: TypeAlias = dict[str, Value | None]
@@ -39,7 +46,7 @@ _END = "end"
 def job_spans(
     runs: Sequence[RunRow],
     pilots: Mapping[PilotId, PilotRow],
-    rules: Rules,
+    rules: TraceRules,
     now_us: int | None = None,
 ) -> list[Span]:
     """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known."""
@@ -54,7 +61,7 @@ class JobTrace:
         self,
         runs: Sequence[RunRow],
         pilots: Mapping[PilotId, PilotRow],
-        rules: Rules,
+        rules: TraceRules,
         now_us: int | None = None,
     ) -> None:
         # A run that two pilots are said to have had: the better known.
@@ -101,7 +108,7 @@ class JobTrace:
         }
         context, own = self._context, self._context.own
         values = {**self._job_values(run), **size}
-        span = made(Kind.JOB, own, context.parent_id, whole, values, error, settled=settled)
+        span = made(SpanName.JOB, own, context.parent_id, whole, values, error, settled=settled)
         submitter = context.submitter
         span = span._replace(
             role=Role.SERVER,
@@ -110,7 +117,7 @@ class JobTrace:
         )
         if self._fact.status == 4 or end is None or end <= self._ends[-1]:
             return [span]
-        waited = Times(self._ends[-1], whole.end_us)
+        waited = SpanTimes(self._ends[-1], whole.end_us)
         return [span, self._queue(len(self._runs), _END, waited, settled=settled)]
 
     def of_run(self, key: RunKey) -> list[Span]:
@@ -123,7 +130,7 @@ class JobTrace:
         before = self._waited_since(index)
         spans = []
         if before is not None:
-            waited = Times(min(before, times.start_us), times.start_us)
+            waited = SpanTimes(min(before, times.start_us), times.start_us)
             spans.append(self._queue(index, identity, waited, settled=not run.open))
         phases = phases_of(run.facts)
         shared = self._shared(run)
@@ -138,24 +145,24 @@ class JobTrace:
         first = self._runs[0].key.shadow_start in {None, 1}
         return sane(self._fact.queued_us) if first else None
 
-    def _times(self, run: RunRow) -> Times:
+    def _times(self, run: RunRow) -> SpanTimes:
         """Return when a run was, in order; one without an end lasts until now."""
         end = sane(self._now_us if run.end_us is None else run.end_us)
         end = run.start_us if end is None else end
-        return Times(run.start_us, max(end, run.start_us), end < run.start_us)
+        return SpanTimes(run.start_us, max(end, run.start_us), end < run.start_us)
 
-    def _whole(self, end_us: int | None) -> Times:
+    def _whole(self, end_us: int | None) -> SpanTimes:
         """Return the job's times, within which those of all others are."""
         first = self._runs[0].start_us
         queued = sane(self._fact.queued_us)
         start = first if queued is None else min(queued, first)
         moved = queued is not None and queued > start
-        return Times(start, max(end_us or 0, self._ends[-1]), moved)
+        return SpanTimes(start, max(end_us or 0, self._ends[-1]), moved)
 
     def _job_values(self, run: RunRow) -> Values:
         return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
 
-    def _queue(self, index: int, identity: str, times: Times, *, settled: bool) -> Span:
+    def _queue(self, index: int, identity: str, times: SpanTimes, *, settled: bool) -> Span:
         """Return a wait, with how the run before it ended as its only event."""
         before = self._runs[index - 1] if index else None
         run = self._runs[min(index, len(self._runs) - 1)]
@@ -163,8 +170,10 @@ class JobTrace:
             **self._job_values(run),
             "htcondor.run.number": None if identity == _END else run_number(run),
         }
-        context = self._context.child(Kind.QUEUE, identity)
-        span = made(Kind.QUEUE, context, self._context.own.span_id, times, values, settled=settled)
+        context = self._context.child(SpanName.QUEUE, identity)
+        span = made(
+            SpanName.QUEUE, context, self._context.own.span_id, times, values, settled=settled
+        )
         if before is None or before.outcome is None:
             return span
         ending = phases_of(before.facts)
@@ -172,7 +181,7 @@ class JobTrace:
         return span._replace(events=(Event("run ended", times.start_us, known),))
 
     def _run(
-        self, run: RunRow, identity: str, times: Times, phases: Phases, shared: Values
+        self, run: RunRow, identity: str, times: SpanTimes, phases: RunPhases, shared: Values
     ) -> Span:
         values = {
             **self._job_values(run),
@@ -183,10 +192,12 @@ class JobTrace:
             "htcondor.slot.memory": run.size.memory_mib,
             "htcondor.slot.gpus": run.size.gpus or None,
         }
-        context = self._context.child(Kind.RUN, identity)
+        context = self._context.child(SpanName.RUN, identity)
         parent = self._context.own.span_id
         error = error_of(run.outcome)
-        span = made(*(Kind.RUN, context, parent, times, values), error=error, settled=not run.open)
+        span = made(
+            *(SpanName.RUN, context, parent, times, values), error=error, settled=not run.open
+        )
         return span._replace(links=link_to(self._pilots.get(run.pilot)))
 
     def _shared(self, run: RunRow) -> Values:
@@ -203,7 +214,7 @@ class JobTrace:
         }
 
     def _stages(
-        self, run: RunRow, identity: str, parent: Span, phases: Phases, shared: Values
+        self, run: RunRow, identity: str, parent: Span, phases: RunPhases, shared: Values
     ) -> list[Span]:
         """Return the parts of a run that are known; the last of them has the run's error."""
         interval, spans = (parent.start_us, parent.end_us), list[Span]()
@@ -212,7 +223,7 @@ class JobTrace:
             times = within(start_us, end_us, interval)
             if times is None:
                 continue
-            values = {**shared, **(phases.exit if kind is Kind.EXECUTE else {})}
+            values = {**shared, **(phases.exit if kind is SpanName.EXECUTE else {})}
             if transfer is not None:
                 values["htcondor.transfer.bytes"] = transferred_bytes(
                     transfer, before.get(kind), run_number(run)
@@ -225,7 +236,7 @@ class JobTrace:
             spans.append(made(kind, context, upper, times, values, error, settled=not run.open))
         return spans
 
-    def _transfers_before(self, run: RunRow) -> dict[Kind, Transfer | None]:
+    def _transfers_before(self, run: RunRow) -> dict[SpanName, Transfer | None]:
         """Return the transfers of the run before, if that is known."""
         index = self._indexes[run.key] - 1
         if index < 0 or not _follows(self._runs[index], run):

@@ -14,7 +14,7 @@ from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.contexts import pilot_context
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Link, Span, SpanContext, Value
 
 SLACK_US = 5 * SECOND_US
@@ -28,7 +28,7 @@ def sane(time_us: int | None) -> int | None:
     return time_us if time_us is not None and _FIRST_US <= time_us <= _LAST_US else None
 
 
-class Times(NamedTuple):
+class SpanTimes(NamedTuple):
     """Begin and end, in order; ``moved``: by more than the slack."""
 
     start_us: int
@@ -36,7 +36,7 @@ class Times(NamedTuple):
     moved: bool = False
 
 
-def within(start_us: int | None, end_us: int | None, parent: Interval) -> Times | None:
+def within(start_us: int | None, end_us: int | None, parent: Interval) -> SpanTimes | None:
     """Return times put in order and within the parent's; None if there is no begin."""
     start, first, last = sane(start_us), *parent
     if start is None:
@@ -45,14 +45,14 @@ def within(start_us: int | None, end_us: int | None, parent: Interval) -> Times 
     end = last if end is None else end
     began = min(max(start, first), last)
     ended = min(max(end, began), last)
-    return Times(began, ended, max(abs(began - start), abs(ended - end)) > SLACK_US)
+    return SpanTimes(began, ended, max(abs(began - start), abs(ended - end)) > SLACK_US)
 
 
 def made(
-    name: Kind,
+    name: SpanName,
     context: SpanContext,
     parent_id: bytes,
-    times: Times,
+    times: SpanTimes,
     values: Mapping[str, Value | None],
     error: str = "",
     *,

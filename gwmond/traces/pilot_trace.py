@@ -24,26 +24,26 @@ from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.contexts import (
-    Rules,
+    TraceRules,
     is_traced,
     job_context,
     job_fact,
     pilot_context,
     run_identity,
 )
-from gwmond.traces.ids import Kind, span_id
-from gwmond.traces.making import Times, made, place_of, run_number, sane, within
+from gwmond.traces.ids import SpanName, span_id
+from gwmond.traces.making import SpanTimes, made, place_of, run_number, sane, within
 from gwmond.traces.spans import Link, Span, Value
 
 LINKS, IDLE = 1000, 200
 """Links to runs, and idle stretches: the first, and the longest; the rest is counted."""
 
-_STATES = {Kind.IDLE: "available", Kind.REQUESTED: "offline", Kind.PENDING: "offline"}
+_STATES = {SpanName.IDLE: "available", SpanName.REQUESTED: "offline", SpanName.PENDING: "offline"}
 _GUARD_US = 3600 * SECOND_US  # by which clocks of a factory and a node may differ
 
 
-class _Part(NamedTuple):
-    kind: Kind
+class _SpanPart(NamedTuple):
+    kind: SpanName
     start_us: int
     end_us: int
     error: str = ""
@@ -52,7 +52,7 @@ class _Part(NamedTuple):
 def pilot_spans(
     pilot: PilotRow,
     runs: Sequence[RunRow],
-    rules: Rules,
+    rules: TraceRules,
     queue: QueueRecord | None = None,
     now_us: int | None = None,
 ) -> list[Span]:
@@ -65,13 +65,13 @@ def pilot_spans(
     waited = list(_waited(queue, start)) if queue is not None else []
     whole = min((start, *(part.start_us for part in waited))), end
     parts = [*waited, *_parts(pilot, runs, (start, end))]
-    idle = [part for part in parts if part.kind is Kind.IDLE]
+    idle = [part for part in parts if part.kind is SpanName.IDLE]
     longest = sorted(idle, key=lambda part: (part.start_us - part.end_us, part.start_us))[:IDLE]
     spans = [_pilot(pilot, runs, rules, whole, len(idle) - len(longest))]
     root = spans[0].context
     for part in parts:
         times = within(part.start_us, part.end_us, whole)
-        if times is None or (part.kind is Kind.IDLE and part not in longest):
+        if times is None or (part.kind is SpanName.IDLE and part not in longest):
             continue
         own = root._replace(
             span_id=span_id(part.kind, root.trace_id.hex(), str(part.start_us // SECOND_US))
@@ -80,7 +80,7 @@ def pilot_spans(
             **place_of(pilot),
             "cicd.worker.state": _STATES.get(part.kind),
         }
-        if part.kind is Kind.VALIDATION:
+        if part.kind is SpanName.VALIDATION:
             values |= _validated(pilot)
         spans.append(
             made(part.kind, own, root.span_id, times, values, part.error, settled=pilot.closed)
@@ -89,7 +89,7 @@ def pilot_spans(
 
 
 def _pilot(
-    pilot: PilotRow, runs: Sequence[RunRow], rules: Rules, whole: Interval, left_out: int
+    pilot: PilotRow, runs: Sequence[RunRow], rules: TraceRules, whole: Interval, left_out: int
 ) -> Span:
     real = [run for run in runs if run.outcome is None or run.outcome.label != SUMMARISED]
     traced = sorted(filter(is_traced, real), key=lambda run: (run.start_us, run.key))
@@ -104,15 +104,15 @@ def _pilot(
         "htcondor.slot.memory": size and size.memory_mib,
         "htcondor.slot.gpus": (size and size.gpus) or None,
     }
-    root, times = pilot_context(pilot.identity), Times(*whole, pilot.start_us > whole[1])
-    span = made(Kind.PILOT, root, b"", times, values, _error(pilot), settled=pilot.closed)
+    root, times = pilot_context(pilot.identity), SpanTimes(*whole, pilot.start_us > whole[1])
+    span = made(SpanName.PILOT, root, b"", times, values, _error(pilot), settled=pilot.closed)
     return span._replace(
         links=tuple(_link(run, rules) for run in traced[:LINKS]),
         dropped_links=max(0, len(traced) - LINKS) + pilot.runs_pruned,
     )
 
 
-def _waited(queue: QueueRecord, start_us: int) -> Iterator[_Part]:
+def _waited(queue: QueueRecord, start_us: int) -> Iterator[_SpanPart]:
     """Yield what it waited for, from its latest submission on, by its factory's queue."""
     known = range(start_us - AGE_US, start_us + _GUARD_US)
     before = [event for event in queue.events if event.at_us in known and sane(event.at_us)]
@@ -126,36 +126,40 @@ def _waited(queue: QueueRecord, start_us: int) -> Iterator[_Part]:
         if event.state is QueueState.PENDING and event.at_us >= since
     ]
     if handed:
-        yield _Part(Kind.REQUESTED, min(since, start_us), min(handed[0], start_us))
-    yield _Part(Kind.PENDING, min(handed[0] if handed else since, start_us), start_us)
+        yield _SpanPart(SpanName.REQUESTED, min(since, start_us), min(handed[0], start_us))
+    yield _SpanPart(SpanName.PENDING, min(handed[0] if handed else since, start_us), start_us)
 
 
-def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[_Part]:
+def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[_SpanPart]:
     start, end = life
     validated = sane(pilot.validation_end_us)
     began = pilot.facts.ads.began_us if pilot.facts.ads is not None else None
     began = sane(began if began is not None else pilot.identity.started * SECOND_US)
     error = _error(pilot)
     if validated is not None:
-        yield _Part(Kind.VALIDATION, start, validated, error)
+        yield _SpanPart(SpanName.VALIDATION, start, validated, error)
     if error:
         return
     ready = start if began is None else min(max(began, start), end)
     if began is not None and ready > start:
-        yield _Part(Kind.STARTUP, start if validated is None else min(validated, ready), ready)
+        yield _SpanPart(
+            SpanName.STARTUP, start if validated is None else min(validated, ready), ready
+        )
     retired = sane(pilot.retire_us)
     last = end if retired is None else min(max(retired, ready), end)
     known = ((run.start_us, end if run.end_us is None else run.end_us) for run in runs)
     if not pilot.runs_pruned:
         for since, until in beside((ready, last), union(known)):
-            yield _Part(Kind.IDLE, since, until)
+            yield _SpanPart(SpanName.IDLE, since, until)
     if last < end:
-        yield _Part(Kind.RETIREMENT, last, end)
+        yield _SpanPart(SpanName.RETIREMENT, last, end)
 
 
-def _link(run: RunRow, rules: Rules) -> Link:
+def _link(run: RunRow, rules: TraceRules) -> Link:
     outcome = run.outcome
-    context = job_context(run.key.job, job_fact([run]), rules).child(Kind.RUN, run_identity(run))
+    context = job_context(run.key.job, job_fact([run]), rules).child(
+        SpanName.RUN, run_identity(run)
+    )
     seconds = None if run.end_us is None else max(0, run.end_us - run.start_us) / SECOND_US
     values = {
         "gwmond.category": outcome.category.value if outcome else None,

@@ -11,33 +11,33 @@ from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Outcome
 from gwmond.model.run_facts import RunFact, Source, Transfer
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Value
 
 _BLAMED = {
-    "transfer_input_failed": Kind.STAGE_IN,
-    "transfer_output_failed": Kind.STAGE_OUT,
-    "output_cut_off": Kind.STAGE_OUT,
+    "transfer_input_failed": SpanName.STAGE_IN,
+    "transfer_output_failed": SpanName.STAGE_OUT,
+    "output_cut_off": SpanName.STAGE_OUT,
 }
 _RANK = {Source.EPOCH_HISTORY: 0, Source.SCHEDD_HISTORY: 1, Source.STARTD_HISTORY: 2}
 
 
-class Phases(NamedTuple):
+class RunPhases(NamedTuple):
     """What is known of a run's parts.
 
     - ``parts``: kind, begin, end (None: until the run's end), and the transfer.
     - ``codes``, ``exit``: attributes of how it ended.
     """
 
-    parts: tuple[tuple[Kind, int | None, int | None, Transfer | None], ...]
+    parts: tuple[tuple[SpanName, int | None, int | None, Transfer | None], ...]
     codes: dict[str, Value | None]
     exit: dict[str, Value | None]
 
-    def ended_in(self, outcome: Outcome | None) -> Kind | None:
+    def ended_in(self, outcome: Outcome | None) -> SpanName | None:
         """Return the part that decided how the run ended: by its outcome, else the last."""
         label = "" if outcome is None else outcome.label
         if label.startswith("exit_"):
-            return Kind.EXECUTE
+            return SpanName.EXECUTE
         known = [kind for kind, start_us, *_ in self.parts if start_us is not None]
         return _BLAMED.get(label, known[-1] if known else None)
 
@@ -46,7 +46,7 @@ def _rank(fact: RunFact) -> tuple[int, int]:
     return _RANK.get(fact.source, 9), -fact.written_us
 
 
-def phases_of(facts: Sequence[RunFact]) -> Phases:
+def phases_of(facts: Sequence[RunFact]) -> RunPhases:
     """Return the parts of a run: of each the best record, an access point's before a startd's."""
     best = sorted(facts, key=_rank)
     if any(_rank(one) == _rank(other) for one, other in pairwise(best)):
@@ -65,11 +65,11 @@ def phases_of(facts: Sequence[RunFact]) -> Phases:
         return next((v for e in endings if (v := getattr(e, name)) is not None), None)
 
     signal = first("exit_signal")
-    return Phases(
+    return RunPhases(
         parts=(
-            (Kind.STAGE_IN, in_start, in_end, inward),
-            (Kind.EXECUTE, executing, out_start, None),
-            (Kind.STAGE_OUT, out_start, outward.end_us, outward),
+            (SpanName.STAGE_IN, in_start, in_end, inward),
+            (SpanName.EXECUTE, executing, out_start, None),
+            (SpanName.STAGE_OUT, out_start, outward.end_us, outward),
         ),
         codes={
             "htcondor.hold.code": first("hold_code") or None,

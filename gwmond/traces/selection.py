@@ -21,13 +21,13 @@ _FAILED = {"failure", "error"}
 _WHOLE = 1 << 64
 
 
-class Names(NamedTuple):
+class NamePatterns(NamedTuple):
     """Patterns of names; no pattern: all."""
 
     pattern: re.Pattern[str] | None = None
 
     @classmethod
-    def of(cls, patterns: Iterable[str]) -> Names:
+    def of(cls, patterns: Iterable[str]) -> NamePatterns:
         """Return them; * matches any text, ? any character."""
         named = tuple(patterns)
         if "*" in named:
@@ -39,7 +39,7 @@ class Names(NamedTuple):
         return self.pattern is None or self.pattern.match(name) is not None
 
 
-class Selection(NamedTuple):
+class TraceSelection(NamedTuple):
     """``ratio``: the share of traces; ``always``: of failed, evicted, slow; else as in [traces]."""
 
     jobs: bool = True
@@ -48,9 +48,9 @@ class Selection(NamedTuple):
     parent_based: bool = True
     always: frozenset[str] = frozenset()
     slow_us: int = 86_400_000_000
-    sites: Names = Names()
-    groups: Names = Names()
-    users: Names = Names()
+    sites: NamePatterns = NamePatterns()
+    groups: NamePatterns = NamePatterns()
+    users: NamePatterns = NamePatterns()
 
     def has_run(self, run: RunRow, pilot: PilotRow | None) -> bool:
         """Return whether a run is of a user and at a place that is chosen."""

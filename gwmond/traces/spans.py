@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from gwmond.traces.ids import Kind
+from gwmond.traces.ids import SpanName
 
 Value: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = tuple[tuple[str, Value], ...]
@@ -55,7 +55,7 @@ class Span(NamedTuple):
 
     context: SpanContext
     parent_id: bytes
-    name: Kind
+    name: SpanName
     start_us: int
     end_us: int
     attributes: Attributes = ()

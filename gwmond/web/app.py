@@ -150,6 +150,7 @@ def create(
 
     _add_machines(app, state)
     _add_pages(app, state)
+    _add_files(app)
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
@@ -261,6 +262,9 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         """Serve one entry of a site."""
         return _page(state.pages.entry(site, entry))
 
+
+def _add_files(app: FastAPI) -> None:
+    """Add what pages load."""
     files = {name: (_STATIC / name).read_text() for name in _FILES}
     files["gwmond.css"] = style_sheet()
 

@@ -16,7 +16,7 @@ _NAMES = 1000
 """So many names a field suggests."""
 
 
-class Field(NamedTuple):
+class FormField(NamedTuple):
     """A field of a form: a text with names that are suggested, or a choice of values and labels.
 
     Without a label it is not shown.
@@ -45,13 +45,13 @@ class Heading(NamedTuple):
     warnings: Sequence[str]
 
 
-class Query(Protocol):
+class PageQuery(Protocol):
     """A named tuple of texts."""
 
     def _asdict(self) -> Mapping[str, str]: ...
 
 
-def address(path: str, query: Query) -> str:
+def address(path: str, query: PageQuery) -> str:
     """Return the address of a page; what is empty is left out."""
     wanted = {name: text for name, text in query._asdict().items() if text}
     return f"{path}?{urlencode(wanted)}"
@@ -62,14 +62,14 @@ def keys(s: Snapshot | None) -> set[EntryKey]:
     return {key for key, _ in s.evaluation.rows} if s else set()
 
 
-def place_fields(s: Snapshot | None, site: str, entry: str, group: str) -> list[Field]:
+def place_fields(s: Snapshot | None, site: str, entry: str, group: str) -> list[FormField]:
     """Return the fields of a place; entries that are suggested are those of its site."""
     known = keys(s)
     groups = {berth.group for berth in s.pilots} | {r.group for r in s.requests} if s else set()
     return [
-        Field("site", "Site", site, _some(key.site for key in known)),
-        Field("entry", "Entry", entry, _some(k.entry for k in known if site in ("", k.site))),
-        Field("group", "Frontend group", group, _some(groups)),
+        FormField("site", "Site", site, _some(key.site for key in known)),
+        FormField("entry", "Entry", entry, _some(k.entry for k in known if site in ("", k.site))),
+        FormField("group", "Frontend group", group, _some(groups)),
     ]
 
 

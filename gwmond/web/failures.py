@@ -26,7 +26,7 @@ from gwmond.reports.render.document import Paragraph, Part, Sentences
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
 from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.time_by_hour import RANGES
-from gwmond.web.controls import Field, Tab, address, heading, place_fields, place_links
+from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 
 _LINES = 50
@@ -79,7 +79,7 @@ class _Entry(NamedTuple):
     runs: RunCount
 
 
-class _Runs(NamedTuple):
+class _FailedRuns(NamedTuple):
     """Runs that failed somewhere, or as something: there at so many entries and nodes."""
 
     cause: RunCause
@@ -110,7 +110,7 @@ def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> st
             Tab(kind.name, last == chosen.last, address("failures", chosen._replace(last=last)))
             for last, kind in RANGES.items()
         ],
-        fields=[Field("last", "", chosen.last), *place_fields(s, *chosen.place)],
+        fields=[FormField("last", "", chosen.last), *place_fields(s, *chosen.place)],
         error=error,
         parts=parts,
         more=[],
@@ -206,7 +206,7 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
     counts = found.runs_by(lambda cause: RunCause("", "", "", cause.outcome))
     causes = [cause for cause in found.runs if cause.outcome]
     rows = [
-        _Runs(
+        _FailedRuns(
             cause,
             count._replace(ended=runs.ended),
             str(len({x[:2] for x in causes if x.outcome == cause.outcome})),
@@ -214,7 +214,7 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
         )
         for cause, count in counts.items()
     ]
-    columns: list[Column[_Runs]] = [
+    columns: list[Column[_FailedRuns]] = [
         Column("outcome", lambda row: words(row.cause.outcome) or "all", name=True),
         Column("entries", lambda row: row.entries),
         Column("nodes", lambda row: row.nodes),
@@ -228,17 +228,17 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
     rows.sort(key=lambda row: (-row.sums.failed, row.cause))
     title = "Runs of jobs that failed at the beginning, by outcome"
     note = f"{judged} The share is of all {counted(runs.ended, 'run')} that ended."
-    return _table(title, columns, rows, _Runs(RunCause("", "", "", ""), runs), note)
+    return _table(title, columns, rows, _FailedRuns(RunCause("", "", "", ""), runs), note)
 
 
 def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
     rows = [
-        _Runs(cause, count._replace(ended=found.runs_ended[cause.place]))
+        _FailedRuns(cause, count._replace(ended=found.runs_ended[cause.place]))
         for cause, count in nodes.items()
     ]
     rows.sort(key=lambda row: (-row.sums.failed, -row.sums.open, row.cause))
-    columns: list[Column[_Runs]] = [
+    columns: list[Column[_FailedRuns]] = [
         Column(
             "site",
             lambda row: chosen.to(row.cause.site, row.cause.site) if row.cause.entry else "all",
@@ -258,7 +258,7 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     ]
     title = "Runs of jobs that failed at the beginning, by entry and node"
     note = "The nodes where most failed are first; the numbers lead to the pilots of the runs."
-    return _table(title, columns, rows, _Runs(RunCause("", "", "", ""), runs), note)
+    return _table(title, columns, rows, _FailedRuns(RunCause("", "", "", ""), runs), note)
 
 
 def _suspects(s: Snapshot | None, chosen: Failing) -> Iterator[Part]:

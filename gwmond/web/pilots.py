@@ -18,11 +18,11 @@ from gwmond.reports.render import fields
 from gwmond.reports.render.document import Part
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.stored_pages import MOST, PilotsShown, life, pilots_shown, trace
+from gwmond.reports.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.reports.time_by_hour import RANGES
-from gwmond.reports.waterfall import Bar
-from gwmond.web.controls import Field, Heading, Tab, address, heading, place_fields, place_links
+from gwmond.reports.waterfall import SpanBar
+from gwmond.web.controls import FormField, Heading, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 
 _WHICH = {"running": "not ended", "past": "ended", "all": "all"}
@@ -57,11 +57,11 @@ class Selection(NamedTuple):
         """Site, entry and group."""
         return self[1:4]
 
-    def wanted(self, now_us: int) -> PilotsShown:
+    def wanted(self, now_us: int) -> PilotsListed:
         """Return the same as the ledger is asked."""
         shown = RANGES.get(self.last)
         time, _, number = self.after.partition(".")
-        return PilotsShown(
+        return PilotsListed(
             which=self.which,
             place=self.place,
             node=self.node,
@@ -116,7 +116,7 @@ def life_page(config: Config, now_us: int, number: int) -> str | None:
 def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
     """Return the page of a job's trace, or of a pilot's; None if there is none."""
 
-    def see(bar: Bar) -> str:
+    def see(bar: SpanBar) -> str:
         if bar.job:
             return link("trace", "trace of the job", job=bar.job)
         if bar.pilot:
@@ -175,24 +175,24 @@ def _link(text: str, chosen: Selection) -> Markup:
     return link("pilots", text, **chosen._asdict())
 
 
-def _fields(s: Snapshot | None, chosen: Selection) -> list[Field]:
+def _fields(s: Snapshot | None, chosen: Selection) -> list[FormField]:
     """Return the fields of the filter."""
     ended = "Ended in the last" if chosen.which == "past" else "Lived in the last"
     doing = [("", "anything"), *((name, name) for name in _DOING)]
     return [
-        Field("which", "", chosen.which),
+        FormField("which", "", chosen.which),
         *place_fields(s, *chosen.place),
-        Field("node", "Node (* stands for anything)", chosen.node),
-        Field(
+        FormField("node", "Node (* stands for anything)", chosen.node),
+        FormField(
             *("last", ended, chosen.last),
             choices=[("", "any time"), *((last, kind.name) for last, kind in RANGES.items())],
         ),
-        *([Field("doing", "Now", chosen.doing, choices=doing)] * (chosen.which == "running")),
-        Field(
+        *([FormField("doing", "Now", chosen.doing, choices=doing)] * (chosen.which == "running")),
+        FormField(
             *("category", "With settled time of", chosen.category),
             choices=[("", "any category"), *((name, words(name)) for name in Category)],
         ),
-        Field(
+        FormField(
             *("failed", "Validation", chosen.failed),
             choices=[("", "any"), ("1", "failed, no job ran")],
         ),

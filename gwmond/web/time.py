@@ -14,7 +14,7 @@ from gwmond.reports.categories import INFOS
 from gwmond.reports.render.formats import UNKNOWN, number
 from gwmond.reports.render.table import Column, Table, table
 from gwmond.reports.time_by_hour import RANGES, Range, Times, Values
-from gwmond.web.controls import Field, Tab, address, heading, place_fields, place_links
+from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import render, time_text
 
 
@@ -81,8 +81,8 @@ def page(s: Snapshot | None, choice: Choice, times: Times, error: str = "") -> s
         links=place_links(*choice.place, but="time"),
         choices=_choices(choice),
         fields=[
-            Field("last", "", choice.last),
-            Field("resource", "", choice.resource),
+            FormField("last", "", choice.last),
+            FormField("resource", "", choice.resource),
             *place_fields(s, *choice.place),
         ],
         parts=(),

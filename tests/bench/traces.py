@@ -28,7 +28,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2 as otlp
 
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import Export
-from gwmond.ledger.backlog import Position
+from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, Settled
 from gwmond.model.run_facts import Transfer
@@ -135,7 +135,7 @@ def _run(number: int) -> RunRow:
 
 
 def _spans(ledger: Ledger) -> list[Span]:
-    chosen, found, after = ChosenSpans(Traces()), list[Span](), Position()
+    chosen, found, after = ChosenSpans(Traces()), list[Span](), UnsentPosition()
     while (chunk := ledger.unsent(after, 500)) is not None:
         found += chosen.of(ledger, chunk.settled, Counter())
         after = chunk.last

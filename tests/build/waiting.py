@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.waiting_job import Place, WaitingJob
+from gwmond.model.waiting_job import JobPlace, WaitingJob
 
-_PLACE = Place(
+_PLACE = JobPlace(
     "pilot",
     EntryKey("S", "E"),
     "f.g",
@@ -43,7 +43,7 @@ _JOB = WaitingJob(
 )
 
 
-def place(**changed: Any) -> Place:
+def place(**changed: Any) -> JobPlace:
     """Return an empty pilot that takes the job, with some fields changed."""
     return _PLACE._replace(**changed)
 

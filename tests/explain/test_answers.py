@@ -15,10 +15,10 @@ import gwmond
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.document import first_line
-from gwmond.explain.situation import Answer, Mover, Proof, Situation, Tier
+from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.states import State
-from gwmond.model.waiting_job import Examined, Place
+from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
 from tests.build.waiting import place, waiting_job
 
@@ -33,13 +33,13 @@ def row(**changed: Any) -> SiteRow:
     return SiteRow(**known | changed)
 
 
-def situation(*places: Place, entry: SiteRow | None = None, **changed: Any) -> Situation:
+def situation(*places: JobPlace, entry: SiteRow | None = None, **changed: Any) -> Situation:
     missing = changed.pop("missing", ())
     examined = Examined(waiting_job(**changed), places)
     return Situation(examined, {_E: entry} if entry else {}, _NOW, missing)
 
 
-def first(here: Situation) -> Answer:
+def first(here: Situation) -> Explanation:
     return answers(here)[0]
 
 
@@ -228,7 +228,11 @@ def test_all_idle_jobs_of_a_recording(
     st.integers(0, 8),
 )
 def test_no_job_is_without_a_reason(
-    places: list[Place], state: State | None, pilots: int | None, walltime: int | None, status: int
+    places: list[JobPlace],
+    state: State | None,
+    pilots: int | None,
+    walltime: int | None,
+    status: int,
 ) -> None:
     entry = None
     if state is not None:

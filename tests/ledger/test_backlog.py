@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from gwmond.ledger import store
-from gwmond.ledger.backlog import Position
+from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import VERSION_TABLE
@@ -29,7 +29,7 @@ def commit(ledger: Ledger, stored_us: int, *of_batches: int) -> None:
         ledger.commit(batch)
 
 
-def chunks(ledger: LedgerReader, most: int, after: Position) -> Iterator[tuple[Settled, ...]]:
+def chunks(ledger: LedgerReader, most: int, after: UnsentPosition) -> Iterator[tuple[Settled, ...]]:
     while (chunk := ledger.unsent(after, most)) is not None:
         yield chunk.settled
         after = chunk.last
@@ -39,39 +39,39 @@ def test_chunks_are_the_same_from_wherever_one_ended(url: str) -> None:
     """No chunk is of two batches, and what is settled later does not change the earlier ones."""
     with Ledger.open(url) as ledger:
         commit(ledger, 1, 5, 0, 2)
-        all_of = list(chunks(ledger, 2, Position()))
+        all_of = list(chunks(ledger, 2, UnsentPosition()))
         assert [len(chunk) for chunk in all_of] == [2, 2, 1, 2]
         assert [one for chunk in all_of for one in chunk] == [*settled(0, 5), *settled(200, 2)]
-        first = ledger.unsent(Position(), 2)
+        first = ledger.unsent(UnsentPosition(), 2)
         assert first is not None
         ledger.sent(first.last)
         commit(ledger, 1, 1)
-        assert list(chunks(ledger, 2, Position())) == [*all_of[1:], settled(0, 1)]
+        assert list(chunks(ledger, 2, UnsentPosition())) == [*all_of[1:], settled(0, 1)]
 
 
 def test_what_was_sent_is_forgotten(url: str) -> None:
     with Ledger.open(url) as ledger:
         commit(ledger, 5, 3, 3)
-        ledger.sent(Position(1, 1))
-        assert list(chunks(ledger, 9, Position())) == [settled(0, 3)[2:], settled(100, 3)]
-        ledger.sent(Position(2, 2))
-        assert ledger.unsent(Position(), 9) is None
+        ledger.sent(UnsentPosition(1, 1))
+        assert list(chunks(ledger, 9, UnsentPosition())) == [settled(0, 3)[2:], settled(100, 3)]
+        ledger.sent(UnsentPosition(2, 2))
+        assert ledger.unsent(UnsentPosition(), 9) is None
         commit(ledger, 5, 1)  # numbers of batches do not come again
-        ledger.sent(Position(2, 2))
-        assert ledger.unsent(Position(), 9) is not None
+        ledger.sent(UnsentPosition(2, 2))
+        assert ledger.unsent(UnsentPosition(), 9) is not None
 
 
 def test_what_waits_for_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(url) as ledger:
         commit(ledger, 10_000_000, 3, 2)
         commit(ledger, 20_000_000, 4)
-        assert ledger.unsent_before(10_000_000) == (Position(), 0)
+        assert ledger.unsent_before(10_000_000) == (UnsentPosition(), 0)
         upto, number = ledger.unsent_before(15_000_000)
         assert number == 5
         assert list(chunks(ledger, 9, upto)) == [settled(0, 4)]
         monkeypatch.setattr(store, "UNSENT_S", 10)
         assert ledger.prune(25, Retention()).unsent == 5
-        assert list(chunks(ledger, 9, Position())) == [settled(0, 4)]
+        assert list(chunks(ledger, 9, UnsentPosition())) == [settled(0, 4)]
 
 
 def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
@@ -84,4 +84,4 @@ def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
     with Ledger.open(url) as ledger:
         assert ledger.load().batches == 1
         commit(ledger, 1, 2)
-        assert list(chunks(ledger, 9, Position())) == [settled(0, 2)]
+        assert list(chunks(ledger, 9, UnsentPosition())) == [settled(0, 2)]

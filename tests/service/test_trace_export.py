@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import export_of
-from gwmond.ledger.backlog import Position
+from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
@@ -61,7 +61,7 @@ def exporting(ledger: Ledger, url: str, **options: Any) -> Iterator[TraceExporte
 
 
 def is_empty(ledger: Ledger) -> bool:
-    return ledger.unsent(Position(), 1) is None
+    return ledger.unsent(UnsentPosition(), 1) is None
 
 
 def await_empty(ledger: Ledger) -> None:

@@ -19,7 +19,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
-from gwmond.traces.ids import Kind, span_id
+from gwmond.traces.ids import SpanName, span_id
 from tests.build.otlp_sink import Sink, sink
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import USERS
@@ -190,7 +190,7 @@ class Traced:
         """The ids that gwmond computes for the spans of its runs, from the schedd's history."""
         runs = self.played.records("Schedd", self.played.schedd, "epochs", cluster)
         began = [str((fact.start_us or 0) // SECOND_US) for fact in runs]
-        return [span_id(Kind.RUN, fact.job, at) for fact, at in zip(runs, began, strict=True)]
+        return [span_id(SpanName.RUN, fact.job, at) for fact, at in zip(runs, began, strict=True)]
 
 
 @pytest.fixture

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 from gwmond.model.endings import Ending
 from gwmond.model.run_facts import JobFact, Transfer
 from gwmond.model.stored_pilots import RunRow
-from gwmond.traces.contexts import Rules, parse_traceparent, pilot_context
-from gwmond.traces.ids import Kind, span_id, trace_id
+from gwmond.traces.contexts import TraceRules, parse_traceparent, pilot_context
+from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.job_trace import JobTrace, job_spans
 from gwmond.traces.spans import Role, Span
 from tests.build.traced import BASE, CUT, HELD, JOB, SUBMITTER, ZERO, left, pilot, run, us
 
-RULES = Rules()
+RULES = TraceRules()
 PILOTS = {1: pilot()}
 
 
-def spans_of(*runs: RunRow, rules: Rules = RULES, now: float | None = None) -> list[Span]:
+def spans_of(*runs: RunRow, rules: TraceRules = RULES, now: float | None = None) -> list[Span]:
     return job_spans(runs, PILOTS, rules, us(now))
 
 
@@ -50,10 +50,10 @@ def test_a_job_that_was_cut_off_and_ran_again() -> None:
         *[("execute", 253, 297), ("stage-out", 297, 300)],
     ]
     job = spans[0]
-    assert job.context == (trace_id(Kind.JOB, JOB), span_id(Kind.JOB, JOB), True)
+    assert job.context == (trace_id(SpanName.JOB, JOB), span_id(SpanName.JOB, JOB), True)
     assert (job.parent_id, job.role, job.error) == (b"", Role.SERVER, "")
-    first, again = (span for span in spans if span.name is Kind.RUN)
-    assert first.context.span_id == span_id(Kind.RUN, JOB, str(BASE + 100))
+    first, again = (span for span in spans if span.name is SpanName.RUN)
+    assert first.context.span_id == span_id(SpanName.RUN, JOB, str(BASE + 100))
     assert (first.error, again.error) == ("pilot_shutdown", "")
     assert {link.context for link in first.links} == {pilot_context(PILOTS[1].identity)}
     assert [span.error for span in spans[3:5]] == ["", first.error]  # it was cut off executing
@@ -68,7 +68,7 @@ def test_a_job_that_was_cut_off_and_ran_again() -> None:
     moved = [
         dict(span.attributes).get("htcondor.transfer.bytes")
         for span in spans
-        if span.name in {Kind.STAGE_IN, Kind.STAGE_OUT}
+        if span.name in {SpanName.STAGE_IN, SpanName.STAGE_OUT}
     ]
     assert moved == [1000, 1000, None]  # totals are of all runs; output of the first is not known
     assert dict(spans[3].attributes)["htcondor.transfer.queue_seconds"] == 1
@@ -85,8 +85,8 @@ def test_a_held_job_that_was_removed() -> None:
 
 def test_only_what_is_settled_unless_asked() -> None:
     first, second = run(1, 100, 200, CUT), run(2, 250, None)
-    assert {span.name for span in spans_of(first)} == {*Kind} & {
-        *(Kind.QUEUE, Kind.RUN, Kind.STAGE_IN, Kind.EXECUTE, Kind.STAGE_OUT)
+    assert {span.name for span in spans_of(first)} == {*SpanName} & {
+        *(SpanName.QUEUE, SpanName.RUN, SpanName.STAGE_IN, SpanName.EXECUTE, SpanName.STAGE_OUT)
     }
     assert spans_of(second) == []
     shown = spans_of(first, second, now=400)
@@ -109,7 +109,7 @@ def test_the_submitters_trace_goes_on(procs: int | None, joined: bool) -> None:
         assert job.context.trace_id == submitter.trace_id
         assert (job.parent_id, job.links, job.trace_state) == (submitter.span_id, (), "a=1")
     else:
-        assert job.context.trace_id == trace_id(Kind.JOB, JOB)
+        assert job.context.trace_id == trace_id(SpanName.JOB, JOB)
         assert job.parent_id == b""
         assert [link.context for link in job.links] == [submitter]
 
@@ -125,7 +125,7 @@ def test_a_trace_that_is_not_sampled() -> None:
 def test_what_is_no_traceparent(wrong: str) -> None:
     assert parse_traceparent(wrong) is None
     spans = spans_of(about(left(run(1, 5, 9), 9), traceparent=wrong))
-    assert spans[0].context.trace_id == trace_id(Kind.JOB, JOB)
+    assert spans[0].context.trace_id == trace_id(SpanName.JOB, JOB)
 
 
 def test_without_qdate_the_global_job_id_has_it() -> None:
@@ -135,24 +135,24 @@ def test_without_qdate_the_global_job_id_has_it() -> None:
 
 def test_what_is_not_known_is_no_wait() -> None:
     """Retention took runs out, or their records never came: then the job ran meanwhile."""
-    assert next(span.name for span in spans_of(run(2, 40, 50))) is Kind.RUN
+    assert next(span.name for span in spans_of(run(2, 40, 50))) is SpanName.RUN
     spans = spans_of(run(1, 10, 20, CUT), run(3, 40, 50))
-    assert [span.name for span in spans].count(Kind.QUEUE) == 1
+    assert [span.name for span in spans].count(SpanName.QUEUE) == 1
     reconnected = run(1, 10, 20, CUT)
     twice = (*reconnected.facts, reconnected.facts[0]._replace(shadow_start=2))
     spans = spans_of(reconnected._replace(facts=twice), run(3, 40, 50))
-    assert [span.name for span in spans].count(Kind.QUEUE) == 2
+    assert [span.name for span in spans].count(SpanName.QUEUE) == 2
 
 
 def test_the_part_that_failed_has_the_error() -> None:
     failed = ZERO._replace(exit_code=3)
     errors = {span.name: span.error for span in spans_of(run(1, 10, 30, failed))}
     assert errors == {
-        Kind.QUEUE: "",
-        Kind.RUN: "exit_nonzero",
-        Kind.STAGE_IN: "",
-        Kind.EXECUTE: "exit_nonzero",
-        Kind.STAGE_OUT: "",
+        SpanName.QUEUE: "",
+        SpanName.RUN: "exit_nonzero",
+        SpanName.STAGE_IN: "",
+        SpanName.EXECUTE: "exit_nonzero",
+        SpanName.STAGE_OUT: "",
     }
 
 

@@ -11,7 +11,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
 from gwmond import __version__
 from gwmond.traces.attributes import SCHEMA_URL
-from gwmond.traces.ids import Kind, span_id, trace_id
+from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.otlp import Encoder
 from gwmond.traces.spans import Event, Link, Role, Span, SpanContext
 
@@ -20,8 +20,8 @@ JOB = "ap1.example.org#1234.0#1700000000"
 
 
 def span(number: int = 0, **changed: Any) -> Span:
-    context = SpanContext(trace_id(Kind.JOB, JOB), span_id(Kind.RUN, JOB, str(number)))
-    made = Span(context, span_id(Kind.JOB, JOB), Kind.RUN, T_US, T_US + 5)
+    context = SpanContext(trace_id(SpanName.JOB, JOB), span_id(SpanName.RUN, JOB, str(number)))
+    made = Span(context, span_id(SpanName.JOB, JOB), SpanName.RUN, T_US, T_US + 5)
     return made._replace(**changed)
 
 

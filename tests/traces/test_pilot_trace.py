@@ -11,13 +11,13 @@ from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.model.pilot_facts import Validation
 from gwmond.traces import pilot_trace
-from gwmond.traces.contexts import Rules, pilot_context
-from gwmond.traces.ids import Kind
+from gwmond.traces.contexts import TraceRules, pilot_context
+from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import job_spans
 from gwmond.traces.pilot_trace import LINKS, pilot_spans
 from tests.build.traced import BASE, CUT, pilot, run, us
 
-RULES = Rules()
+RULES = TraceRules()
 Q = QueueState
 
 
@@ -56,7 +56,7 @@ def test_a_pilots_life() -> None:
     linked = [dict(link.attributes) for link in root.links]
     assert [of["gwmond.run.seconds"] for of in linked] == [400, 600, 2000]
     assert linked[0]["gwmond.category"] == "preemption_badput"
-    of_runs = {span.context for span in job_spans(runs, {}, RULES) if span.name is Kind.RUN}
+    of_runs = {span.context for span in job_spans(runs, {}, RULES) if span.name is SpanName.RUN}
     assert {link.context for link in root.links} == of_runs
 
 
@@ -83,7 +83,7 @@ def test_links_and_idle_times_are_bounded() -> None:
     assert (len(spans[0].links), spans[0].dropped_links) == (LINKS, 5)
     said = dict(spans[0].attributes)
     assert said["gwmond.runs"] == LINKS + 5
-    idle = [span for span in spans if span.name is Kind.IDLE]
+    idle = [span for span in spans if span.name is SpanName.IDLE]
     assert len(idle) == pilot_trace.IDLE
     assert said["gwmond.left_out"] == LINKS + 6 - pilot_trace.IDLE
     assert max(span.end_us - span.start_us for span in idle) > 10**9  # the longest are kept

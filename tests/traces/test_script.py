@@ -18,14 +18,14 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from gwmond.traces.ids import Kind, span_id, trace_id
+from gwmond.traces.ids import SpanName, span_id, trace_id
 from tests.build.otlp_sink import Sink, sink
 
 SCRIPT = Path(__file__).resolve().parents[2] / "etc/gwmond-trace.sh"
 SHELLS = {"dash": ["dash"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
 JOB, BEGAN = "ap1.example.org#1234.0#1700000000", "1700000100"
 SUBMITTER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-OWN = trace_id(Kind.JOB, JOB), span_id(Kind.RUN, JOB, BEGAN)
+OWN = trace_id(SpanName.JOB, JOB), span_id(SpanName.RUN, JOB, BEGAN)
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.run_facts import JobFact
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.traces.contexts import Rules
+from gwmond.traces.contexts import TraceRules
 from gwmond.traces.job_trace import JobTrace
-from gwmond.traces.selection import Names, Selection
+from gwmond.traces.selection import NamePatterns, TraceSelection
 from gwmond.traces.spans import SpanContext
 from tests.build.trace_backlog import GOOD, PILOT, settled_run
 from tests.ledger.pilot_batches import HOUR, ORIGIN, pilot_at
@@ -15,7 +15,7 @@ from tests.ledger.pilot_batches import HOUR, ORIGIN, pilot_at
 FAILED = Outcome(Category.GOODPUT, "exit_nonzero")
 EVICTED = Outcome(Category.PREEMPTION_BADPUT, "pilot_lost")
 REMOVED = Outcome(Category.UNCLASSIFIED, "removed")
-NONE = Selection(ratio=0)
+NONE = TraceSelection(ratio=0)
 
 
 def pilot() -> PilotRow:
@@ -24,8 +24,8 @@ def pilot() -> PilotRow:
     return found.row
 
 
-def chosen(selection: Selection, run: RunRow) -> bool:
-    trace = JobTrace([run], {}, Rules())
+def chosen(selection: TraceSelection, run: RunRow) -> bool:
+    trace = JobTrace([run], {}, TraceRules())
     spans = trace.of_run(run.key)
     assert spans
     return selection.has_job(trace.context, [run], spans)
@@ -39,18 +39,18 @@ def submitted(flag: str) -> RunRow:
 def test_ratio_is_of_the_trace_id() -> None:
     """As TraceIdRatioBased of the SDKs: what a share has, a larger one has too."""
     runs = [settled_run(number) for number in range(400)]
-    small = {run.key for run in runs if chosen(Selection(ratio=0.1), run)}
-    large = {run.key for run in runs if chosen(Selection(ratio=0.5), run)}
+    small = {run.key for run in runs if chosen(TraceSelection(ratio=0.1), run)}
+    large = {run.key for run in runs if chosen(TraceSelection(ratio=0.5), run)}
     assert 15 < len(small) < 70
     assert 150 < len(large) < 250
     assert small < large
-    assert all(chosen(Selection(), run) for run in runs)
+    assert all(chosen(TraceSelection(), run) for run in runs)
     assert not any(chosen(NONE, run) for run in runs)
 
 
 def test_ratio_counts_the_lower_eight_bytes() -> None:
-    half = Selection(ratio=0.5)
-    trace = JobTrace([settled_run(1)], {}, Rules())
+    half = TraceSelection(ratio=0.5)
+    trace = JobTrace([settled_run(1)], {}, TraceRules())
     for low, known in ((1 << 63) - 1, True), (1 << 63, False):
         own = SpanContext(b"\xff" * 8 + low.to_bytes(8, "big"), b"\1" * 8)
         assert half.has_job(trace.context._replace(own=own), [], []) is known
@@ -60,7 +60,7 @@ def test_the_submitter_decides() -> None:
     """Its flag counts, whatever the ratio and the outcome; unless it is not asked."""
     always = frozenset({"failed"})
     assert chosen(NONE, submitted("01"))
-    assert not chosen(Selection(always=always), submitted("00"))
+    assert not chosen(TraceSelection(always=always), submitted("00"))
     assert not chosen(NONE._replace(parent_based=False), submitted("01"))
     assert chosen(NONE._replace(parent_based=False, always=always), submitted("00"))
 
@@ -83,17 +83,17 @@ def test_places_and_users() -> None:
     row, run = pilot(), settled_run(1, user="ada@example.org")
     site, group = row.identity.key.site, row.identity.group
     for selection, known in (
-        (Selection(), True),
-        (Selection(jobs=False), False),
-        (Selection(sites=Names.of([site])), True),
-        (Selection(sites=Names.of(["Site-?", "x"])), True),
-        (Selection(sites=Names.of(["site*"])), False),
-        (Selection(sites=Names.of([])), False),
-        (Selection(groups=Names.of([group])), True),
-        (Selection(groups=Names.of(["x", "y"])), False),
-        (Selection(users=Names.of(["*@example.org"])), True),
-        (Selection(users=Names.of(["bob"])), False),
+        (TraceSelection(), True),
+        (TraceSelection(jobs=False), False),
+        (TraceSelection(sites=NamePatterns.of([site])), True),
+        (TraceSelection(sites=NamePatterns.of(["Site-?", "x"])), True),
+        (TraceSelection(sites=NamePatterns.of(["site*"])), False),
+        (TraceSelection(sites=NamePatterns.of([])), False),
+        (TraceSelection(groups=NamePatterns.of([group])), True),
+        (TraceSelection(groups=NamePatterns.of(["x", "y"])), False),
+        (TraceSelection(users=NamePatterns.of(["*@example.org"])), True),
+        (TraceSelection(users=NamePatterns.of(["bob"])), False),
     ):
         assert selection.has_run(run, row) is known, selection
-    assert Selection().has_run(run, None)
-    assert not Selection(sites=Names.of([site])).has_run(run, None)
+    assert TraceSelection().has_run(run, None)
+    assert not TraceSelection(sites=NamePatterns.of([site])).has_run(run, None)

@@ -10,7 +10,7 @@ import msgspec
 
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.sources.gwms.rare.unread import Number, Position, Span
+from gwmond.sources.gwms.rare.unread import Number, Position, UnreadSpan
 from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class DirectoryState(NamedTuple):
 
     taken: Position = (0, 0, 0)
     logs: tuple[FollowedLog, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: tuple[UnreadSpan, ...] = ()
     numbers: tuple[Number, ...] = ()
     begun: bool = False
 

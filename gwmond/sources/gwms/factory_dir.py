@@ -28,7 +28,7 @@ from gwmond.sources.gwms.directory_cursor import (
 )
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
 from gwmond.sources.gwms.rare import same_file, unread
-from gwmond.sources.gwms.rare.unread import Number, Position, Span
+from gwmond.sources.gwms.rare.unread import Number, Position, UnreadSpan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -198,7 +198,7 @@ class _DirectoryReading(PilotReading):
                 follows = False
             elif follows or len(spans) < unread.MAX_SPANS:
                 first = spans.pop().first if follows else pilot.position
-                spans.append(Span(first, pilot.position))
+                spans.append(UnreadSpan(first, pilot.position))
                 self._took(self.spent, 1)
                 follows = True
             else:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Size, Verdict
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.waiting_job import Examined, Place, WaitingJob
+from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, slots
 from gwmond.sources.htcondor.access import Query
@@ -40,10 +40,12 @@ FEW_GROUPS = 200
 _STATIC = ("Requirements", "Start")
 _REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
 _NO_SIZE = Size(0, 0)
-_BLANK = Place("slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1)
+_BLANK = JobPlace(
+    "slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1
+)
 
 
-class Terms(NamedTuple):
+class ExplainTerms(NamedTuple):
     """What jobs are matched with, and by which settings.
 
     ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
@@ -58,7 +60,7 @@ class Terms(NamedTuple):
 
 
 def examine(
-    access: Access, schedd: Daemon, number: str, terms: Terms
+    access: Access, schedd: Daemon, number: str, terms: ExplainTerms
 ) -> tuple[Examined | None, int]:
     """Return a job and all places, and how many ads were read; None: the queue has no such job.
 
@@ -88,7 +90,9 @@ def examine(
     return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(slot_ads)
 
 
-def examine_groups(groups: Sequence[DemandGroup], terms: Terms) -> tuple[tuple[Examined, ...], int]:
+def examine_groups(
+    groups: Sequence[DemandGroup], terms: ExplainTerms
+) -> tuple[tuple[Examined, ...], int]:
     """Return groups of idle jobs, and where each could run on an empty pilot.
 
     A group that matches some pilot is only said to match these.  Of one that matches none each
@@ -124,7 +128,7 @@ def _referred(templates: Sequence[Template]) -> list[str]:
     return sorted({name for template in templates for name in template.refers}, key=str.lower)
 
 
-def _empty_pilot(template: Template, place: Place) -> Place:
+def _empty_pilot(template: Template, place: JobPlace) -> JobPlace:
     """Return a place as the empty pilot of an entry and a frontend group."""
     return place._replace(
         kind="pilot",
@@ -218,7 +222,7 @@ def _slots(
     job: WaitingJob,
     attributes: Attributes,
     now: float,
-) -> Iterator[Place]:
+) -> Iterator[JobPlace]:
     """Return each slot that jobs can have, with what is free of it."""
     for slot in found:
         size = pilot_ads.size_of(slot, ("Cpus", "Memory", "GPUs"))
@@ -238,7 +242,7 @@ def _slots(
 
 def _place(
     ad: classad2.ClassAd, slot: classad2.ClassAd, wanted: Sequence[str], evidence: Evidence
-) -> Place:
+) -> JobPlace:
     """Return what a slot and the job say of each other; a clause that is undefined is not met.
 
     What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.

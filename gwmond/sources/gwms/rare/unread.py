@@ -2,8 +2,9 @@
 
 They are kept in a directory's cursor, so that what comes after them is read meanwhile, and they
 are once they can be.  That has to be short, however many they are: pilots that follow each other in
-the order of reading are one ``Span``, as where nothing in a directory, or nothing older, can be
-read.  Of a pilot whose file's status cannot be read the number is kept, as its place is not known.
+the order of reading are one ``UnreadSpan``, as where nothing in a directory, or nothing older, can
+be read.  Of a pilot whose file's status cannot be read the number is kept, as its place is not
+known.
 
 Where there is no room for more (``MAX_SPANS``, ``MAX_NUMBERS``) reading goes no further.
 
@@ -29,17 +30,17 @@ Number: TypeAlias = tuple[int, int]
 """A pilot's cluster and proc."""
 
 
-class Span(NamedTuple):
+class UnreadSpan(NamedTuple):
     """All pilots from one to another, both of them too."""
 
     first: Position
     last: Position
 
 
-def within(spans: Sequence[Span], positions: Sequence[Position]) -> list[Position]:
+def within(spans: Sequence[UnreadSpan], positions: Sequence[Position]) -> list[Position]:
     """Return those of some positions that are in spans; all are in order.
 
-    >>> within([Span((1, 1, 0), (3, 1, 0))], [(1, 0, 0), (1, 1, 0), (2, 7, 0), (4, 1, 0)])
+    >>> within([UnreadSpan((1, 1, 0), (3, 1, 0))], [(1, 0, 0), (1, 1, 0), (2, 7, 0), (4, 1, 0)])
     [(1, 1, 0), (2, 7, 0)]
     """
     found: list[Position] = []
@@ -49,17 +50,17 @@ def within(spans: Sequence[Span], positions: Sequence[Position]) -> list[Positio
 
 
 def without(
-    spans: Sequence[Span], positions: Sequence[Position], read: Collection[Position]
-) -> tuple[Span, ...]:
+    spans: Sequence[UnreadSpan], positions: Sequence[Position], read: Collection[Position]
+) -> tuple[UnreadSpan, ...]:
     """Return spans without the pilots that were read; ``positions``: those of all that are there.
 
-    >>> spans, there = [Span((1, 0, 0), (9, 0, 0))], [(n, 0, 0) for n in (1, 2, 5, 9)]
+    >>> spans, there = [UnreadSpan((1, 0, 0), (9, 0, 0))], [(n, 0, 0) for n in (1, 2, 5, 9)]
     >>> [(of.first[0], of.last[0]) for of in without(spans, there, [(2, 0, 0)])]
     [(1, 1), (5, 9)]
     >>> without(spans, [], [])
     ()
     """
-    found: list[Span] = []
+    found: list[UnreadSpan] = []
     for span in spans:
         follows = False
         for position in within([span], positions):
@@ -67,6 +68,6 @@ def without(
                 follows = False
                 continue
             first = found.pop().first if follows else position
-            found.append(Span(first, position))
+            found.append(UnreadSpan(first, position))
             follows = True
     return tuple(found)
