@@ -9,7 +9,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 GUIDE = ROOT / "docs" / "metrics-guide.md"
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
-_METRIC = re.compile(r"\bgwmond_[a-z_]+[a-z]\b")
+#: Functions of gwmond-trace.sh are no metrics.
+_METRIC = re.compile(r"\bgwmond_(?!span|trace_end)[a-z_]+[a-z]\b")
 
 
 class Query(NamedTuple):

@@ -64,7 +64,8 @@ class Usage(NamedTuple):
 
 _live: set[Any] = set()
 _lock = threading.Lock()
-_forking = threading.Lock()  # a child that is forked here has no other child's end of a pipe
+_forking = threading.Lock()
+"""Held to start and to close a child: one that is forked has no other child's end of a pipe."""
 _stopping = threading.Event()
 
 
@@ -78,8 +79,8 @@ def start(*, files: bool = True, once: bool = False) -> None:
     global _context  # noqa: PLW0603
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
+    _context = multiprocessing.get_context("fork" if once else "forkserver")
     if once:
-        _context = multiprocessing.get_context("fork")
         for module in PRELOAD:
             importlib.import_module(module)
     else:
@@ -151,8 +152,10 @@ def run(
         with _lock:
             _live.discard(process)
         process.kill()
-        process.join()
-        process.close()
+        while process.exitcode is None:  # another thread that forks may be waiting for it, too
+            process.join(1)
+        with _forking:  # who starts a child looks at all that are not closed
+            process.close()
     result: T | QueryError
     result, usage = pickle.loads(payload)
     if isinstance(result, QueryError):

@@ -193,7 +193,9 @@ def test_the_quickstart(pool: CondorPool, tmp_path: Path) -> None:
 def _token(reader: Reader) -> None:
     """Make the token on the central manager, and install it."""
     create, _, install = reader.commands("Get a token").partition("\n")
-    words = shlex.split(create)
+    mask, _, made_by = create.partition("; ")
+    assert (mask.strip(" ("), made_by[-1]) == ("umask 077", ")")
+    words = shlex.split(made_by[:-1])
     assert words[-2:] == [">", "gwmond.token"]
     made = reader.pool.tool(*words[:-2])
     assert made.returncode == 0, made.stderr

@@ -13,7 +13,9 @@ from gwmond.metrics import catalog
 from gwmond.metrics.render import TEXT_TYPE, render
 from tests.build.snapshots import snapshot
 
-_COUNTER = re.compile(r"^(gwmond_(?:\w+_total|series_folded)(?:\{.*\})?) (\S+)$", re.MULTILINE)
+_COUNTER = re.compile(
+    r"^(gwmond_(?:\w+_(?:total|bucket)|series_folded)(?:\{.*\})?) (\S+)$", re.MULTILINE
+)
 _GROWTH = 3600.0  # a second, of each counter
 
 

@@ -254,7 +254,7 @@ def test_the_live_counter_goes_on(ended: Ledger) -> None:
 
 def _live(name: str, shown: PilotTime) -> dict[Labels, float]:
     """Return what a live metric shows."""
-    now = cast("Snapshot", SimpleNamespace(pilot_time=shown, requests=(), pilots={}))
+    now = cast("Snapshot", SimpleNamespace(pilot_time=shown, requests=(), pilots={}, traces=None))
     return {labels(name, *sample.labels): sample.value for sample in FAMILIES[name].samples(now)}
 
 

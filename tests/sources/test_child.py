@@ -21,7 +21,11 @@ from tests.pool.ports import free_port
 from tests.pool.sandbox import wait_until
 from tests.sources import child_tasks as tasks
 
-child.start()
+
+@pytest.fixture(autouse=True)
+def fork_server() -> None:
+    """Children of the fork server, as the daemon's are."""
+    child.start()
 
 
 def problem(task: Callable[..., object], *args: object, deadline_s: float = 60) -> QueryError:
@@ -115,6 +119,32 @@ def test_crash() -> None:
     """A child that dies is a crash, told by its exit code."""
     assert str(problem(tasks.die)) == "crashed: exit code -9"
     assert str(problem(tasks.leave, 3)) == "crashed: exit code 3"
+
+
+_FORKS = """
+import os, time
+from concurrent.futures import ThreadPoolExecutor
+from gwmond.sources import child
+from tests.sources import child_tasks
+waitpid = os.waitpid
+def slow(pid, flags):
+    found = waitpid(pid, flags)
+    time.sleep(0.02 if found[0] else 0)
+    return found
+os.waitpid = slow
+child.start(once=True)
+with ThreadPoolExecutor(8) as threads:
+    asked = [threads.submit(child.run, child_tasks.echo, n, deadline_s=60) for n in range(200)]
+    print(sum(future.result()[0][0] for future in asked))
+"""
+
+
+def test_a_command_forks_children_from_many_threads() -> None:
+    """A child whose end another thread sees first, as that forks, is waited for all the same."""
+    ended = subprocess.run(
+        [sys.executable, "-c", _FORKS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.stdout, ended.stderr) == ("19900\n", "")
 
 
 def test_memory_limit() -> None:

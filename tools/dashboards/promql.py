@@ -71,8 +71,8 @@ def most(number: int, by: str, expression: str) -> str:
 
 
 def quantile(share_of_all: float, by: str, buckets: str) -> str:
-    """Return a quantile of a histogram, from the rates of its buckets."""
-    return f"histogram_quantile({share_of_all:g}, {total(by, buckets)})"
+    """Return a quantile of a histogram, from the rates of its buckets; none where all are 0."""
+    return f"histogram_quantile({share_of_all:g}, {total(by, buckets)}) >= 0"
 
 
 def hours(expression: str) -> str:
