@@ -236,8 +236,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     if here.job.status != 1 or here.free:
         return
     names = here.fitting_entries
-    known = {key: here.entries[key] for key in names if key in here.entries}
-    running = [key for key, row in known.items() if row.registered_pilots]
+    known, running = here.fitting_rows, here.running
     pending = {key: row for key, row in known.items() if row.pending_pilots}
     total, proof = counted(len(names), "entry"), here.proof(here.fitting)
     if pending and not running:
@@ -320,12 +319,7 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
             *("Its turn: a better priority (condor_userprio, JobPrio)", Mover.WAIT),
         )
         return
-    running = {
-        key: row
-        for key in here.fitting_entries
-        if (row := here.entries.get(key)) is not None and row.registered_pilots
-    }
-    if running:
+    if running := here.running:
         pilots = counted(sum(row.registered_pilots or 0 for row in running.values()), "pilot")
         room = _size(here.job.size)
         text = f"It could run on {pilots} ({_names(running)}), but none has {room} free"

@@ -113,6 +113,16 @@ class Situation:
         return tuple(sorted({place.entry for place in self.fitting}))
 
     @cached_property
+    def fitting_rows(self) -> dict[EntryKey, SiteRow]:
+        """The rows of these entries, of those that have one."""
+        return {key: self.entries[key] for key in self.fitting_entries if key in self.entries}
+
+    @cached_property
+    def running(self) -> dict[EntryKey, SiteRow]:
+        """The rows of those where pilots run."""
+        return {key: row for key, row in self.fitting_rows.items() if row.registered_pilots}
+
+    @cached_property
     def impassable(self) -> list[ClauseCount]:
         """Clauses of the job's Requirements that no empty pilot passes."""
         return [one for one in counts(self.job.clauses, self.pilots) if not one.passed]
