@@ -29,7 +29,7 @@ from tests.systemd.manager import Manager
 
 PAGE = (REPOSITORY / "docs/quickstart.md").read_text()
 SITE = "T2_Starved"
-PATIENCE_S = 150
+PATIENCE_S = 300
 _NOTES = (
     '#!/bin/sh\nfor word in "$(basename "$0")" "$@"; do printf "%s\\0" "$word"; done >"$NOTED"\n'
 )
@@ -152,7 +152,7 @@ def test_the_quickstart(pool: CondorPool, tmp_path: Path) -> None:
     prometheus = Documented()
     reader = Reader(tmp_path, pool, prometheus)
     reader.run(reader.commands("Install"))
-    reader.edit("gwmond/gwmond.toml", ('"15s"', '"3s"'), ('"12s"', '"2900ms"'))
+    reader.edit("gwmond/gwmond.toml", ('"15s"', '"8s"'), ('"12s"', '"7900ms"'))
     with (reader.directory / "etc/gwmond/gwmond.toml").open("a") as config:
         config.write(f'[http]\nlisten = "127.0.0.1:{reader.port}"\n')
 

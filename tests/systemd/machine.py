@@ -156,11 +156,16 @@ class Booted:
         return result
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the machine, as its root."""
+        """Run a command in the machine, as its root, with nothing of this process's environment."""
         apart = ["--mount", "--pid", "--cgroup", *self._namespaces]
         enter = ["nsenter", "--target", str(self._first), *apart, "--"]
         return subprocess.run(
-            [*enter, *command], capture_output=True, text=True, timeout=240, check=False
+            [*enter, *command],
+            env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"},
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
         )
 
     def systemctl(self, *arguments: str) -> str:
