@@ -208,7 +208,13 @@ class Http(Section):
     tls_key: str = ""
     auth_token_file: str = ""
     hosts: tuple[str, ...] = ()
+    jobs: Literal["token", "all", "nobody"] = "token"
     allow_insecure: bool = False
+
+    @property
+    def shows_jobs(self) -> bool:
+        """Whether single jobs of users may be asked for; with a token every request needs it."""
+        return self.jobs == "all" or (self.jobs == "token" and bool(self.auth_token_file))
 
     @property
     def address(self) -> tuple[str, int]:

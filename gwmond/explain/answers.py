@@ -13,17 +13,16 @@ from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
+from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.sites import SiteRow
-from gwmond.sites.reasons import REASONS, UNKNOWN
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
 _MATCHED = (5, 11)  # vanilla, with container and docker jobs; parallel
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
 _FEW = 3
 _NOT_KNOWN = Proof.NOT_KNOWN
-_MEANINGS = {reason.name: reason.description for reason in REASONS} | UNKNOWN
 
 
 def answers(situation: Situation) -> list[Explanation]:
@@ -261,7 +260,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
 
 def _without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
     """Return why an entry has no pilots: a name, words, whose move it is, what would change it."""
-    limits, meaning = f" ({row.limits})" if row.limits else "", _MEANINGS.get(row.reason, "")
+    limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
     if row.state == State.DOWN:
         return "down", "the entry is in downtime", Mover.SITE, "The end of the downtime"
     if row.state == State.UNKNOWN:
@@ -332,7 +331,7 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     change = "A job there that ends, or a new pilot"
     for key, row in running.items():
         if row.state == State.PROVISIONING_BOTTLENECK and row.reason in _MOVERS:
-            why = f". {key.entry} could have more pilots: {_MEANINGS.get(row.reason, row.reason)}"
+            why = f". {key.entry} could have more pilots: {reason_meaning(row.reason)}"
             return change + why, _MOVERS[row.reason][0]
     return change, Mover.WAIT
 

@@ -11,6 +11,7 @@ from gwmond.model.facts import Status
 from gwmond.model.snapshot import SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
+from gwmond.reports.meanings import reason_meaning, state_meaning
 from gwmond.reports.open_runs import sentence
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, Table, table
@@ -23,7 +24,6 @@ from gwmond.reports.sites import (
     worst_first,
 )
 from gwmond.web.parts import ROW_COLUMNS, USES, ago, entry_link, link, render, site_link, time_text
-from gwmond.web.words import reason_meaning, state_meaning
 
 _MATCHING = (
     "idle jobs that could run there, before they are assigned to sites: a job counts at each site "

@@ -13,12 +13,12 @@ from gwmond import __version__
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
+from gwmond.reports.meanings import reason_meaning, state_meaning
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
 from gwmond.reports.render.html import template
 from gwmond.reports.render.table import Cell, Column
 from gwmond.reports.sites import SiteRow
-from gwmond.web.words import reason_meaning, state_meaning
 
 _AGE = re.compile(r"<age ([^>]*)>")
 

@@ -11,6 +11,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.snapshot import PilotGroup, SilentPilot, Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import INFO
+from gwmond.reports.meanings import capacity_meanings, reason_meaning, state_meaning
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import hours, number, percent, ratio, words
 from gwmond.reports.render.table import Cell, Column, Table, table
@@ -27,7 +28,6 @@ from gwmond.web.parts import (
     time_text,
     why,
 )
-from gwmond.web.words import capacity_meanings, reason_meaning, state_meaning
 
 _ROWS = 500  # of a table
 

@@ -18,11 +18,11 @@ from gwmond.model import elapsed
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import LedgerStatus
 from gwmond.model.states import State
+from gwmond.reports.meanings import STATES as STATE_WORDS
+from gwmond.reports.meanings import reason_meaning
 from gwmond.service import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
-from gwmond.web.words import STATES as STATE_WORDS
-from gwmond.web.words import reason_meaning
 from tests.build.facts import NOW
 from tests.build.snapshots import STATES, snapshot, status
 from tests.build.web import Daemon, page
