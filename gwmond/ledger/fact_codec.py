@@ -15,7 +15,7 @@ import msgspec
 from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
 from gwmond.model.endings import Ending, Side
 from gwmond.model.facts import Size
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.stored_pilots import RunRow
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
@@ -81,12 +81,13 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     transfer_in: _Transfer | None = msgspec.field(default=None, name="i")
     transfer_out: _Transfer | None = msgspec.field(default=None, name="o")
     about_job: _Job | None = msgspec.field(default=None, name="q")
+    used: Used | None = msgspec.field(default=None, name="m")
     same: str = msgspec.field(default="", name="=")
     ending: _StoredEnding | None = msgspec.field(default=None, name="!")
 
 
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
-_TRANSFERS, _JOB = (("transfer_in", "i"), ("transfer_out", "o")), "q"
+_TRANSFERS, _JOB, _USED = (("transfer_in", "i"), ("transfer_out", "o")), "q", "m"
 _NO_FACT = RunFact(Source.INFERRED, "", None, 0)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
@@ -153,6 +154,7 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
                 if "o" in known.same
                 else _transfer(known.transfer_out, zero),
                 about_job=before.about_job if _JOB in known.same else _job(known.about_job, zero),
+                used=before.used if _USED in known.same else known.used,
                 **values,
             )
         )
@@ -161,8 +163,12 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
 
 
 def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
-    """Put what only traces need; what is as in the fact before is only named."""
+    """Put what no time is posted by; what is as in the fact before is only named."""
     zero = fact.start_us or 0
+    if fact.used is not None and before is not None and fact.used == before.used:
+        known.same += _USED
+    else:
+        known.used = fact.used
     for name, letter in _TRANSFERS:
         transfer: Transfer | None = getattr(fact, name)
         if transfer is None:

@@ -41,6 +41,16 @@ class Transfer(NamedTuple):
     total: int | None = None
 
 
+class Used(NamedTuple):
+    """What a job used: the most memory (MiB) that it held so far, cores on average in this run.
+
+    The memory is that of the earlier runs where these held more.
+    """
+
+    memory_mib: float | None = None
+    cores: float | None = None
+
+
 class JobFact(NamedTuple):
     """What a record of a run has on its job as a whole, for the job's trace.
 
@@ -86,3 +96,4 @@ class RunFact(NamedTuple):
     transfer_in: Transfer | None = None
     transfer_out: Transfer | None = None
     about_job: JobFact | None = None
+    used: Used | None = None

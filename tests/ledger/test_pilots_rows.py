@@ -20,7 +20,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
 from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
@@ -54,6 +54,8 @@ endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fie
 
 numbers = st.none() | st.integers(0, 2**62)
 transfers = st.none() | st.builds(Transfer, maybe_times, maybe_times, maybe_times, numbers)
+amounts_used = st.none() | st.floats(0, 1e9)
+uses = st.none() | st.builds(Used, amounts_used, amounts_used)
 jobs = st.none() | st.builds(JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers)
 
 
@@ -85,6 +87,7 @@ def runs(draw: st.DrawFn) -> RunRow:
         transfers,
         transfers,
         jobs,
+        uses,
     )
     outcome = st.builds(
         Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])

@@ -18,6 +18,7 @@ from gwmond.model.facts import Size
 from gwmond.model.outcomes import classify, rule_of
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import Used
 from gwmond.pilots import merged_runs
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
@@ -280,6 +281,22 @@ def test_when_a_program_began(kind: str, changes: dict[str, object], after: int 
     fact = decoded(kind, epoch(CompletionDate=START + 60, **own, **changes)).fact
     assert fact.start_us == START * 10**6
     assert fact.executing_us == (None if after is None else (START + after) * 10**6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "used"),
+    [
+        ({}, None),
+        ({"ResidentSetSize": 2048, "CpusUsage": 0.0}, Used(2, 0)),
+        ({"ResidentSetSize": 0, "CpusUsage": 0.5}, Used(None, 0.5)),  # never measured
+        ({"ResidentSetSize": 9, "MemoryUsage": 7.5}, Used(7.5, None)),  # by a cgroup
+        ({"ResidentSetSize": 2048, "CpusUsage": -1, "MemoryUsage": "much"}, Used(2, None)),
+        ({"ResidentSetSize": 2048, "JobCurrentStartExecutingDate": START - 1}, None),
+    ],
+)
+def test_what_a_job_used(changes: dict[str, object], used: Used | None) -> None:
+    """Of a run whose program began, by its shadow: absent is not zero."""
+    assert decoded("epochs", epoch(**changes)).fact.used == used
 
 
 @pytest.mark.parametrize("pool", POOLS)

@@ -123,6 +123,9 @@ def test_epochs_and_history_of_a_real_schedd(stage: Stage, limits: HistoryLimits
         assert (len(answers) > 3) is (limits is FEW)
         last = ask(stage.schedds[0], kind, answers[-1].state, limits)
         assert (last.records, last.gap, last.behind) == ((), None, False)
+        every = [record.fact for answer in answers for record in answer.records]
+        assert any(fact.used and fact.used.memory_mib for fact in every)
+        assert not any(fact.used for fact in every if fact.executing_us is None)
         assert [answer.problems for answer in answers if answer.problems or answer.gap] == []
 
 

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.facts import Size
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
+from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.times import SECOND_US
+from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.history_endings import EPOCHS_S, RecordedRun, epoch
@@ -83,6 +84,7 @@ _OF_SHADOW = (
     *("TransferOutStarted", "TransferOutFinished", "TransferOutQueued", "BytesSent"),
     *("JobCurrentStartTransferInputDate", "JobCurrentFinishTransferInputDate"),
     *("TransferInQueued", "TransferInStarted", "TransferInFinished", "BytesRecvd"),
+    *("MemoryUsage", "ResidentSetSize", "CpusUsage"),
 )
 
 
@@ -225,6 +227,7 @@ def _fact(
         transfer_in=_transfer(kind, run, "In", "Input", "BytesRecvd"),
         transfer_out=_transfer(kind, run, "Out", "Output", "BytesSent"),
         about_job=_about(kind, run.ad, carried),
+        used=None if executing is None or kind == "startd_history" else _used(run.ad),
     )
 
 
@@ -252,6 +255,23 @@ def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -
         end_us=None if end is None or end < start else end,
         total=None if total is None or not 0 <= total < _MOST_BYTES else int(total),
     )
+
+
+def _used(ad: classad2.ClassAd) -> Used | None:
+    """Return what a shadow wrote on the use of memory and cores; None if nothing.
+
+    MemoryUsage is an expression of ResidentSetSize (KiB), unless a cgroup measured it.  The schedd
+    rounds ResidentSetSize up, by less than a quarter; 0 is what was never measured.  A second run
+    begins with the memory of the first (measured, HTCondor 23.9.6 and 25.14.1).
+    """
+    memory_mib, kib = ads.number(ad, "MemoryUsage"), ads.number(ad, "ResidentSetSize")
+    memory_mib = memory_mib or (None if kib is None else kib / 1024)
+    cores = ads.number(ad, "CpusUsage")
+    used = Used(
+        memory_mib if memory_mib and 0 < memory_mib < MAX_MEMORY_MIB else None,
+        cores if cores is not None and 0 <= cores < MAX_CORES else None,
+    )
+    return None if used == Used() else used
 
 
 def _about(kind: str, ad: classad2.ClassAd, carried: str) -> JobFact | None:
