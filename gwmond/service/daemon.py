@@ -32,12 +32,14 @@ from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log import configure
 from gwmond.service.log_socket import LogSocket
+from gwmond.service.page_questions import PageQuestions
 from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool
 from gwmond.service.sdnotify import Notifier
 from gwmond.sources import child
 from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.web.app import create
+from gwmond.web.explain import Explanations, Turns
 from gwmond.web.pages import Pages
 from gwmond.web.server import Server, bind
 
@@ -78,7 +80,8 @@ class Service:
         self._polling = threading.Lock()  # held during a poll, and from the end on
         self.snapshot: Snapshot | None = None
         self.exposition = _EMPTY
-        self.pages = Pages(None, config)
+        self._turns, self._shows_jobs = Turns(), config.http.shows_jobs
+        self.pages = self._pages(None)
 
     def ready(self) -> str:
         """Return why the daemon has nothing to show yet; empty when it has."""
@@ -240,8 +243,12 @@ class Service:
             exporter.wake()
             snapshot = replace(snapshot, traces=exporter.status(self._keeper.corrected))
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
-        pages = Pages(snapshot, self.config)
-        self.snapshot, self.exposition, self.pages = snapshot, exposition, pages
+        self.snapshot, self.exposition, self.pages = snapshot, exposition, self._pages(snapshot)
+
+    def _pages(self, snapshot: Snapshot | None) -> Pages:
+        """Return the pages of a poll; who may ask for jobs changes with a restart only."""
+        asked = PageQuestions(self.config, self._pool, snapshot) if self._shows_jobs else None
+        return Pages(snapshot, self.config, Explanations(snapshot, asked, self._turns))
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:
         """Go on under a new configuration, with what is remembered."""

@@ -1,4 +1,4 @@
-"""The HTTP application.  A request never touches HTCondor and never waits for a poll."""
+"""The HTTP application.  A request never waits for a poll; only /explain asks HTCondor."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
+from gwmond.web.explain import Question
 from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.pilots import Selection
@@ -40,6 +41,9 @@ _PAGE_HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _FILE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
+
+
+_Word = Annotated[str, Query(max_length=512)]
 
 
 class Chosen(BaseModel):
@@ -160,6 +164,7 @@ def create(
             "/pilots",
             "/failures",
             "/trace",
+            "/explain",
             "/problems",
             "/site",
             "/entry",
@@ -246,6 +251,20 @@ def _add_pages(app: FastAPI, state: Served) -> None:
     ) -> Response:
         """Serve a job's trace, or a pilot's."""
         return _page(state.pages.trace(job, pilot) if job or pilot else None)
+
+    @app.api_route("/explain", methods=_METHODS)
+    def explain(
+        job: _Word = "", schedd: _Word = "", site: _Word = "", format: Literal["", "json"] = ""
+    ) -> Response:
+        """Serve why a job is not running, as a page or as JSON; asks the pool, in a child."""
+        found = state.pages.explanations.answer(Question(job.strip(), schedd, site.strip()))
+        headers = _PAGE_HEADERS
+        if found.again_s is not None:
+            headers = headers | {"Retry-After": str(found.again_s)}
+        if format == "json":
+            kind = "application/json"
+            return Response(found.json, found.status, headers, media_type=kind)
+        return HTMLResponse(found.page, found.status, headers)
 
     @app.api_route("/problems", methods=_METHODS)
     def problems() -> Response:

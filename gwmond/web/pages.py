@@ -19,6 +19,7 @@ from gwmond.reports.render.html import template
 from gwmond.reports.time_by_hour import Times, read
 from gwmond.web import failures, now, pilots, place, problems
 from gwmond.web import time as time_page
+from gwmond.web.explain import Explanations, Turns
 from gwmond.web.failures import Failing
 from gwmond.web.parts import STATE_COLOURS, USES, shown
 from gwmond.web.pilots import Selection
@@ -31,7 +32,10 @@ MOST_KEPT = 200
 class Pages:
     """The pages of a snapshot; None before the first poll."""
 
-    def __init__(self, snapshot: Snapshot | None, config: Config) -> None:
+    def __init__(
+        self, snapshot: Snapshot | None, config: Config, explanations: Explanations | None = None
+    ) -> None:
+        self.explanations = explanations or Explanations(snapshot, None, Turns())
         self._snapshot = snapshot
         self._config = config
         self._now = now.page(snapshot)

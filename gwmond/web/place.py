@@ -85,6 +85,7 @@ def _page(
         time=link("time", "The page of time", **where),
         list=link("pilots", "the list of pilots", **where),
         failures=link("failures", "the page of failures", **where),
+        explain=link("explain", "Why a job is not running here", site=name),
         site=site_link(entry.site) if entry else None,
         as_of=time_text(s.pool_time),
         polled=ago(s.made_at),

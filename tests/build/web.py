@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gwmond.config.settings import Config
+from gwmond.explain.document import document
+from gwmond.explain.situation import Situation
 from gwmond.metrics.render import Exposition
 from gwmond.model.snapshot import Snapshot
+from gwmond.model.waiting_job import Examined
+from gwmond.reports.render.document import Document
 from gwmond.web import now
+from gwmond.web.explain import Asked, Explanations, Question, Turns, Unanswered
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.parts import shown
+from tests.build.waiting import place, waiting_job
 
 
 @dataclass
@@ -20,13 +27,33 @@ class Daemon:
     exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
 
     ledger: str = ""
+    asked: Asked | None = None
+    turns: Turns = field(default_factory=Turns)
 
     @property
     def pages(self) -> Pages:
-        return Pages(self.snapshot, with_ledger(self.ledger))
+        explanations = Explanations(self.snapshot, self.asked, self.turns)
+        return Pages(self.snapshot, with_ledger(self.ledger), explanations)
 
     def ready(self) -> str:
         return "" if self.snapshot else "the first poll is under way"
+
+
+@dataclass
+class Waiting:
+    """Answers each question with a job that waits; ``asked`` are the questions."""
+
+    schedds: Sequence[str] = ("ap1", "ap2")
+    said: str = "A"
+    asked: list[Question] = field(default_factory=list)
+
+    def __call__(self, question: Question) -> Document:
+        self.asked.append(question)
+        if question.job == "0.0":
+            raise Unanswered(404, "no job 0.0 is in the queue of ap1")
+        job = waiting_job(number=question.job, clauses=(self.said, "B"))
+        places = place(blocked=(0,)), place(), place(refusals=("VO == 1",))
+        return document(Situation(Examined(job, places), {}, 12_000.0))
 
 
 def with_ledger(url: str) -> Config:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from html import unescape
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 
+from tests.daemon.running import RunningDaemon, Tables
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 
@@ -64,8 +67,18 @@ def jobs() -> Iterator[tuple[CondorPool, dict[str, str]]]:
         )
         pool.tool("condor_off", "-daemon", "negotiator")
         pool.wait_for("the negotiator to be off", lambda: not pool.query("Negotiator"))
-        found["not_considered"] = submit(here, request_memory=129)
         yield pool, found
+
+
+def numbers_of(pool: CondorPool, found: dict[str, str], reason: str) -> str:
+    """Return the number of a job; the new one is submitted anew, so that it is new when asked."""
+    if reason == "not_considered":
+        if before := found.get(reason):
+            pool.tool("condor_rm", "-name", pool.schedds[0], before)
+        requirements = _wanting("Nebraska")
+        cluster = pool.submit(pool.schedds[0], requirements=requirements, request_memory=129)
+        found[reason] = f"{cluster}.0"
+    return found[reason]
 
 
 @pytest.fixture
@@ -111,8 +124,8 @@ MOVES = {
 def test_the_first_line_is_right(
     reason: str, jobs: tuple[CondorPool, dict[str, str]], explain: Explain
 ) -> None:
-    pool, numbers = jobs
-    arguments = numbers[reason], "--schedd", pool.schedds[0]
+    pool, found = jobs
+    arguments = numbers_of(pool, found, reason), "--schedd", pool.schedds[0]
     code, out, _ = explain(*arguments, "--format", "json")
     record = json.loads(out)
     assert code == 0
@@ -126,6 +139,46 @@ def test_the_first_line_is_right(
     )
     for clause in record["clauses"]:
         assert 0 <= clause["passed"] + clause["alone"] <= clause["total"] == 4
+
+
+@pytest.fixture(scope="module")
+def daemon(
+    jobs: tuple[CondorPool, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningDaemon]:
+    """A daemon that polls this pool once, and lets everybody ask for jobs."""
+    pool, _ = jobs
+    tables: Tables = {"http": {"jobs": "all"}, "poll": {"interval": "1h", "deadline": "2m"}}
+    directory = tmp_path_factory.mktemp("daemon")
+    with RunningDaemon(directory, [pool.collector], tables, env=pool.client_env()) as running:
+        yield running
+
+
+@pytest.mark.parametrize("reason", WORDS)
+def test_the_page_says_the_same(
+    reason: str, jobs: tuple[CondorPool, dict[str, str]], daemon: RunningDaemon
+) -> None:
+    """The daemon's answer, as JSON and as a page, to a question that its poll did not ask."""
+    pool, found = jobs
+    path = f"/explain?job={numbers_of(pool, found, reason)}&schedd={pool.schedds[0]}"
+    record = json.loads(daemon.get(f"{path}&format=json"))
+    assert WORDS[reason] in record["first_line"]
+    first = record["reasons"][0]
+    assert first["reason"] == {"no_pilot_of_its_vo": "start"}.get(reason, reason)
+    page = unescape(daemon.get(path))
+    assert f"<h1>{record['first_line']}</h1>" in page  # the same answer, kept
+    assert f"Whose move: {MOVES[reason]}." in page
+
+
+def test_the_page_of_no_job(jobs: tuple[CondorPool, dict[str, str]], daemon: RunningDaemon) -> None:
+    """What there is not is said; a page of the last poll is as fast as ever."""
+    with pytest.raises(HTTPError) as error:
+        daemon.get("/explain?job=999999.0")
+    assert error.value.code == 404
+    assert "no job 999999.0 is in the queue of" in unescape(error.value.read().decode())
+    with pytest.raises(HTTPError) as error:
+        daemon.get("/explain?job=1.0&schedd=nowhere&format=json")
+    assert error.value.code == 400
+    assert f"Known: {', '.join(sorted(jobs[0].schedds))}" in json.loads(error.value.read())["error"]
 
 
 def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
@@ -162,7 +215,8 @@ def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explai
 
 def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
     """Nothing is known here of what only a single job shows: that it is new, or rejected."""
-    pool, _ = jobs
+    pool, numbers = jobs
+    numbers_of(pool, numbers, "not_considered")
     code, out, _ = explain("--all", "--format", "json")
     assert code == 0
     found = {one["reason"]: one["jobs"] for one in json.loads(out)["reasons"]}
@@ -180,6 +234,7 @@ def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> 
 
 def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
     """Each idle job is counted once, with what keeps it from that entry."""
+    numbers_of(*jobs, "not_considered")
     _, out, _ = explain("--all", "--site", "limit-1", "--format", "json")
     record = json.loads(out)
     assert [one["entry"] for one in record["entries"]] == ["limit-1"]

@@ -118,6 +118,7 @@ def test_unknown_path(client: Client) -> None:
             "/pilots",
             "/failures",
             "/trace",
+            "/explain",
             "/problems",
             "/site",
             "/entry",

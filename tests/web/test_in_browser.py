@@ -15,7 +15,7 @@ from gwmond.web.app import create
 from gwmond.web.server import Server, bind
 from tests.build import hours_ledger, pilot_ledger
 from tests.build.snapshots import snapshot
-from tests.build.web import Daemon
+from tests.build.web import Daemon, Waiting
 
 # Without these the browser asks its makers' servers for news.
 _OPTIONS = (
@@ -34,6 +34,7 @@ PATHS = (
         "/entry?site=T2_Starving&entry=starving-ce1",
     ),
     "/entry?site=T2_Dark&entry=dark-ce1",
+    *("/explain", "/explain?job=4711.0&schedd=ap1", "/explain?job=0.0"),
 )
 
 
@@ -52,7 +53,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def daemon(ledger: str) -> Daemon:
-    return Daemon(snapshot(), ledger=ledger)
+    return Daemon(snapshot(), ledger=ledger, asked=Waiting())
 
 
 @pytest.fixture
@@ -71,11 +72,17 @@ def page(browser: Browser) -> Iterator[Page]:
     page = browser.new_page()
     page.clock.install()
     said: list[str] = []
-    page.on("console", lambda message: said.append(message.text))
+    page.on("console", lambda message: _note(said, message.text))
     page.on("pageerror", lambda error: said.append(str(error)))
     yield page
     page.close()
     assert said == []
+
+
+def _note(said: list[str], text: str) -> None:
+    """Note what is written to the console; that a page is answered with 404 is the browser's."""
+    if "the server responded with a status of 404" not in text:
+        said.append(text)
 
 
 def sites(page: Page) -> list[str]:
@@ -234,6 +241,22 @@ def test_pilots_are_chosen_by_keyboard(
     page.get_by_label("Site").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("of Site-A")
     assert page.url.startswith(f"{url}/failures?last=24h&site=Site-A")
+    context.close()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_job_is_asked_for(browser: Browser, url: str, script: bool) -> None:
+    """From the first page, by keyboard: its number, then Enter; why it waits comes first."""
+    context = browser.new_context(java_script_enabled=script)
+    page = context.new_page()
+    page.goto(url)
+    page.get_by_role("link", name="Why a job is not running").click()
+    page.get_by_label("Job").press_sequentially("4711.0")
+    page.get_by_label("Job").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("NOT RUNNING for 3h03m: ")
+    expect(page.get_by_label("Job")).to_have_value("4711.0")
+    page.get_by_role("link", name="The same as JSON").click()
+    expect(page.locator("body")).to_contain_text('"first_line": "NOT RUNNING for 3h03m: ')
     context.close()
 
 

@@ -1,0 +1,164 @@
+"""The pool as one poll saw it, and what is asked besides to explain jobs.
+
+Each question is asked in a child process, within one deadline for all that one explanation needs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from gwmond.config.settings import Config
+from gwmond.explain.situation import Situation, is_at
+from gwmond.model.facts import DemandGroup, EntryKey
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.waiting_job import Examined
+from gwmond.reports import sites
+from gwmond.sources import child
+from gwmond.sources.htcondor import waiting_job
+from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.round import DEMAND, Round, Targets
+
+T = TypeVar("T")
+_LEAST_S = 1.0
+
+
+class NoAnswer(Exception):
+    """A question has no answer; says why, and what to do."""
+
+
+class BadQuestion(NoAnswer):
+    """A question can have no answer, whatever jobs are queued."""
+
+
+def name_of(job: str) -> tuple[str, str]:
+    """Return the schedd (empty: not said) and the ``cluster.proc`` of a job; raises BadQuestion.
+
+    >>> name_of("4711.0"), name_of("ap1.example.org#4711.0#1763856000")
+    (('', '4711.0'), ('ap1.example.org', '4711.0'))
+    """
+    schedd, _, rest = job.partition("#") if "#" in job else ("", "", job)
+    number = rest.partition("#")[0]
+    if waiting_job.NUMBER.fullmatch(number) is None:
+        raise BadQuestion(f"{job}: a job is cluster.proc (4711.0), or a GlobalJobId")
+    return schedd, number
+
+
+class Explainer:
+    """Answers one question about jobs; use each from one thread.
+
+    ``site``: only places of that site, or of that entry, are looked at (empty: all).
+    ``deadline_s`` is for all that is asked; ``now`` (epoch s) is by the pool's clock.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        poll: tuple[Snapshot, Round, Targets],
+        access: Access,
+        now: float,
+        *,
+        site: str = "",
+        deadline_s: float | None = None,
+    ) -> None:
+        self._snapshot, self._found, targets = poll
+        self._access, self._now, self._site = access, now, site
+        self._memory_mib = config.poll.memory_limit_mib
+        self._until = time.monotonic() + (deadline_s or config.poll.deadline)
+        self._failed: list[str] = []
+        self.memory_per_unit_mib = config.canonical.memory_mib
+        self._terms = waiting_job.ExplainTerms(
+            targets.collectors,
+            tuple(t for key, t in self._found.templates.items() if is_at(key[0], site)),
+            config.attributes,
+            config.demand,
+            now,
+        )
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """What could not be read, in words."""
+        down = (
+            f"{status.source} {status.kind}" for status in self._found.statuses if not status.up
+        )
+        return (*down, *self._failed)
+
+    @cached_property
+    def _entries(self) -> dict[EntryKey, sites.SiteRow]:
+        return {
+            EntryKey(row.site, row.entry): row
+            for row in sites.entry_rows(self._snapshot)
+            if row.resource == "cpu"
+        }
+
+    @property
+    def entries_there(self) -> dict[EntryKey, sites.SiteRow]:
+        """The entries of the site that is asked for."""
+        return {key: row for key, row in self._entries.items() if is_at(key, self._site)}
+
+    def schedds(self, name: str | None) -> list[Daemon]:
+        """Return the schedds, or the one of this name; raises BadQuestion if there is none."""
+        known = [schedd.daemon for schedd in self._found.chosen]
+        asked = [daemon for daemon in known if name in (None, "", daemon.name)]
+        if not asked and name:
+            names = ", ".join(sorted(daemon.name for daemon in known)) or "none"
+            raise BadQuestion(f"the collectors know no schedd {name}. Known: {names}")
+        return asked
+
+    def job(self, job: str, schedd: str | None = None) -> Situation:
+        """Return all that the explanation of a job rests on; raises NoAnswer.
+
+        ``job`` is ``cluster.proc``, or a GlobalJobId.
+        """
+        named, number = name_of(job)
+        asked = self.schedds(schedd or named)
+        access = self._access
+        tried = [self._run(d.name, waiting_job.examine, access, d, number) for d in asked]
+        found = [examined for examined in tried if examined is not None]
+        if len(found) == 1:
+            return self.situation(found[0])
+        if found:
+            names = ", ".join(one.job.schedd for one in found)
+            raise NoAnswer(
+                f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
+            )
+        failed = f" Not read: {'; '.join(self.missing)}." if self.missing else ""
+        where = ", ".join(daemon.name for daemon in asked)
+        raise NoAnswer(
+            f"no job {number} is in the queue of {where}.{failed} A job that has ended: "
+            "gwmond trace, or condor_history"
+        )
+
+    def all_jobs(self, schedd: str | None = None) -> list[tuple[DemandGroup, Situation]]:
+        """Return the groups of idle jobs, the largest first, each with all that it rests on.
+
+        Raises NoAnswer where they could not be matched.
+        """
+        groups = self.groups(schedd)
+        examined = self._run("gwmond", waiting_job.examine_groups, groups)
+        if examined is None:
+            raise NoAnswer(f"the jobs could not be matched: {'; '.join(self.missing)}")
+        return [(group, self.situation(one)) for group, one in zip(groups, examined, strict=True)]
+
+    def groups(self, schedd: str | None = None) -> list[DemandGroup]:
+        """Return the groups of idle jobs, the largest first."""
+        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
+        groups = [group for answer in answers if answer for group in answer.value.groups]
+        return sorted(groups, key=lambda group: -group.jobs)
+
+    def situation(self, examined: Examined) -> Situation:
+        """Return all that the explanation of a job rests on."""
+        return Situation(examined, self._entries, self._now, self.missing, site=self._site)
+
+    def _run(self, source: str, task: Callable[..., tuple[T, int]], *arguments: object) -> T | None:
+        """Run a query in a child; note where it failed."""
+        left = max(_LEAST_S, self._until - time.monotonic())
+        every = *arguments, self._terms
+        try:
+            (value, _), _ = child.run(task, *every, deadline_s=left, memory_mib=self._memory_mib)
+        except child.QueryError as error:
+            self._failed.append(f"{source} explain ({error})")
+            return None
+        return value

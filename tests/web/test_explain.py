@@ -1,0 +1,139 @@
+"""The page that explains a job: who may ask, how often, and what is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import httpx
+import pytest
+
+from gwmond.config.settings import Http
+from gwmond.reports.render.document import Document
+from gwmond.web.app import create
+from gwmond.web.explain import A_MINUTE, AT_ONCE, BURST, Explanations, Question, Turns, Unanswered
+from tests.build.snapshots import snapshot
+from tests.build.web import Daemon, Waiting
+
+
+def get(daemon: Daemon, path: str) -> httpx.Response:
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(create(daemon, ""))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get(path)
+
+    return asyncio.run(ask())
+
+
+def test_page_and_json_say_the_same() -> None:
+    daemon = Daemon(snapshot(), asked=Waiting())
+    page = get(daemon, "/explain?job=4711.0")
+    record = get(daemon, "/explain?job=4711.0&format=json")
+    assert (page.status_code, record.status_code) == (200, 200)
+    assert record.headers["content-type"] == "application/json"
+    assert record.json()["first_line"] in page.text
+    assert record.json()["reasons"][0]["text"] in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+def test_what_users_write_is_escaped() -> None:
+    daemon = Daemon(snapshot(), asked=Waiting(said="<script>alert(1)</script>"))
+    page = get(daemon, "/explain?job=%3Cb%3E&schedd=ap1&site=%3Ci%3E").text
+    for text in ("script&gt;alert", 'value="&lt;b&gt;"', 'value="&lt;i&gt;"'):
+        assert text in page
+    for text in ("<script>alert", "<b>", "<i>"):
+        assert text not in page
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        ({}, False),
+        ({"auth_token_file": __file__}, True),
+        ({"jobs": "all"}, True),
+        ({"jobs": "nobody", "auth_token_file": __file__}, False),
+    ],
+)
+def test_who_may_ask(options: dict[str, str], shown: bool) -> None:
+    """By default those with the token; nobody where there is none."""
+    assert Http.model_validate(options).shows_jobs is shown
+
+
+def test_jobs_that_are_not_shown() -> None:
+    """Whoever asks is told which option says so, and what to do; nothing is asked."""
+    answer = get(Daemon(snapshot()), "/explain?job=4711.0")
+    assert answer.status_code == 403
+    assert "[http] jobs" in answer.text
+    assert "<form" not in answer.text
+    assert get(Daemon(snapshot()), "/explain?job=4711.0&format=json").status_code == 403
+
+
+def test_a_job_that_is_not_there() -> None:
+    daemon = Daemon(snapshot(), asked=Waiting())
+    answer = get(daemon, "/explain?job=0.0&format=json")
+    assert (answer.status_code, answer.json()) == (
+        404,
+        {"error": "no job 0.0 is in the queue of ap1"},
+    )
+    assert get(daemon, "/explain").status_code == 200
+    assert get(daemon, "/explain?job=" + "1" * 513).status_code == 422
+    early = get(Daemon(None, asked=Waiting()), "/explain?job=4711.0")
+    assert (early.status_code, early.headers["retry-after"]) == (503, "5")
+
+
+def test_an_answer_is_kept_for_a_poll() -> None:
+    asked = Waiting()
+    explanations = Explanations(snapshot(), asked, Turns())
+    for _ in range(3):
+        explanations.answer(Question("4711.0"))
+        explanations.answer(Question("4711.0", "ap1"))
+    assert asked.asked == [Question("4711.0"), Question("4711.0", "ap1")]
+
+
+def test_questions_are_few() -> None:
+    """A burst, then so many a minute; who asks too often is told when to come again."""
+    now = 0.0
+    turns = Turns(lambda: now)
+    explanations = Explanations(snapshot(), Waiting(), turns)
+    found = [explanations.answer(Question(f"{n}.0")) for n in range(1, BURST + 2)]
+    assert [one.status for one in found] == [200] * BURST + [429]
+    assert found[-1].again_s is not None
+    now += found[-1].again_s
+    assert explanations.answer(Question("1000.0")).status == 200
+    now += 60
+    found = [explanations.answer(Question(f"{n}.1")) for n in range(A_MINUTE + 2)]
+    assert [one.status for one in found].count(429) >= 1
+
+
+def test_slow_schedds_take_few_threads() -> None:
+    """Who asks while others wait for slow daemons is refused at once."""
+    begun, over = threading.Semaphore(0), threading.Event()
+
+    class Slow(Waiting):
+        def __call__(self, question: Question) -> Document:
+            begun.release()
+            over.wait(60)
+            return super().__call__(question)
+
+    explanations = Explanations(snapshot(), Slow(), Turns())
+    threads = [
+        threading.Thread(target=explanations.answer, args=[Question(f"{n}.0")])
+        for n in range(AT_ONCE)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert begun.acquire(timeout=60)
+    refused = explanations.answer(Question("9.0"))
+    assert (refused.status, "ask again" in refused.page) == (429, True)
+    over.set()
+    for thread in threads:
+        thread.join(60)
+    assert explanations.answer(Question("9.0")).status == 200
+
+
+def test_a_failure_gives_its_turn_back() -> None:
+    turns = Turns(lambda: 0.0)
+    for _ in range(AT_ONCE + 1):
+        with pytest.raises(Unanswered), turns.one():
+            raise Unanswered(404, "gone")
