@@ -1,6 +1,8 @@
 """Check the configuration, then send each query to each daemon once.
 
 Each line has a daemon, a query and its result. Below is what to do about each query that failed.
+The ledger, the listen address, the paths of [factory] and the receiver of traces are tried too.
+The receiver gets a request without spans.
 Nothing is written, neither to HTCondor nor to the ledger.
 """
 
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, show
 from gwmond.config.settings import Config
+from gwmond.config.tracing import Export, export_of
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
@@ -57,6 +60,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Ask everybody once; 0 when all answered, 3 when some did not."""
+    export = export_of(config.traces, os.environ)
     log.configure(config.log.model_copy(update={"level": "error"}))
     pool = Pool.open(config)
     start = _start()
@@ -66,7 +70,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
     found = pool.gatherer.last()
     asked = [start, *_without_own_ad(_named(found.statuses), found)]
-    verdicts = [*map(with_remedy, asked), *check_own(config)]
+    verdicts = [*map(with_remedy, asked), *check_own(config), *check_traces(export)]
     notes += _young(found, tick.wall)
     show(report(verdicts, notes), arguments.format)
     return EXIT_OK if all(verdict.status.up for verdict in verdicts) else EXIT_SOURCES_DOWN
@@ -168,6 +172,25 @@ def check_places(config: Config) -> list[CheckResult]:
         )
         for place in places.places(config)
     ]
+
+
+def check_traces(export: Export) -> list[CheckResult]:
+    """Send the receiver of traces, if there is one, a request without spans."""
+    if not export.url:
+        return []
+    from gwmond.service.otlp_client import OtlpClient  # noqa: PLC0415  # slow to import
+    from gwmond.traces.otlp import Encoder  # noqa: PLC0415
+
+    client, began = OtlpClient(export), time.monotonic()
+    answer = client.post(Encoder(export.service, dict(export.resource)).empty())
+    client.close()
+    failing, refused = ProblemName.TRACE_EXPORT_FAILING, ProblemName.TRACE_SPANS_REFUSED
+    status = (
+        _success(client.where, "traces")
+        if answer.accepted
+        else _failure(client.where, "traces", failing if answer.again else refused, answer.detail)
+    )
+    return [CheckResult(status._replace(duration_s=time.monotonic() - began), answer.remedy)]
 
 
 def _is_gwmond(config: Config) -> bool:

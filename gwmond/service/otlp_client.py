@@ -27,12 +27,37 @@ _MOST_ANSWER = 65_536
 _MOST_SHOWN = 200
 _PROTOBUF = "application/x-protobuf"
 
+_PATH = (
+    "write the whole URL as the receiver's manual has it, in traces.endpoint (/v1/traces is added "
+    "only to one without a path); the port is that of OTLP over HTTP (often 4318), not of gRPC"
+)
+_TOKEN = (
+    'put what the receiver wants into traces.headers_file, for instance a line "Authorization: '
+    'Bearer TOKEN"; a token may have expired'
+)
+_REMEDIES = {401: _TOKEN, 403: _TOKEN, 404: _PATH, 405: _PATH}
+_BUSY = "the receiver answers, but cannot take traces now: see its log"
+_UNFIT = (
+    "see what it answers and its log: it has to take OTLP over HTTP in protobuf. Some want headers "
+    "(traces.headers_file), or https:// in traces.endpoint"
+)
+_REACH = (
+    "see whether the receiver runs at the host and port of traces.endpoint and takes OTLP over "
+    "HTTP there (often port 4318; 4317 is gRPC's), and whether a firewall is between"
+)
+_TLS = (
+    "name the CA that signed the receiver's certificate in traces.certificate; the certificate has "
+    "to name the host of traces.endpoint. A receiver without TLS: write http://. One that wants a "
+    "certificate of gwmond: traces.client_certificate"
+)
+_FILES = "mend the files that [traces] names: gwmond's user has to be able to read them"
+
 
 class Reply(NamedTuple):
     """What became of a request; ``detail`` says why it failed, or what the receiver warns of.
 
     ``again``: it may be sent again, after ``after_s`` if the receiver said so.  ``refused``: how
-    many spans are lost.  ``sent``: bytes.
+    many spans are lost.  ``sent``: bytes.  ``remedy``: what to do about a failure.
     """
 
     accepted: bool
@@ -41,6 +66,7 @@ class Reply(NamedTuple):
     detail: str = ""
     refused: int = 0
     sent: int = 0
+    remedy: str = ""
 
 
 class OtlpClient:
@@ -59,7 +85,7 @@ class OtlpClient:
         try:
             answer = self._post(body, request.spans, packed=packed)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ssl.SSLError) as error:
-            answer = Reply(accepted=False, again=True, detail=_said(error))
+            answer = Reply(accepted=False, again=True, detail=_said(error), remedy=_remedy(error))
         if not answer.accepted:
             self.close()
         return answer
@@ -110,8 +136,8 @@ def _answer(response: httpx.Response, body: bytes, spans: int) -> Reply:
     text = "" if b"\0" in body else body.decode("utf-8", "replace")
     detail = f"HTTP {status} {response.reason_phrase}: {_shown(text)}".rstrip(": ")
     if status == 429 or status >= 500:
-        return Reply(False, again=True, after_s=_after_s(response), detail=detail)
-    return Reply(accepted=False, detail=detail, refused=spans)
+        return Reply(False, True, _after_s(response), detail, remedy=_BUSY)
+    return Reply(False, detail=detail, refused=spans, remedy=_REMEDIES.get(status, _UNFIT))
 
 
 def _after_s(response: httpx.Response) -> float | None:
@@ -123,6 +149,13 @@ def _after_s(response: httpx.Response) -> float | None:
         return (parsedate_to_datetime(text).astimezone(UTC) - datetime.now(UTC)).total_seconds()
     except (ValueError, OverflowError):
         return None
+
+
+def _remedy(error: Exception) -> str:
+    """Return what to do about an error before there is an answer."""
+    if "[SSL" in str(error):
+        return _TLS
+    return _REACH if isinstance(error, httpx.HTTPError) else _FILES
 
 
 def _said(error: Exception) -> str:

@@ -54,6 +54,10 @@ class Encoder:
         whole = otlp.ResourceSpans(resource=self._resource, schema_url=SCHEMA_URL)
         self._head, self._whole = head.SerializeToString(), whole.SerializeToString()
 
+    def empty(self) -> Request:
+        """Return a request without spans: with a resource only, since some refuse empty bodies."""
+        return Request(_framed(_RESOURCES, self._whole), 0)
+
     def requests(
         self, spans: Iterable[Span], most_spans: int = MOST_SPANS, most_bytes: int = MOST_BYTES
     ) -> Iterator[Request]:

@@ -135,6 +135,11 @@ def stories(case: Case) -> Iterator[Case]:
         case, "a daemon that does not poll", {fires: firing if of_polls else []}, stale=True
     )
     yield _test(case, "a standby", {fires: firing if of_polls else []}, standby=True)
+    for number, description in case.get("alone", {}).items():
+        only = {**case, "series": [case["series"][number]]}
+        said = {**case["annotations"], "description": description}
+        expected = [_expected({**case, "annotations": said})]
+        yield _test(only, f"{only['series'][0]['name']} alone", {fires: expected})
     nothing = [_expected(alert) for alert in case.get("absent", ())]
     yield _test(case, "no such series", {fires: nothing}, absent=True)
 

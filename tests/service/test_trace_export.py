@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
+from gwmond.commands.check import CheckResult, check_traces
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import export_of
 from gwmond.ledger.backlog import UnsentPosition
@@ -331,6 +332,68 @@ def test_tls_with_certificates_of_both_sides(
         with exporting(ledger, receiver.url, certificate=cert, **own):
             await_empty(ledger)
         assert names(receiver.accepted)["run"] == 2
+
+
+def checked(url: str, **options: Any) -> CheckResult:
+    export = export_of(Traces.model_validate({"endpoint": url, "timeout": "10s", **options}), {})
+    (found,) = check_traces(export)
+    assert found.status.source == f"{url}/v1/traces"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem", "remedy"),
+    [
+        (OK, None, ""),
+        (Reply(401, body=b"who?"), ProblemName.TRACE_SPANS_REFUSED, "traces.headers_file, for"),
+        (Reply(403), ProblemName.TRACE_SPANS_REFUSED, "Authorization: Bearer TOKEN"),
+        (Reply(404), ProblemName.TRACE_SPANS_REFUSED, "the whole URL"),
+        (Reply(400), ProblemName.TRACE_SPANS_REFUSED, "OTLP over HTTP in protobuf"),
+        (Reply(503), ProblemName.TRACE_EXPORT_FAILING, "see its log"),
+    ],
+)
+def test_check_says_what_the_receiver_answers_and_what_to_do(
+    reply: Reply, problem: ProblemName | None, remedy: str
+) -> None:
+    """Nothing arrives but a resource; what is refused is said with a remedy of its own."""
+    with sink(reply=reply) as receiver:
+        found = checked(receiver.url)
+        (request,) = receiver.received
+    assert (request.path, request.spans) == ("/v1/traces", [])
+    assert (found.status.up, found.status.problem) == (problem is None, problem)
+    assert remedy in found.remedy
+    assert bool(found.remedy) == (problem is not None)
+    assert found.status.detail.startswith("" if problem is None else f"HTTP {reply.status}")
+
+
+def test_check_of_a_receiver_that_is_away_or_has_another_tls(
+    certificate: tuple[str, str], tmp_path: Path
+) -> None:
+    """A certificate nobody vouches for, TLS where there is none, and a closed port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    with sink(context=context) as receiver:
+        unknown = checked(receiver.url)
+        assert checked(receiver.url, certificate=certificate[0]).status.up
+    with sink() as receiver:
+        plain = checked(receiver.url.replace("http:", "https:"))
+    away = checked(f"http://127.0.0.1:{free_port()}")
+    headers = tmp_path / "headers"
+    headers.write_text("no header\n")
+    bad = checked(f"http://127.0.0.1:{free_port()}", headers_file=str(headers))
+    for found, detail, remedy in (
+        (unknown, "CERTIFICATE_VERIFY_FAILED", "name the CA"),
+        (plain, "WRONG_VERSION_NUMBER", "without TLS: write http://"),
+        (away, "Connection refused", "see whether the receiver runs"),
+        (bad, f"{headers}:1", "the files that [traces] names"),
+    ):
+        assert found.status.problem == ProblemName.TRACE_EXPORT_FAILING
+        assert detail in found.status.detail
+        assert remedy in found.remedy
+
+
+def test_check_asks_nobody_where_no_traces_are_exported() -> None:
+    assert check_traces(export_of(Traces(), {})) == []
 
 
 def test_headers_are_sent_and_never_said(

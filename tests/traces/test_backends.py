@@ -25,6 +25,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from gwmond.commands.check import check_traces
+from gwmond.config.settings import Traces
+from gwmond.config.tracing import Export
 from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon, Tables
 from tests.daemon.scene import QUICK, REAL
@@ -249,6 +252,10 @@ def test_one_tree(backends: dict[str, Backend], received: Received, name: str) -
     """Names, parents, times, statuses and attributes are those that were sent."""
     backend = backends[name]
     wait_until(name, backend.alive, SLOW_S)
+    (checked,) = check_traces(
+        Export(Traces(), f"{backend.url}/v1/traces", tuple(backend.headers.items()))
+    )
+    assert checked.status.up, checked
     for one in received.sink.received:
         backend.post(one.raw)
     sent = {span.span_id.hex(): _sent(span) for span in _of_trace(received.sink)}

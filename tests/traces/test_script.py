@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -60,6 +61,7 @@ class Node:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
 
     def run(self, *arguments: str, stdin: str = "", **env: str) -> tuple[int, str, str]:
@@ -285,11 +287,15 @@ def test_a_signal_that_ends_a_command_ends_the_wrapper(
 @pytest.mark.parametrize("name", ["TERM", "USR1", "HUP", "INT", "QUIT"])
 def test_signals_are_passed_on(node: Node, received: Sink, name: str) -> None:
     script = f"trap 'echo {name}; exit 6' {name}; echo ready; while :; do sleep 0.05; done"
-    process = node.popen(str(SCRIPT), "sh", "-c", script)
-    assert process.stdout is not None
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.Signals[f"SIG{name}"])
-    out, errors = process.communicate(timeout=60)
+    with node.popen(str(SCRIPT), "sh", "-c", script) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            process.send_signal(signal.Signals[f"SIG{name}"])
+            out, errors = process.communicate(timeout=60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
     assert (process.returncode, out, errors) == (6, f"{name}\n", "")
     assert found(received.accepted[0])["process.exit.code"] == 6
 
