@@ -62,7 +62,7 @@ lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest
 	@$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider $(LOWEST_TESTS)
 
 lock: | $(BIN)/python ## renew the lock files, of the newest and of the lowest versions (needs PyPI)
-	$(SAY) 'renewing requirements.lock, requirements-run.lock and requirements-lowest.lock'
+	$(SAY) 'renewing requirements*.lock and tests/traces/backends/*.txt'
 	@tests/packaging/lock.sh $(BIN)/python
 
 dist: $(VENV)/.test ## build the source distribution and the wheel into dist/

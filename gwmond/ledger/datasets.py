@@ -142,13 +142,13 @@ def export(
         _hours(Kind.FACTORY, FACTORY_HOURS, lambda number: (number,)),
         _factory_jobs,
     )
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         began = connection.scalar(select(series.c.created).order_by(series.c.id).limit(1))
     if began is not None and (why := target.claim(began, reader.where)):
         raise ValueError(why)
     for make in makers:
         failed: OSError | None = None
-        with reader._reading() as connection:
+        with reader.reading() as connection:
             try:
                 found.append(write(make(connection, period), target, progress))
             except OSError as exc:  # of the files: the ledger's own are of its driver

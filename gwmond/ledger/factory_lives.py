@@ -49,7 +49,7 @@ def read(
     ``life`` returns a pilot's part in it; its second argument is how long runs on the pilot lasted.
     Raises ``LedgerError``.
     """
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         places = _places(connection, since_us)
         recorded = {
             (entry, number)

@@ -36,7 +36,7 @@ class EndedRuns(NamedTuple):
     """How many runs ended at a place, with their canonical time of CPUs.
 
     ``outcome``: of runs that failed at the beginning by the doing of the place, or ``NOT_JUDGED``;
-    empty: all others.
+    empty: all others.  ``job``: of one of the runs.
     """
 
     site: str
@@ -45,6 +45,7 @@ class EndedRuns(NamedTuple):
     outcome: str
     runs: int
     micros: int
+    job: str
 
 
 class EndedInPeriod(NamedTuple):
@@ -67,13 +68,13 @@ def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedI
     outcome = case((blamed, runs.c.outcome), (open_failure, NOT_JUDGED), else_="").label("kind")
     micros = func.coalesce(func.sum(runs.c.cpu_canonical), 0)
     of_runs = (
-        select(*place, outcome, func.count(), micros)
+        select(*place, outcome, func.count(), micros, func.max(runs.c.job))
         .join_from(runs, pilots, runs.c.pilot == c.id)
         .where(runs.c.end_us >= since_us, runs.c.end_us < until_us)
         .where(*of_pilots(wanted._replace(ended=None)))
         .group_by(*place, "kind")
     )
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         found = connection.execute(
             select(*place, *counted).where(*of_pilots(wanted)).group_by(*place)
         ).all()
@@ -85,7 +86,7 @@ def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedI
             [EndedPilots(*row[:5]) for row in found],
             failed,
             [
-                EndedRuns(site, entry, node, kind, number, int(spent))
-                for site, entry, node, kind, number, spent in connection.execute(of_runs)
+                EndedRuns(site, entry, node, kind, number, int(spent), job)
+                for site, entry, node, kind, number, spent, job in connection.execute(of_runs)
             ],
         )

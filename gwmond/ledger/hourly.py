@@ -81,7 +81,7 @@ class Reach(NamedTuple):
 
 
 def reach(reader: LedgerReader) -> Reach:
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         start = connection.scalar(select(func.min(series_hours.c.hour))) or 0
         last = connection.scalar(select(func.max(series_hours.c.hour)))
         ends = [connection.scalar(select(func.max(table.c.end_us))) for table in (pilots, runs)]
@@ -138,7 +138,7 @@ def spent(
     heads: dict[Labels, int] = {}
     pairs: list[tuple[int, int]] = []
     found: dict[int, dict[Hour, int]] = defaultdict(dict)
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         for known in counters.stored_series(connection, kind):
             if (key := key_of(known.labels)) is not None:
                 pairs.append((known.id, heads.setdefault(key, known.id)))
@@ -157,7 +157,7 @@ def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     query = select(*(columns[name] for name in labels), _ended_in(runs), func.count())
     query = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
     query = query.where(runs.c.category.is_not(None), runs.c.end_us.is_not(None))
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         complete = -(-stored_state(connection).runs_pruned_us // HOUR_US)
         yield from _counts(connection, "runs", query, labels, complete, done)
 
@@ -184,7 +184,7 @@ def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     columns: dict[str, ColumnElement[Any]] = {"category": category, **_PLACE}
     query = select(*(columns[name].label(name) for name in labels), _ended_in(pilots), func.count())
     query = query.where(c.end_us.is_not(None), decided)
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
         yield from _counts(connection, "pilots", query, labels, complete, done)
 
@@ -198,7 +198,7 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
         raise ValueError(f"labels of estimated time: {labels}")
     c = pilots.c
     place = c.site, c.entry, c.group_name
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
         totals: Counter[Labels] = Counter()
         for known in counters.stored_series(connection, Kind.COUNT):
@@ -255,7 +255,7 @@ def _hours(reader: LedgerReader, kind: Kind, key_of: KeyOf, done: Done, unit: in
     totals: dict[Labels, int] = {}
     heads: dict[Labels, int] = {}
     pairs: list[tuple[int, int]] = []
-    with reader._reading() as connection:
+    with reader.reading() as connection:
         complete = stored_state(connection).pruned_before
         for known in counters.stored_series(connection, kind):
             if (key := key_of(known.labels)) is not None:

@@ -53,7 +53,7 @@ class PilotLookup(Session):
     """A ledger open to read what it holds of pilots."""
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
         """A transaction in which a row that cannot be decoded is damage."""
         with self.transaction() as connection:
             try:
@@ -65,7 +65,7 @@ class PilotLookup(Session):
         """Return what is stored under some keys; closed pilots, too."""
         c, guard_us = pilots.c, keys.guard_us
         late_us = guard_us + AD_LIFETIME_S * SECOND_US
-        with self._reading() as connection:
+        with self.reading() as connection:
             of_jobs = list(_runs(connection, runs.c.job, map(identity, keys.jobs)))
             numbers = {
                 *keys.pilots,
@@ -95,18 +95,18 @@ class PilotLookup(Session):
 
     def experiments(self, since_us: int, until_us: int) -> tuple[Experiment, ...]:
         """Return how pilots that registered in a period checked the verdicts on their entries."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tables.experiments_within(connection, since_us, until_us)
 
     def runs_of(self, ids: Iterable[PilotId]) -> dict[PilotId, list[RunRow]]:
         """Return all runs of these pilots, in the order of their keys; none is no entry."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return _by(_runs(connection, runs.c.pilot, ids), lambda run: run.pilot)
 
     def find_runs(self, jobs: Iterable[str]) -> dict[str, list[RunRow]]:
         """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
         wanted = {identity(job): job for job in jobs}
-        with self._reading() as connection:
+        with self.reading() as connection:
             return _by(_runs(connection, runs.c.job, wanted), lambda run: wanted[run.key.job])
 
     def jobs_numbered(self, number: str, schedd: str, limit: int) -> list[str]:
@@ -117,7 +117,7 @@ class PilotLookup(Session):
         job = runs.c.job
         query = select(job).distinct().order_by(job).limit(limit)
         first = f"{clean(schedd)}#{number}#"
-        with self._reading() as connection:
+        with self.reading() as connection:
             if not schedd:
                 found = job.contains(f"#{number}#", autoescape=True)
             elif connection.dialect.name == "sqlite":  # as bytes are in order, by the index
@@ -128,7 +128,7 @@ class PilotLookup(Session):
 
     def pilots_by_id(self, ids: Iterable[PilotId]) -> dict[PilotId, PilotRow]:
         """Return these pilots, closed ones too."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return {row.id: row for row in _pilots(connection, pilots.c.id, ids)}
 
     def pilots_by_kind(self, entry: str) -> dict[PilotKind, list[PilotId]]:
@@ -141,7 +141,7 @@ class PilotLookup(Session):
             c.entry == clean(entry), c.origin != "jobs", c.runs_pruned == 0
         )
         found: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
-        with self._reading() as connection:
+        with self.reading() as connection:
             query = query.order_by(c.id).execution_options(yield_per=AT_ONCE)
             for row in connection.execute(query):
                 if (kind := pilot_kind(row)) is not None:
@@ -150,7 +150,7 @@ class PilotLookup(Session):
 
     def cursors(self) -> dict[tuple[str, str], Cursor]:
         """Return how far each source's records have been taken."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tables.stored_cursors(connection)
 
 

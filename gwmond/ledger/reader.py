@@ -128,7 +128,7 @@ class LedgerReader(PilotLookup):
 
     def load(self, *, pilots: bool = True) -> LedgerState:
         """Return all that the accounting goes on from; without ``pilots`` only that of sites."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             stored = tables.stored_state(connection)
             state = LedgerState(
                 batches=stored.batches,
@@ -151,12 +151,12 @@ class LedgerReader(PilotLookup):
 
     def tick(self) -> Tick | None:
         """Return up to when site time is accounted; None before the first poll."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tables.stored_state(connection).tick
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return sorted(
                 HourTotal(hour, counters.site_key(labels), micros)
                 for hour, labels, micros in counters.hour_rows(connection, Kind.SITE, first, last)
@@ -167,7 +167,7 @@ class LedgerReader(PilotLookup):
 
         What is missing was not reported: no file of that time was read, or nothing happened.
         """
-        with self._reading() as connection:
+        with self.reading() as connection:
             return {
                 FactoryKey(hour, *counters.factory_key(labels)): number
                 for hour, labels, number in counters.hour_rows(
@@ -207,7 +207,7 @@ class LedgerReader(PilotLookup):
             here, there = tuple_(column, pilots.c.id), tuple_(*map(literal, after))
             query = query.where(here < there if descending else here > there)
         query = query.order_by(*(key.desc() if descending else key for key in keys))
-        with self._reading() as connection:
+        with self.reading() as connection:
             return [pilot_row(row) for row in connection.execute(query)]
 
     def run_rows(
@@ -220,7 +220,7 @@ class LedgerReader(PilotLookup):
         """
         last, left = -1, limit
         while left is None or left > 0:
-            with self._reading() as connection:
+            with self.reading() as connection:
                 query = _next_pilots(wanted, last)
                 rows = [pilot_row(row) for row in connection.execute(query)]
                 identities = {row.id: row.identity for row in rows}
@@ -258,14 +258,14 @@ class LedgerReader(PilotLookup):
         within = last >= since_us, runs.c.start_us < until_us
         query = query.where(runs.c.open == 1, over, *within, *where)
         query = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = [run_row(row) for row in connection.execute(query)]
         key = self.pilots_by_id({row.pilot for row in rows})
         return [(row, key[row.pilot]) for row in rows if row.pilot in key]
 
     def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
         """Return the hours first ... last, both included, oldest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return sorted(
                 PilotHour(hour, counters.pilot_key(labels), micros)
                 for hour, labels, micros in counters.hour_rows(connection, Kind.PILOT, first, last)
@@ -293,7 +293,7 @@ class LedgerReader(PilotLookup):
         begun = c.start_us < known_us - EARLY_US
         says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
         each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
-        with self._reading() as connection:
+        with self.reading() as connection:
             for user_names in each:
                 of_users = true() if user_names is None else c.user_name.in_(user_names)
                 for within, order in (later, earlier):
@@ -305,17 +305,17 @@ class LedgerReader(PilotLookup):
 
     def unsent(self, after: UnsentPosition, most: int) -> UnsentChunk | None:
         """Return what is to be exported as traces first, after what was; None: nothing."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return backlog.first(connection, after, most)
 
     def unsent_before(self, time_us: int) -> tuple[UnsentPosition, int]:
         """Return up to where all of the backlog was stored before a time, and how much it is."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return backlog.before(connection, time_us)
 
     def gaps(self, limit: int = 100) -> list[Gap]:
         """Return the latest gaps, newest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return tables.latest_gaps(connection, limit)
 
     def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
@@ -323,7 +323,7 @@ class LedgerReader(PilotLookup):
         c = corrections.c
         query = select(c.time_us, c.pilot, c.hour, c.series, c.micros, c.cause)
         query = query.where(c.time_us >= since_us).order_by(c.time_us.desc(), c.id.desc())
-        with self._reading() as connection:
+        with self.reading() as connection:
             series = {
                 known.id: counters.pilot_key(known.labels)
                 for known in counters.stored_series(connection, Kind.PILOT)
@@ -343,12 +343,12 @@ class LedgerReader(PilotLookup):
         ``progress`` is called with what is being checked, how much was done and how much there is.
         ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
         """
-        with self._reading() as connection:
+        with self.reading() as connection:
             return pilot_check.check(connection, progress or (lambda *_: None), memory_mib)
 
     def stats(self) -> LedgerStats:
         """Return how large the ledger is; reads all of an SQLite file."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             return stats(connection)
 
 

@@ -62,7 +62,8 @@ class RunCount(NamedTuple):
 class RecentFailures:
     """What ended in a period and failed, since ``since_us``: before was not read if ``partial``.
 
-    ``unknown``: pilots of which it is not known whether their validation failed.
+    ``unknown``: pilots of which it is not known whether their validation failed.  ``jobs``: one for
+    each cause.
     """
 
     wanted: Period
@@ -71,6 +72,7 @@ class RecentFailures:
     unknown: int = 0
     runs: dict[RunCause, RunCount] = field(default_factory=dict)
     runs_ended: Counter[Place] = field(default_factory=Counter)
+    jobs: dict[RunCause, str] = field(default_factory=dict)
 
     @property
     def partial(self) -> bool:
@@ -89,6 +91,7 @@ class RecentFailures:
                 pending = runs.outcome == NOT_JUDGED
                 count = RunCount(0, runs.runs) if pending else RunCount(runs.runs, 0, runs.micros)
                 cause = RunCause(*runs[:4])
+                self.jobs.setdefault(cause, runs.job)
                 self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
         self.since_us = since_us
 

@@ -80,12 +80,16 @@ class _Entry(NamedTuple):
 
 
 class _FailedRuns(NamedTuple):
-    """Runs that failed somewhere, or as something: there at so many entries and nodes."""
+    """Runs that failed somewhere, or as something: there at so many entries and nodes.
+
+    ``job``: whose trace shows one of them.
+    """
 
     cause: RunCause
     sums: RunCount
     entries: str = ""
     nodes: str = ""
+    job: str = ""
 
 
 def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> str:
@@ -202,6 +206,15 @@ def _places(chosen: Failing) -> list[Column[FailureLine]]:
     ]
 
 
+def _trace(row: _FailedRuns) -> Markup | str:
+    """Return a link to the trace of a job; what only logs know has none."""
+    number = row.job.split("#")[1:2]
+    return link("trace", f"job {number[0]}", job=row.job) if number else ""
+
+
+_TRACE: Column[_FailedRuns] = Column("for instance", _trace, text=True)
+
+
 def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
     counts = found.runs_by(lambda cause: RunCause("", "", "", cause.outcome))
     causes = [cause for cause in found.runs if cause.outcome]
@@ -211,6 +224,7 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
             count._replace(ended=runs.ended),
             str(len({x[:2] for x in causes if x.outcome == cause.outcome})),
             str(len({x.node for x in causes if x.outcome == cause.outcome} - {""}) or UNKNOWN),
+            next(found.jobs[x] for x in causes if x.outcome == cause.outcome),
         )
         for cause, count in counts.items()
     ]
@@ -224,6 +238,7 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
             "canonical hours",
             lambda row: hours(row.sums.micros if row.sums.failed else None),
         ),
+        _TRACE,
     ]
     rows.sort(key=lambda row: (-row.sums.failed, row.cause))
     title = "Runs of jobs that failed at the beginning, by outcome"
@@ -234,7 +249,10 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
 def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
     rows = [
-        _FailedRuns(cause, count._replace(ended=found.runs_ended[cause.place]))
+        _FailedRuns(
+            *(cause, count._replace(ended=found.runs_ended[cause.place])),
+            job=next(job for x, job in found.jobs.items() if x.place == cause.place),
+        )
         for cause, count in nodes.items()
     ]
     rows.sort(key=lambda row: (-row.sums.failed, -row.sums.open, row.cause))
@@ -255,6 +273,7 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
         Column("%", lambda row: percent(ratio(row.sums.failed, row.sums.ended), 0)),
         Column("canonical hours", lambda row: hours(row.sums.micros)),
         Column("not judged yet", lambda row: str(row.sums.open)),
+        _TRACE,
     ]
     title = "Runs of jobs that failed at the beginning, by entry and node"
     note = "The nodes where most failed are first; the numbers lead to the pilots of the runs."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes requirements.lock (what tests and CI install), requirements-run.lock (its part which gwmond
 # runs with: what packages install) and requirements-lowest.lock (the lowest versions that
-# pyproject.toml allows), all with hashes and for all versions of Python from 3.11 on.
+# pyproject.toml allows), all with hashes and for all versions of Python from 3.11 on; and the versions
+# of the backends that tests send traces to (tests/traces/backends).
 # $1 is a Python in which uv may be installed; further arguments are uv's, "--upgrade" by default.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,7 +25,7 @@ lock requirements-run.lock --extra parquet --extra postgresql --constraint requi
 # thousands.
 backend() {
     echo "$2" | "$python" -m uv --quiet pip compile --universal --python-version 3.11 --no-annotate \
-        --custom-compile-command 'make lock' --upgrade --output-file "tests/traces/backends/$1.txt" -
+        --custom-compile-command 'make lock' "${@:3}" --output-file "tests/traces/backends/$1.txt" -
 }
-backend phoenix arize-phoenix
-backend mlflow mlflow
+backend phoenix arize-phoenix "$@"
+backend mlflow mlflow "$@"

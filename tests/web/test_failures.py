@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -127,7 +128,11 @@ def test_early_failures(runs: str) -> None:
     }
     assert outcomes["early failure"][3] == str(total.failed)
     assert outcomes["not judged yet"][3] == str(total.open)
-    assert outcomes["not judged yet"][-1] == "?"
+    assert outcomes["not judged yet"][-2] == "?"
+    jobs = [unquote(unescape(job)) for job in re.findall(r'href="trace\?job=([^"]*)"', str(page))]
+    assert len(jobs) == len(outcomes) - 1 + len({cause.place for cause in found.runs})
+    assert set(jobs) <= set(found.jobs.values())
+    assert all(pages(runs, now_s).trace(job, 0) for job in jobs)
     nodes = rows(page, "Runs of jobs that failed at the beginning, by entry and node")
     assert sum(int(line[3]) for line in nodes[:-1]) == total.failed == int(nodes[-1][3])
     assert {line[0] for line in nodes[:-1] if int(line[3])} == {"Site-0"}

@@ -74,8 +74,10 @@ _ENDS = Row(
             *("Early failures by outcome", "stack", "short"),
             (Query(hourly("outcome", _HERE.rate(_RUNS, _EARLY)), "{{outcome}}"),),
             "Runs an hour that failed at the beginning through no fault of the user, by outcome. "
-            "docs/early-failures.md says how they are told from the user's own mistakes.",
+            "docs/early-failures.md says how they are told from the user's own mistakes. gwmond's "
+            "own page leads to traces of such jobs.",
             empty="while no run fails through the site's fault",
+            page="failures",
         ),
         Panel(
             *("Early failures by entry", "table", "none"),
@@ -121,8 +123,10 @@ _ENDS = Row(
                 ),
             ),
             "Runs an hour that the pilot's end cut off: pilot_shutdown means that lifetimes are "
-            "too short for the jobs, lost_contact that sites kill pilots or networks fail.",
+            "too short for the jobs, lost_contact that sites kill pilots or networks fail. "
+            "gwmond's own page lists the pilots, with their traces.",
             empty="while no run is cut off",
+            page="pilots?which=all&category=preemption_badput",
         ),
         Panel(
             *("Unclassified by outcome", "stack", "short"),
