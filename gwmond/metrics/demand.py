@@ -24,6 +24,13 @@ def _idle(s: Snapshot) -> Iterator[Sample]:
         yield Sample((resource, schedd), total.idle / SCALE)
 
 
+def _reasons(s: Snapshot) -> Iterator[Sample]:
+    for one in s.idle:
+        for resource, units in (("cpu", one.cpu), ("gpu", one.gpu)):
+            if units:
+                yield Sample((resource, one.reason, one.cause, one.site), units)
+
+
 def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
     def samples(s: Snapshot) -> Iterator[Sample]:
         for frontend in s.reported.frontendmonitor:
@@ -68,6 +75,14 @@ FAMILIES = (
         "units." + POLLED,
         ("resource", "schedd"),
         _idle,
+    ),
+    Family(
+        "gwmond_idle_canonical_units",
+        "Why idle jobs are not running: reason is how far they have come, cause what keeps them "
+        "there (docs/explain.md), site where they could run: several, or none. Each job counts "
+        "once, with the least units that it takes of a pilot. Unit: canonical units." + POLLED,
+        ("resource", "reason", "cause", "site"),
+        _reasons,
     ),
     _frontend_family("gwmond_frontend_idle_jobs", "idle", "idle"),
     _frontend_family("gwmond_frontend_old_idle_jobs", "idle_600s", "idle for 10 minutes or longer"),

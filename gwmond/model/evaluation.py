@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.facts import Berth, EntryKey, Evidence
+from gwmond.model.facts import Berth, DemandGroup, EntryKey, Evidence
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 from gwmond.model.waiting import PendingHistory
@@ -90,16 +90,34 @@ class EntryJobs(NamedTuple):
     whole: bool
 
 
+class IdleJobs(NamedTuple):
+    """The idle jobs of one group, and where they could run.
+
+    ``cpu``, ``gpu``: units, the least that they take of empty pilots.  ``entries``: where they
+    could run, sorted.  ``absorbed``: which part of them free slots and pending pilots take, each
+    job once (0 to 1); ``free``: free slots are among these.
+    """
+
+    group: DemandGroup
+    cpu: float
+    gpu: float
+    entries: tuple[EntryKey, ...]
+    absorbed: float = 0.0
+    free: bool = False
+
+
 class Evaluation(NamedTuple):
     """The state of all entries at one moment.
 
-    ``taken`` is to be remembered for the next one (see ``untaken``).
+    ``taken`` is to be remembered for the next one (see ``untaken``).  ``idle`` are the groups of
+    idle jobs.
     """
 
     rows: Mapping[tuple[EntryKey, Resource], EntryTime]
     demand: Mapping[tuple[str, Resource], DemandTotals]
     jobs: Mapping[EntryKey, EntryJobs]
     taken: Taken = MappingProxyType({})
+    idle: tuple[IdleJobs, ...] = ()
 
 
 def overall(states: Iterable[State]) -> State:

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from gwmond.model.waits import Wait
 
 
-Stage: TypeAlias = Literal["query", "state", "matching", "evaluation", "pilots", "ledger"]
+Stage: TypeAlias = Literal[
+    "query", "state", "matching", "evaluation", "reasons", "pilots", "ledger"
+]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 """What a poll does, in this order."""
 
@@ -85,6 +87,23 @@ class KeptNames(NamedTuple):
     groups: frozenset[Berth]
     weak: frozenset[EntryKey]
     together: tuple[Together, ...]
+
+
+class IdleReason(NamedTuple):
+    """Why idle jobs are not running, in two levels, and where these could run.
+
+    ``reason`` is how far they have come (``explain``'s tier), ``cause`` the bounded name of what
+    keeps them there.  ``site``: where they could run; ``several``, or ``none``.  ``mover``: who can
+    change that, in words.  Units are canonical.
+    """
+
+    reason: str
+    cause: str
+    site: str
+    mover: str
+    jobs: float
+    cpu: float
+    gpu: float
 
 
 class LedgerStatus(NamedTuple):
@@ -184,7 +203,8 @@ class Snapshot:
     ``pool_time`` is the pool's clock (accelerated in a replay), ``made_at`` this machine's, both
     epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
     those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
-    those that are kept apart; None: all.  ``young_until``: when a collector that was just started
+    those that are kept apart; None: all.  ``idle``: why jobs wait; they add up to all that are
+    known.  ``young_until``: when a collector that was just started
     will be trusted, by the pool's clock; None: all are.  ``poll_interval`` is as configured.
     """
 
@@ -217,3 +237,4 @@ class Snapshot:
     names: KeptNames | None = None
     young_until: float | None = None
     traces: TraceExport | None = None
+    idle: tuple[IdleReason, ...] = ()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from gwmond.model.evaluation import SCALE, EntryTime, entry_states, overall
-from gwmond.model.facts import EntryKey, EntryTotals
-from gwmond.model.snapshot import Checked, Snapshot
+from gwmond.model.evaluation import SCALE, EntryTime, Evaluation, entry_states, overall
+from gwmond.model.facts import Berth, EntryKey, EntryTotals
+from gwmond.model.snapshot import Checked, PilotGroup, Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource, known_sum
 from gwmond.reports.render.document import Document
@@ -77,7 +77,20 @@ class SiteRow(NamedTuple):
     verdicts_agreed: int | None
 
 
-def entry_rows(snapshot: Snapshot) -> list[SiteRow]:
+class Polled(Protocol):
+    """What rows are made of: a snapshot, or what a poll knows of it before it has one."""
+
+    @property
+    def pilots(self) -> Mapping[Berth, PilotGroup]: ...
+    @property
+    def evaluation(self) -> Evaluation: ...
+    @property
+    def entries(self) -> Mapping[EntryKey, EntryTotals]: ...
+    @property
+    def verdicts(self) -> Mapping[EntryKey, Checked] | None: ...
+
+
+def entry_rows(snapshot: Polled) -> list[SiteRow]:
     """Return a row for each entry and resource, by site and entry."""
     registered: Counter[EntryKey] = Counter()
     busy: Counter[tuple[EntryKey, Resource]] = Counter()

@@ -28,6 +28,7 @@ from gwmond.model.snapshot import (
 )
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
+from gwmond.service.idle_reasons import IdleReasons
 from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
@@ -85,6 +86,7 @@ class Poller:
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._names = names or Names(_limits(config))
+        self._idle = IdleReasons(config, pool)
         self.accountant: Accountant | None = None
         if keeper is not None:
             keeper.configure(config, self._names)
@@ -148,6 +150,10 @@ class Poller:
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
+        causes = self._idle.causes(state, evaluation, tick.wall)
+        idle = causes.sums(evaluation.idle)
+        found = pool.gatherer.last()
+        stages.end("reasons")
         if self._keeper is not None and self.accountant is not None:
             from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
@@ -172,7 +178,8 @@ class Poller:
         self._count(problems)
         self._count_records(found.statuses)
         self._polls += 1
-        return self._snapshot(found, state, evaluation, wrong, tick.wall, stages)
+        snapshot = self._snapshot(found, state, evaluation, wrong, tick.wall, stages)
+        return replace(snapshot, idle=idle)
 
     def _store(
         self,

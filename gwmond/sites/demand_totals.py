@@ -6,13 +6,18 @@ Units: canonical units in 1/``SCALE``; jobs are counted; assigned ones may be fr
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from operator import ge
 
-from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, JobCounts
-from gwmond.model.facts import EntryKey, EntryTotals
+from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, IdleJobs, JobCounts
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Size
 from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites.absorb import Places
 from gwmond.sites.demand import Match, job_counts
 from gwmond.sites.flow import Assignment, Share
+from gwmond.sites.need import footprint
+from gwmond.sites.program import DemandClass
 
 
 def demand_totals(
@@ -37,6 +42,31 @@ def demand_totals(
         whole = DemandTotals(idle, absorbed, assigned, unmatched)
         totals[key] = whole if known else DemandTotals(idle, None, None, None)
     return totals
+
+
+def idle_jobs(
+    matches: Iterable[Match],
+    classes: Sequence[DemandClass],
+    found: Assignment,
+    free: Places,
+) -> tuple[IdleJobs, ...]:
+    """Return where each group could run; ``free``: the free slots that there are now."""
+    sizes = {berth: {place.size for place in free_places} for berth, free_places in free.items()}
+
+    @cache
+    def holds(berth: Berth, size: Size) -> bool:
+        wanted = footprint(size)
+        return any(all(map(ge, slot, wanted)) and slot.cores > 0 for slot in sizes.get(berth, ()))
+
+    idle = []
+    for item, wanted in zip(matches, classes, strict=True):
+        share = found.classes.get((item.key, "cpu"), Share(0, 0, 0))
+        size, jobs = item.group.size, item.group.jobs
+        absorbed = share.absorbed / (sum(share) or 1)
+        slots = absorbed > 0 and any(holds(berth, size) for berth in wanted.free)
+        units = jobs * item.own.cpu, jobs * item.own.gpu
+        idle.append(IdleJobs(item.group, *units, item.entries, absorbed, slots))
+    return tuple(idle)
 
 
 def entry_jobs(

@@ -56,7 +56,7 @@ from gwmond.model.waiting import Waiting
 from gwmond.sites.absorb import Pending, pending_by_group, pending_pilots, places
 from gwmond.sites.capacity import provisioned
 from gwmond.sites.demand import Verdicts, demand, match
-from gwmond.sites.demand_totals import demand_totals, entry_jobs
+from gwmond.sites.demand_totals import demand_totals, entry_jobs, idle_jobs
 from gwmond.sites.flow import assign
 from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN, Signs, explain
 from gwmond.sites.untaken import note, untaken
@@ -172,7 +172,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     jobs = flow.jobs if known else None
     job_totals = facts.totals or {}
     counted = entry_jobs(entries, matches, jobs, job_totals, facts.demand_complete, offered)
-    return Evaluation(dict(sorted(rows.items())), totals, counted, taken)
+    waiting = idle_jobs(matches, wanted.classes, flow, places(pilots, {}, ()))
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting)
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:

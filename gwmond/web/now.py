@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from gwmond.model.facts import Status
-from gwmond.model.snapshot import SilentPilot, Snapshot
+from gwmond.model.snapshot import IdleReason, SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.meanings import reason_meaning, state_meaning
 from gwmond.reports.open_runs import sentence
-from gwmond.reports.render.formats import counted, words
-from gwmond.reports.render.table import Column, Table, table
+from gwmond.reports.render.formats import counted, number, words
+from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.sites import (
     SiteRow,
     entry_state_counts,
@@ -37,7 +37,7 @@ _RIGHT = (
 )
 _NAMED = 6
 _SILENT = 20
-_ROWS = 1000  # of a table
+_ROWS, _REASONS = 1000, 20  # of a table
 
 
 def page(snapshot: Snapshot | None) -> str:
@@ -59,6 +59,8 @@ def _known(s: Snapshot) -> dict[str, Any]:
         "right": _RIGHT,
         "sites": table("", _SITES, rows[:_ROWS]),
         "more_sites": len(rows) - _ROWS if len(rows) > _ROWS else 0,
+        "idle": table("", _IDLE, s.idle[:_REASONS]),
+        "more_idle": len(s.idle) - _REASONS,
         "silent": table("", _PILOTS, silent[:_SILENT]),
         "more_silent": len(silent) - _SILENT,
         "sources": _sources(s),
@@ -138,6 +140,10 @@ def _heard(pilot: SilentPilot) -> str:
     return Markup("{}, {}").format(time_text(at), ago(at))
 
 
+def _where(one: IdleReason) -> str:
+    return {"several": "several sites", "none": "no site"}.get(one.site) or site_link(one.site)
+
+
 def _state(status: Status) -> str:
     if status.up:
         return "up"
@@ -149,6 +155,15 @@ _SITES: tuple[Column[SiteRow], ...] = (
     *ROW_COLUMNS,
     Column("matching jobs before assign\u00adment", jobs_text, hint=_MATCHING),
     Column("verdicts right", lambda r: verdicts_text(r) if r.verdicts_checked else "", hint=_RIGHT),
+)
+_IDLE: tuple[Column[IdleReason], ...] = (
+    Column("reason", lambda one: words(one.reason), text=True),
+    Column("cause", lambda one: Cell(words(one.cause), hint=reason_meaning(one.cause)), text=True),
+    Column("could run at", _where, text=True),
+    Column("whose move", lambda one: one.mover, text=True),
+    Column("jobs", lambda one: number(round(one.jobs, 1))),
+    Column("units", lambda one: number(round(one.cpu, 1))),
+    Column("GPUs", lambda one: number(round(one.gpu, 1)), zero=True),
 )
 _PILOTS: tuple[Column[SilentPilot], ...] = (
     Column("site", lambda pilot: site_link(pilot.entry.site), text=True),

@@ -34,6 +34,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.reconciliation import Cause, Reconciled, Reconciliation
 from gwmond.model.snapshot import (
     Checked,
+    IdleReason,
     KeptNames,
     LedgerStatus,
     PilotGroup,
@@ -258,6 +259,10 @@ def snapshot(**changes: Any) -> Snapshot:
             Cursor("ap2", "epochs", "", None),
         ),
         reconciliation=reconciliation(),
+        idle=(
+            IdleReason("no_pilot", "frontend_limit", STARVING.site, "the admin", 12.5, 15.5, 2.0),
+            IdleReason("nowhere", "unknown_site", "none", "you", 7.5, 7.5, 0.0),
+        ),
         verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
         entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},
         traces=TraceExport(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
+from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace, WaitingJob
+from gwmond.reports.sites import SiteRow
 
 _PLACE = JobPlace(
     "pilot",
@@ -51,3 +53,11 @@ def place(**changed: Any) -> JobPlace:
 def waiting_job(**changed: Any) -> WaitingJob:
     """Return an idle job, with some fields changed."""
     return _JOB._replace(**changed)
+
+
+def row(**changed: Any) -> SiteRow:
+    """Return the row of an entry without pilots, with some fields changed."""
+    known: dict[str, Any] = dict.fromkeys(SiteRow._fields)
+    known |= {"site": "S", "entry": "E", "resource": "cpu", "reason": "", "limits": ""}
+    known |= {"state": State.UNKNOWN.value, "registered_pilots": 0}
+    return SiteRow(**known | changed)

@@ -20,17 +20,10 @@ from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
-from tests.build.waiting import place, waiting_job
+from tests.build.waiting import place, row, waiting_job
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")
-
-
-def row(**changed: Any) -> SiteRow:
-    known: dict[str, Any] = dict.fromkeys(SiteRow._fields)
-    known |= {"site": "S", "entry": "E", "resource": "cpu", "reason": "", "limits": ""}
-    known |= {"state": State.UNKNOWN.value, "registered_pilots": 0}
-    return SiteRow(**known | changed)
 
 
 def situation(*places: JobPlace, entry: SiteRow | None = None, **changed: Any) -> Situation:

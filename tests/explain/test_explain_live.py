@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
@@ -230,6 +231,36 @@ def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> 
     assert sum(found.values()) == len(pool.jobs(pool.schedds[0], "JobStatus == 1"))
     code, out, _ = explain("--all")
     assert out.startswith("11 idle jobs of ")
+
+
+def test_each_poll_knows_the_same(
+    jobs: tuple[CondorPool, dict[str, str]],
+    explain: Explain,
+    run: Callable[..., tuple[int, str, str]],
+) -> None:
+    """As a metric in two levels, by where the jobs could run; each job is there once."""
+    pool, _ = jobs
+    _, out, _ = explain("--all", "--format", "json")
+    explained = {one["reason"]: one["units"] for one in json.loads(out)["reasons"]}
+    code, out, _ = run("once", "--collector", pool.collector)
+    assert code == 0
+    lines = (line for line in out.splitlines() if line.startswith("gwmond_idle_canonical_units{"))
+    found = {}
+    for line in lines:
+        labels, _, value = line.rpartition(" ")
+        named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        found[named["reason"], named["cause"], named["site"], named["resource"]] = float(value)
+    assert found == {
+        ("nowhere", "unknown_site", "none", "cpu"): 1,
+        ("nowhere", "too_large", "none", "cpu"): 32,
+        ("nowhere", "too_long", "none", "cpu"): 1,
+        ("nowhere", "start", "none", "cpu"): 2,
+        ("no_pilot", "down", "Purdue", "cpu"): 1,
+        ("no_pilot", "frontend_limit", "Florida", "cpu"): 1,
+        ("on_their_way", "pilots_pending", "Fermi", "cpu"): 1,
+        ("pilots_there", "pilots_busy", "Nebraska", "cpu"): 3,
+    }
+    assert {cause: units for (_, cause, _, _), units in found.items()} == explained
 
 
 def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:

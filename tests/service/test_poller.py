@@ -11,7 +11,7 @@ from gwmond.metrics import catalog
 from gwmond.metrics.render import render
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.snapshot import STAGES, IdleReason, Snapshot
 from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
@@ -45,8 +45,37 @@ def test_from_ads_to_counters(polls: Polls) -> None:
         ("insufficient_demand", ""): 60 * 60,
     }
     assert (second.polls, second.residual) == (2, 0)
-    assert set(second.stages) == {"query", "state", "matching", "evaluation", "pilots", "ledger"}
+    assert set(second.stages) == set(STAGES)
     assert render(catalog.FAMILIES, second, 1000).text
+
+
+def test_why_jobs_wait(polls: Polls) -> None:
+    """Each job once; jobs that match no pilot are analysed once, without a query of the schedd."""
+    misspelt = job(3, 'TARGET.GLIDEIN_Site == "Sitte"')
+    polls.pool.answers["<ap1>", "demand"] = [job(12), misspelt]
+    polls.poll(0)
+    polls.pool.asked()
+    found = polls.poll(60)
+    assert polls.pool.asked().count("<ap1> demand") == 1
+    mover = "the frontend's administrator"
+    assert found.idle == (
+        IdleReason("pilots_there", "pilots_busy", "Site", mover, 12.0, 12.0, 0.0),
+        IdleReason("nowhere", "unknown_site", "none", "you", 3.0, 3.0, 0.0),
+    )
+    assert found.records["gwmond", "explain"] == 1
+    polls.pool.answers["<ap1>", "demand"] = []
+    assert polls.poll().idle == ()
+
+
+def test_why_jobs_wait_for_which_there_is_room(polls: Polls) -> None:
+    """Jobs that free slots take wait for the negotiator; the others for pilots."""
+    slot = partitionable_slot("p", started=NOW - 60, now=NOW, glidein=glidein())
+    polls.pool.answers["cm", "slots"] = [heard(slot, NOW)]
+    found = polls.poll(0)
+    assert [(one.cause, one.jobs) for one in found.idle] == [
+        ("behind_others", 8.0),
+        ("pilots_busy", 4.0),
+    ]
 
 
 def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from gwmond.model.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import SilentPilot
+from gwmond.model.snapshot import IdleReason, SilentPilot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 from gwmond.web import now
@@ -134,7 +134,7 @@ def test_landing_page_names_pilots_that_are_silent() -> None:
 
 
 def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
-    """A real browser has nothing to scroll sideways: large numbers, long names, silent pilots."""
+    """A real browser has nothing to scroll sideways: large numbers and long names."""
     name = "T2_US_Some_University_Of_A_Distant_State"
     rows = [
         row(EntryKey(name, f"e{n}"), "cpu", state, 123_456, 65_432)._replace(reason=reason)
@@ -156,6 +156,10 @@ def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
     )
     s = snapshot(evaluation=made._replace(rows={**made.rows, **by_key}), sources=sources)
     assert s.pilot_time is not None
-    text = as_file(page(replace(s, pilot_time=s.pilot_time._replace(silent=silent)), NOW))
-    assert layout(text, LAPTOP, tmp_path) == Layout([], 3)
-    assert layout(printed(text), PAPER, tmp_path) == Layout([], 3)
+    mover, cause = "the frontend's administrator", "retiring_counted_as_available"
+    idle = tuple(IdleReason("no_pilot", cause, name, mover, 1e5, 1e6 + n, 1e4) for n in range(22))
+    whole = replace(s, pilot_time=s.pilot_time._replace(silent=silent), idle=idle)
+    text = as_file(page(whole, NOW))
+    assert "And 2 more." in text
+    assert layout(text, LAPTOP, tmp_path) == Layout([], 4)
+    assert layout(printed(text), PAPER, tmp_path) == Layout([], 4)

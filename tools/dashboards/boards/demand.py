@@ -26,6 +26,29 @@ _DEMAND = Row(
             "for them, or they match no entry).",
         ),
         Panel(
+            *("Why idle jobs are not running", "stack", "short"),
+            (Query(total("reason", _HERE.now("gwmond_idle_canonical_units")), "{{reason}}"),),
+            "Canonical units of idle jobs, each once, by how far they have come: nowhere (no pilot "
+            "could run them), no_pilot (where they could run there are none), on_their_way (pilots "
+            "wait in the sites' queues), pilots_there (pilots are busy, or others come first), "
+            "unknown.",
+            page="#idle",
+        ),
+        Panel(
+            *("What keeps idle jobs", "table", "short"),
+            (
+                Query(
+                    most(20, "reason, cause, site", _HERE.now("gwmond_idle_canonical_units")),
+                    "canonical units",
+                ),
+            ),
+            "The causes in which most canonical units are idle: the first 20; site is where the "
+            "jobs could run, several or none. docs/explain.md says what each means and whose move "
+            "it is; gwmond explain JOB explains a single job.",
+            empty="while no job waits",
+            page="#idle",
+        ),
+        Panel(
             *("Idle demand by schedd", "lines", "short"),
             (
                 Query(

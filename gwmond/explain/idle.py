@@ -1,0 +1,128 @@
+"""Why idle jobs are not running, by groups, as each poll knows it: in two levels, and bounded.
+
+The same rules as of one job give each group's first reason.  Of jobs that free slots and pending
+pilots take, each counted once, that is the reason; the others wait for what the rules say.  Not
+known here is what only a single job shows: that it is new, and what the negotiator said of it.
+
+Units: canonical units; jobs are counted, and may be fractions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
+
+from gwmond.explain.answers import answers
+from gwmond.explain.situation import Explanation, Mover, Situation, Tier
+from gwmond.model.evaluation import IdleJobs
+from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.snapshot import IdleReason
+from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
+from gwmond.reports.sites import SiteRow
+from gwmond.sites.reasons import UNKNOWN
+
+SEVERAL, NONE = "several", "none"
+NOT_KNOWN = "unknown"
+"""The reason where facts are missing."""
+
+Kind: TypeAlias = tuple[str, Size, int | None]
+"""A signature, a size and a walltime: jobs that are alike in all that matching depends on."""
+
+
+class Cause(NamedTuple):
+    """The two levels of a reason, where the jobs could run, and whose move it is."""
+
+    reason: str
+    cause: str
+    site: str
+    mover: str
+
+
+NOT_ANALYSED = Cause(Tier.NOWHERE.name.lower(), "not_analysed", NONE, Mover.POOL.value)
+_FREE = Cause(Tier.PILOTS_THERE.name.lower(), "behind_others", "", Mover.WAIT.value)
+_PENDING = Cause(Tier.ON_THEIR_WAY.name.lower(), "pilots_pending", "", Mover.WAIT.value)
+_NO_PILOTS_KNOWN = Cause(NOT_KNOWN, "pilots", "", Mover.POOL.value)
+_UNKNOWN = {*UNKNOWN, "no_pilot_known", "collector", "young_collector"}
+_JOB = WaitingJob(
+    *("", "", "", "", "", 1, 5, None, None, 0, Size(0, 0), None, "", None, "", None, None, (), ())
+)
+
+
+def kind_of(group: DemandGroup) -> Kind:
+    """Return what identifies a group's jobs to matching."""
+    return group.signature, group.size, group.walltime_s
+
+
+def nowhere(examined: Examined, rows: Mapping[EntryKey, SiteRow], now: float) -> Cause:
+    """Return why a job could run nowhere, of which each clause was tried with every pilot."""
+    return _cause(answers(Situation(examined, rows, now))[0], NONE)
+
+
+class Causes:
+    """The causes of all groups of one poll.
+
+    ``rows``: those of entries, for CPUs; ``known``: of kinds that could run nowhere (``nowhere``);
+    without ``pilots`` it is not known which run.
+    """
+
+    def __init__(
+        self, rows: Mapping[EntryKey, SiteRow], known: Mapping[Kind, Cause], *, pilots: bool
+    ) -> None:
+        self._rows, self._known, self._pilots = rows, known, pilots
+        self._at: dict[tuple[EntryKey, ...], Cause] = {}
+
+    def of(self, idle: IdleJobs) -> Iterator[tuple[Cause, float]]:
+        """Yield the causes of a group, each with the part of its jobs (0 to 1)."""
+        if not self._pilots:
+            yield _NO_PILOTS_KNOWN._replace(site=_site(idle.entries)), 1.0
+            return
+        if idle.absorbed > 0:
+            yield (
+                (_FREE if idle.free else _PENDING)._replace(site=_site(idle.entries)),
+                idle.absorbed,
+            )
+        if idle.absorbed < 1:
+            yield self._waiting(idle), 1 - idle.absorbed
+
+    def main(self, idle: IdleJobs) -> Cause:
+        """Return the cause of most of a group's jobs."""
+        return max(self.of(idle), key=lambda found: found[1])[0]
+
+    def sums(self, idle: Iterable[IdleJobs]) -> tuple[IdleReason, ...]:
+        """Return the causes of all groups added up, the most units first."""
+        found: dict[Cause, list[float]] = {}
+        for group in idle:
+            for cause, part in self.of(group):
+                amounts = found.setdefault(cause, [0.0, 0.0, 0.0])
+                for at, amount in enumerate((group.group.jobs, group.cpu, group.gpu)):
+                    amounts[at] += amount * part
+        reasons = [IdleReason(*cause, *amounts) for cause, amounts in found.items()]
+        return tuple(sorted(reasons, key=lambda one: (-one.cpu, one)))
+
+    def _waiting(self, idle: IdleJobs) -> Cause:
+        """Return why jobs wait that neither free slots nor pending pilots take."""
+        if not idle.entries:
+            return self._known.get(kind_of(idle.group), NOT_ANALYSED)
+        found = self._at.get(idle.entries)
+        if found is None:
+            rows = {key: self._rows[key] for key in idle.entries if key in self._rows}
+            pilots = tuple(_empty_pilot(key) for key in idle.entries)
+            first = answers(Situation(Examined(_JOB, pilots), rows, 0))[0]
+            found = self._at[idle.entries] = _cause(first, _site(idle.entries))
+        return found
+
+
+def _cause(first: Explanation, site: str) -> Cause:
+    unknown = first.name in _UNKNOWN
+    reason = NOT_KNOWN if unknown else first.tier.name.lower()
+    return Cause(reason, first.name, site, first.mover.value)
+
+
+def _site(entries: tuple[EntryKey, ...]) -> str:
+    sites = {key.site for key in entries}
+    return next(iter(sites)) if len(sites) == 1 else SEVERAL if sites else NONE
+
+
+def _empty_pilot(key: EntryKey) -> JobPlace:
+    size = Size(0, 0)
+    return JobPlace("pilot", key, "", size, size, True, (), (), "measured", None, 1)

@@ -1,0 +1,93 @@
+"""Why idle jobs are not running, found anew in each poll from what the poll has already.
+
+Only of jobs that match no pilot each clause has to be tried, in a child process: of a few kinds in
+one poll, those of most units first, and of each again after a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gwmond.config.settings import Config
+from gwmond.explain.idle import Cause, Causes, Kind, kind_of, nowhere
+from gwmond.model.evaluation import Evaluation, IdleJobs
+from gwmond.model.facts import Berth, EntryKey, EntryTotals
+from gwmond.model.snapshot import Checked, PilotGroup
+from gwmond.reports.sites import SiteRow, entry_rows
+from gwmond.service.pool import Pool
+from gwmond.service.pool_state import PoolState
+from gwmond.sources.htcondor import waiting_job
+
+AT_ONCE = 20
+"""So many kinds of jobs are analysed in one poll."""
+AGAIN_S = 600.0
+"""After so long, by the pool's clock, one is analysed again if other pilots are known by then."""
+
+
+class _Polled(NamedTuple):
+    pilots: Mapping[Berth, PilotGroup]
+    evaluation: Evaluation
+    entries: Mapping[EntryKey, EntryTotals]
+    verdicts: Mapping[EntryKey, Checked] | None = None
+
+
+class _Analysed(NamedTuple):
+    """A cause, when it was found (epoch seconds), and with which pilots."""
+
+    cause: Cause
+    at: float
+    templates: frozenset[str]
+
+
+class IdleReasons:
+    """Remembers why jobs could run nowhere."""
+
+    def __init__(self, config: Config, pool: Pool) -> None:
+        self._config, self._pool = config, pool
+        self._analysed: dict[Kind, _Analysed] = {}
+
+    def causes(self, state: PoolState, evaluation: Evaluation, now: float) -> Causes:
+        """Return the causes of this poll's idle jobs."""
+        polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
+        rows = {
+            EntryKey(row.site, row.entry): row
+            for row in entry_rows(polled)
+            if row.resource == "cpu"
+        }
+        lost = [idle for idle in evaluation.idle if not idle.entries]
+        self._analyse(lost, state, rows, now)
+        known = {kind: analysed.cause for kind, analysed in self._analysed.items()}
+        return Causes(rows, known, pilots=state.facts.pilots is not None)
+
+    def _analyse(
+        self,
+        lost: list[IdleJobs],
+        state: PoolState,
+        rows: Mapping[EntryKey, SiteRow],
+        now: float,
+    ) -> None:
+        """Analyse the largest of those kinds that are new, or that were analysed long ago."""
+        templates = frozenset(template.signature for template in state.facts.templates)
+        kinds = {kind_of(idle.group): idle for idle in sorted(lost, key=lambda one: one.cpu)}
+        self._analysed = {kind: one for kind, one in self._analysed.items() if kind in kinds}
+
+        def is_due(kind: Kind) -> bool:
+            before = self._analysed.get(kind)
+            return before is None or (
+                before.templates != templates and not before.at <= now < before.at + AGAIN_S
+            )
+
+        due = [idle for kind, idle in kinds.items() if is_due(kind)]
+        due.sort(key=lambda one: (kind_of(one.group) in self._analysed, -one.cpu))
+        if not due or state.facts.pilots is None:
+            return
+        groups = [idle.group for idle in due[:AT_ONCE]]
+        terms = waiting_job.ExplainTerms(
+            (), tuple(state.facts.templates), self._config.attributes, self._config.demand, now
+        )
+        run = self._pool.gatherer.run
+        examined = run("gwmond", "explain", waiting_job.examine_groups, groups, terms, keep=False)
+        for group, one in zip(groups, examined or (), strict=examined is not None):
+            cause = nowhere(one, rows, now)
+            self._analysed[kind_of(group)] = _Analysed(cause, now, templates)

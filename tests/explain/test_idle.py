@@ -1,0 +1,52 @@
+"""Why groups of idle jobs wait: the causes of each, and their sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
+from gwmond.model.evaluation import IdleJobs
+from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.snapshot import IdleReason
+from tests.build.waiting import row
+
+A, B = EntryKey("S", "E"), EntryKey("T", "F")
+
+
+def idle(signature: str, jobs: int, *entries: EntryKey, **more: Any) -> IdleJobs:
+    group = DemandGroup("ap", "g", signature, "[]", jobs, Size(1, 2000), None)
+    return IdleJobs(group, jobs * 1.5, 0.0, entries)._replace(**more)
+
+
+def test_parts_of_a_group_add_up_to_it() -> None:
+    """Jobs that places take wait for the negotiator or for these pilots, the rest for others."""
+    rows = {A: row(state="provisioning_bottleneck", reason="frontend_limit", registered_pilots=0)}
+    causes = Causes(rows, {}, pilots=True)
+    found = causes.sums(
+        [
+            idle("a", 8, A, absorbed=0.25, free=True),
+            idle("b", 4, A, B, absorbed=1.0),
+            idle("c", 2, A),
+            idle("d", 1),
+        ]
+    )
+    admin = "the frontend's administrator"
+    assert found == (
+        IdleReason("no_pilot", "frontend_limit", "S", admin, 8.0, 12.0, 0.0),
+        IdleReason("on_their_way", "pilots_pending", "several", "nobody: wait", 4.0, 6.0, 0.0),
+        IdleReason("pilots_there", "behind_others", "S", "nobody: wait", 2.0, 3.0, 0.0),
+        IdleReason(*NOT_ANALYSED, 1.0, 1.5, 0.0),
+    )
+    assert causes.main(idle("a", 8, A, absorbed=0.25, free=True)).cause == "frontend_limit"
+
+
+def test_jobs_that_could_run_nowhere_have_the_cause_of_their_kind() -> None:
+    group, cause = idle("d", 1), Cause("nowhere", "too_large", "none", "you")
+    assert Causes({}, {kind_of(group.group): cause}, pilots=True).main(group) == cause
+
+
+def test_without_the_collector_it_is_not_known() -> None:
+    """That no pilot is seen proves nothing."""
+    assert Causes({}, {}, pilots=False).main(idle("a", 1, A))[:3] == ("unknown", "pilots", "S")
+    known = {A: row(state="unknown", reason="young_collector", registered_pilots=None)}
+    assert Causes(known, {}, pilots=True).main(idle("a", 1, A)).reason == "unknown"
