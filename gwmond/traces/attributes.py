@@ -8,6 +8,7 @@ else.  Nothing else is ever in a span: no environment, no arguments, no claim.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Category, Outcome
@@ -98,15 +99,21 @@ _NAMES = frozenset(attribute.name for attribute in ATTRIBUTES)
 
 def attributes(values: Mapping[str, Value | None]) -> Attributes:
     """Return those that are known, sorted by name; raises ``KeyError`` for one not in the list."""
-    if unknown := values.keys() - _NAMES:
-        raise KeyError(*sorted(unknown))
     return tuple(
         [
-            (name, value[:CHARACTERS] if type(value) is str else value)
-            for name, value in sorted(values.items())  # names differ: values are not compared
-            if value or (value is not None and value != "")
+            (name, value[:CHARACTERS] if type(value) is str and len(value) > CHARACTERS else value)
+            for name in _sorted(tuple(values))
+            if (value := values[name]) or (value is not None and value != "")
         ]
     )
+
+
+@lru_cache(1024)
+def _sorted(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names in their order: there are few sets of names."""
+    if unknown := set(names) - _NAMES:
+        raise KeyError(*sorted(unknown))
+    return tuple(sorted(names))
 
 
 _CANCELLED = frozenset(

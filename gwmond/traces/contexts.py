@@ -65,15 +65,20 @@ def job_fact(runs: Iterable[RunRow]) -> JobFact:
     Without QDate: the time in GlobalJobId (``schedd#cluster.proc#QDate``), which is the same.
     """
     runs = list(runs)
-    known = {fact.about_job for run in runs for fact in run.facts if fact.about_job is not None}
+    facts = {fact.about_job for run in runs for fact in run.facts if fact.about_job is not None}
+    known = facts.pop() if len(facts) == 1 else _merged(facts)
+    submitted = runs[0].key.job.rpartition("#")[2] if runs else ""
+    if known.queued_us is None and is_number(submitted) and len(submitted) == 10:
+        return known._replace(queued_us=int(submitted) * SECOND_US)
+    return known
+
+
+def _merged(facts: Iterable[JobFact]) -> JobFact:
     found: dict[str, Any] = {}
-    for fact in sorted(known, key=_order):
+    for fact in sorted(facts, key=_order):
         for name, value in zip(JobFact._fields, fact, strict=True):
             if value is not None and value != "":
                 found.setdefault(name, value)
-    submitted = runs[0].key.job.rpartition("#")[2] if runs else ""
-    if is_number(submitted) and len(submitted) == 10:
-        found.setdefault("queued_us", int(submitted) * SECOND_US)
     return JobFact(**found)
 
 

@@ -59,13 +59,14 @@ def made(
     settled: bool = True,
 ) -> Span:
     """Return a span of these values; ``error``: its ``error.type``."""
-    known = dict(values)
-    if error:
-        known["error.type"] = error
-    if times.moved:
-        known["gwmond.clock_skew"] = True
-    if not settled:
-        known["gwmond.settled"] = False
+    known = values
+    if error or times.moved or not settled:
+        known = {
+            **values,
+            "error.type": error,
+            "gwmond.clock_skew": times.moved or None,
+            "gwmond.settled": None if settled else False,
+        }
     return Span(
         *(context, parent_id, name, times.start_us, times.end_us, attributes(known)), error=error
     )
