@@ -1,4 +1,4 @@
-"""Say why a job is not running, what would change that, and whose move it is.
+"""Say why a job is not running, or a pilot has none, what would change that, and whose move it is.
 
 JOB is cluster.proc, or a GlobalJobId. The pool is asked once: the job from its schedd, slots from
 the collectors, entries as gwmond sites sees them. The job is matched with every slot, and with an
@@ -13,6 +13,8 @@ from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
 from gwmond.explain import all_jobs
 from gwmond.explain import document as explanation
+from gwmond.explain.place_document import place_document
+from gwmond.explain.places import PlaceSituation
 from gwmond.reports.render import document
 from gwmond.service import log
 from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, name_of
@@ -27,12 +29,20 @@ examples:
   gwmond explain 4711.0 --format json | jq -r .first_line
   gwmond explain --all                       all idle jobs of the pool, by reason
   gwmond explain --all --site Nebraska       why that site, or entry, has none of them
+  gwmond explain --pilot glidein_3344_123@wn42.example.org     why that pilot has no job
+  gwmond explain --entry CMS_T2_US_Nebraska_Red_gw1            why that entry's pilots have none
 
 the answer is the first of these that holds: the negotiator has not looked at the job yet; the job
 does not wait for a pilot (held, deferred); no slot and no entry could run the job; a limit, a quota
 or a share of the pool is used up; the job could run only at entries without pilots (down, limits,
 nothing requested); pilots are on their way; pilots are there, but busy or too short-lived; not
 explained.
+
+--pilot and --entry match all idle jobs of the pool with one pilot as it is and as it was when it
+was empty, or with empty pilots of one entry. The answer is the first of these that holds: no job
+can start there (busy, retiring, failed validation, entry down); no idle job could run there, and
+what keeps the most from it; the entry has no pilot; what is left of pilots is too small, or ends
+too soon; jobs fit, and nobody gives them to it (no negotiator, or a late one; others come first).
 
 "proven" rests on pilots that were seen, "estimated" on what a factory says of its entries. "not
 known": something could not be read. An entry is a factory's description of one queue of a site.
@@ -47,6 +57,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
     what.add_argument("--all", action="store_true", help="all idle jobs, counted by reason")
+    what.add_argument("--pilot", metavar="NAME", help="why this pilot has no job (startd, or slot)")
+    what.add_argument("--entry", metavar="ENTRY", help="why this entry's pilots have no job")
     parser.add_argument(
         "--schedd", metavar="NAME", help="the schedd that has the job (default: ask all)"
     )
@@ -59,13 +71,15 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Ask, and show; 1 when no queue has such a job, or more than one."""
     log.configure(config.log.model_copy(update={"level": "error"}))
-    if arguments.job and config.replay.file:
+    if not arguments.all and config.replay.file:
         raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
     try:
         if arguments.job:
             name_of(arguments.job)
         explainer = _asked(config, arguments.site)
-        if arguments.all:
+        if arguments.entry or arguments.pilot:
+            answer = place_document(_place(explainer, arguments))
+        elif arguments.all:
             found = all_jobs.causes(
                 explainer.all_jobs(arguments.schedd), explainer.memory_per_unit_mib
             )
@@ -80,6 +94,16 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         return EXIT_FAILED
     show(answer, arguments.format)
     return EXIT_OK
+
+
+def _place(explainer: Explainer, arguments: argparse.Namespace) -> PlaceSituation:
+    """Return what is known of the entry, or of the pilot; raises NoAnswer."""
+    if arguments.entry:
+        return explainer.place(explainer.entry(arguments.entry))
+    pilot = explainer.pilot(arguments.pilot)
+    if pilot is None:
+        raise NoAnswer(f"the collectors know no pilot {arguments.pilot}. gwmond pilots has all")
+    return explainer.place(pilot.entry, pilot)
 
 
 def _asked(config: Config, site: str) -> Explainer:

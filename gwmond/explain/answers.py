@@ -133,13 +133,13 @@ def _too_large(here: Situation) -> Explanation | None:
         text = f"{best.request} is {best.wanted:g}, and no pilot has that much"
         change = "; ".join(
             f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
-            f"({_names(one.entries)})"
+            f"({names_text(one.entries)})"
             for one in openings
         )
     elif clauses_left:
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
-        text = f"It asks for {_size(size)}; the largest pilot, of {largest.entry.entry}, has "
-        text += _size(largest.whole)
+        text = f"It asks for {size_text(size)}; the largest pilot, of {largest.entry.entry}, has "
+        text += size_text(largest.whole)
         change = "Smaller requests"
     else:
         return None
@@ -242,7 +242,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
-            f"could run ({_names(pending)}); none runs there yet"
+            f"could run ({names_text(pending)}); none runs there yet"
         )
         change = "A pilot that starts"
         yield Explanation(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
@@ -251,14 +251,14 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         return
     grouped: dict[tuple[str, str, Mover, str], list[EntryKey]] = {}
     for key, row in known.items():
-        grouped.setdefault(_without_pilots(row), []).append(key)
+        grouped.setdefault(without_pilots(row), []).append(key)
     for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
-        where = f"{len(keys)} of {total} where it could run ({_names(keys)})"
+        where = f"{len(keys)} of {total} where it could run ({names_text(keys)})"
         whole = f"No pilot is at {where}: {text}"
         yield Explanation(Tier.NO_PILOT, name, whole, change, mover, proof)
 
 
-def _without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
+def without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
     """Return why an entry has no pilots: a name, words, whose move it is, what would change it."""
     limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
     if row.state == State.DOWN:
@@ -320,8 +320,8 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         return
     if running := here.running:
         pilots = counted(sum(row.registered_pilots or 0 for row in running.values()), "pilot")
-        room = _size(here.job.size)
-        text = f"It could run on {pilots} ({_names(running)}), but none has {room} free"
+        room = size_text(here.job.size)
+        text = f"It could run on {pilots} ({names_text(running)}), but none has {room} free"
         change, mover = _more_pilots(running)
         yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
 
@@ -336,7 +336,8 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     return change, Mover.WAIT
 
 
-def _size(size: Size) -> str:
+def size_text(size: Size) -> str:
+    """Return a size in words."""
     gpus = f", {counted(int(size.gpus), 'GPU')}" if size.gpus else ""
     return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
 
@@ -364,7 +365,8 @@ def duration(seconds: float) -> str:
     return span(round(seconds) * SECOND_US)
 
 
-def _names(keys: Iterable[EntryKey]) -> str:
+def names_text(keys: Iterable[EntryKey]) -> str:
+    """Return the names of a few entries, and how many more there are."""
     names = sorted({key.entry for key in keys})
     more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return ", ".join(names[:_FEW]) + more

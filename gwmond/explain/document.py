@@ -35,15 +35,7 @@ def first_line(situation: Situation, answer: Explanation) -> str:
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
-    first, *others = found
-    yield Paragraph(first_line(here, first), "title")
-    yield Paragraph(f"What would change that: {first.change}.")
-    yield Paragraph(f"Whose move: {first.mover}. ({_proof(here, first)})")
-    if others:
-        yield TextLines(
-            "Also true:",
-            [f"- {one.text}. {one.change}. ({one.mover}; {_proof(here, one)})" for one in others],
-        )
+    yield from answer_parts(first_line(here, found[0]), found, here.missing)
     if here.job.clauses and here.pilots:
         total = len(here.pilots)
         title = f"Requirements of the job, against {counted(total, 'kind')} of empty pilots:"
@@ -60,6 +52,32 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     yield Paragraph(f"Slots now: {free} of {slots} are free and match.")
     for missing in here.missing:
         yield Paragraph(f"Not known: {missing} could not be read.", "caution")
+
+
+def answer_parts(line: str, found: Sequence[Explanation], missing: Sequence[str]) -> Iterator[Part]:
+    """Yield the answer in three lines, and what else holds; ``missing``: what was not read."""
+    first, *others = found
+    yield Paragraph(line, "title")
+    yield Paragraph(f"What would change that: {first.change}.")
+    yield Paragraph(f"Whose move: {first.mover}. ({_proof(missing, first)})")
+    if others:
+        lines = [f"- {o.text}. {o.change}. ({o.mover}; {_proof(missing, o)})" for o in others]
+        yield TextLines("Also true:", lines)
+
+
+def reason_records(found: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """Return reasons as JSON has them."""
+    return [
+        {
+            "tier": int(answer.tier),
+            "reason": answer.name,
+            "text": answer.text,
+            "change": answer.change,
+            "whose_move": answer.mover.value,
+            "proof": answer.proof.value,
+        }
+        for answer in found
+    ]
 
 
 _KINDS = "A kind is the pilots of one entry and frontend group."
@@ -95,9 +113,9 @@ ENTRY_COLUMNS: tuple[Column[_Row], ...] = (
 )
 
 
-def _proof(here: Situation, answer: Explanation) -> str:
-    if answer.proof is Proof.NOT_KNOWN and here.missing:
-        return f"not known: {'; '.join(here.missing)} could not be read"
+def _proof(missing: Sequence[str], answer: Explanation) -> str:
+    if answer.proof is Proof.NOT_KNOWN and missing:
+        return f"not known: {'; '.join(missing)} could not be read"
     return answer.proof.value
 
 
@@ -113,17 +131,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "since": job.since,
         "runs": job.runs,
         "first_line": first_line(here, found[0]),
-        "reasons": [
-            {
-                "tier": int(answer.tier),
-                "reason": answer.name,
-                "text": answer.text,
-                "change": answer.change,
-                "whose_move": answer.mover.value,
-                "proof": answer.proof.value,
-            }
-            for answer in found
-        ],
+        "reasons": reason_records(found),
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
         "start_refusals": dict(clauses.refusals(here.pilots)),
         "openings": [

@@ -33,6 +33,7 @@ class Mover(StrEnum):
     """Who can change something."""
 
     YOU = "you"
+    USERS = "the jobs' users"
     SITE = "the site"
     FRONTEND = "the frontend's administrator"
     FACTORY = "the factory's operator"

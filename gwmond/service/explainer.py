@@ -5,21 +5,23 @@ Each question is asked in a child process, within one deadline for all that one 
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
 from gwmond.config.settings import Config
+from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
-from gwmond.model.facts import DemandGroup, EntryKey
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.waiting_job import Examined
 from gwmond.reports import sites
 from gwmond.sources import child
-from gwmond.sources.htcondor import waiting_job
+from gwmond.sources.htcondor import place_offers, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.round import DEMAND, Round, Targets
+from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
 T = TypeVar("T")
 _LEAST_S = 1.0
@@ -141,6 +143,44 @@ class Explainer:
         if examined is None:
             raise NoAnswer(f"the jobs could not be matched: {'; '.join(self.missing)}")
         return [(group, self.situation(one)) for group, one in zip(groups, examined, strict=True)]
+
+    def place(self, entry: EntryKey, pilot: Pilot | None = None) -> PlaceSituation:
+        """Return all that the explanation of an entry, or of a pilot of it, rests on.
+
+        Raises NoAnswer where jobs and pilots could not be matched.
+        """
+        groups, startd = self.groups(), pilot.name if pilot else ""
+        task = place_offers.offers
+        found = self._run("gwmond", task, self._access, entry, startd, groups)
+        if found is None:
+            raise NoAnswer(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")
+        pilots = [pilot] if pilot else [p for p in self.pilots if p.entry == entry]
+        row, now = self._entries.get(entry), self._now
+        return PlaceSituation(entry, startd, row, pilots, (groups, found), now, self.missing)
+
+    @cached_property
+    def pilots(self) -> list[Pilot]:
+        """The pilots that the collectors know, by name."""
+        answers = [answer for (_, kind), answer in self._found.answers.items() if kind == SLOTS]
+        found = {pilot.name: pilot for answer in answers for pilot in answer.value.pilots}
+        return [found[name] for name in sorted(found)]
+
+    def pilot(self, name: str) -> Pilot | None:
+        """Return a pilot by the name of its startd, or of a slot; None if there is none."""
+        return next((p for p in self.pilots if p.name in (name, name.partition("@")[2])), None)
+
+    def entry(self, name: str) -> EntryKey:
+        """Return the entry of a name (or ``SITE/ENTRY``); raises BadQuestion."""
+        known = {*self._entries, *(pilot.entry for pilot in self.pilots)}
+        found = sorted(key for key in known if name in (key.entry, "/".join(key)))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join("/".join(key) for key in found)
+            raise BadQuestion(f"several entries are called {name}. Say which: {names}")
+        close = difflib.get_close_matches(name, sorted({key.entry for key in known}), 3)
+        close_text = f"; spelt alike: {', '.join(close)}" if close else ""
+        raise BadQuestion(f"no entry is called {name}{close_text}. gwmond sites --entries has all")
 
     def groups(self, schedd: str | None = None) -> list[DemandGroup]:
         """Return the groups of idle jobs, the largest first."""

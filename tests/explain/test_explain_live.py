@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from html import unescape
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from tests.daemon.running import RunningDaemon, Tables
 from tests.pool import feign
 from tests.pool.condor import CondorPool
+from tests.pool.pilot import Pilot
 
 _AT = {"GLIDEIN_Site": "Nebraska", "GLIDEIN_Entry_Name": "ne-1"}
 _FRONTEND = {"GLIDECLIENT_Name": "frontend", "GLIDECLIENT_Group": "main"}
@@ -274,3 +276,101 @@ def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain:
     _, out, _ = explain("--all", "--site", "Florida")
     assert "They do not run there:" in out
     assert "frontend limit" in out
+
+
+@pytest.fixture(scope="module")
+def places(jobs: tuple[CondorPool, dict[str, str]]) -> dict[str, str]:
+    """Names of further pilots, which the tests before did not see: each without a job.
+
+    No negotiator runs any more.
+    """
+    pool, found = jobs
+    numbers_of(pool, found, "not_considered")
+
+    def pilot(name: str, site: str, config: str = "", **more: Any) -> Pilot:
+        at = {"GLIDEIN_Site": site, "GLIDEIN_Entry_Name": f"{name}-1"} | _FRONTEND
+        sizes = {"cores": 2, "memory": 4096} | more
+        return pool.start_pilot(name, attrs=at, config=config, wait=False, **sizes)
+
+    pilots = {
+        "no_negotiator": pilot("fits", "Nebraska", _START),
+        "requirements": pilot("utah", "Utah"),
+        "start": pilot("vo", "Nebraska", 'START = TARGET.VO =?= "cms"\n'),
+        "retiring": pilot("late", "Nebraska", retire_after=0.0),
+    }
+    names = {f"slot1@{one.name}" for one in pilots.values()}
+    pool.wait_for(
+        "the pilots",
+        lambda: names <= {slot["Name"] for slot in pool.query("Slot", projection=["Name"])},
+    )
+    return {reason: one.name for reason, one in pilots.items()}
+
+
+_NOT_THERE = {"requirements": 4, "too_large": 1}  # of other sites, and larger than any pilot
+_ALL_REFUSED = _NOT_THERE | {"start": 6}
+HAS_NO_JOB = {
+    "no_negotiator": (
+        "3 idle jobs fit what is free, but the collectors know no negotiator",
+        _NOT_THERE | {"start": 2, "too_long": 1, "fits": 3},
+    ),
+    "requirements": (
+        'their Requirements exclude it: TARGET.GLIDEIN_Site == "Nebraska"',
+        {"requirements": 10, "too_large": 1},
+    ),
+    "start": ('6 of 11: START refuses them: TARGET.VO is "cms"', _ALL_REFUSED),
+    "retiring": ("It retires for ", _ALL_REFUSED),
+}
+
+
+@pytest.mark.parametrize("reason", HAS_NO_JOB)
+def test_why_a_pilot_has_no_job(reason: str, places: dict[str, str], explain: Explain) -> None:
+    """Each for a reason of its own; the obstacles of all idle jobs add up."""
+    code, out, _ = explain("--pilot", places[reason], "--format", "json")
+    record = json.loads(out)
+    assert code == 0
+    assert record["reasons"][0]["reason"] == reason
+    text, obstacles = HAS_NO_JOB[reason]
+    assert text in record["first_line"]
+    assert record["first_line"].startswith(f"Pilot {places[reason]} HAS NO JOB: ")
+    kept: Counter[str] = Counter()
+    for one in record["obstacles"]:
+        kept[one["reason"]] += one["jobs"]
+    assert kept == obstacles
+    assert kept.total() == record["jobs_idle"] == 11
+
+
+ENTRIES = {
+    "ne-1": ("busy", "Entry ne-1 of Nebraska HAS 2 JOBS: Its pilots run 2 jobs, and nothing is"),
+    "down-1": ("down", "Entry down-1 of Purdue HAS NO JOB: The entry is in downtime"),
+    "limit-1": ("frontend_limit", "1 idle job could run there, but it has no pilot: The frontend"),
+    "pending-1": ("pilots_pending", "1 idle job could run there; 2 pilots wait in its queue"),
+    "utah-1": ("requirements", "0 of 11 idle jobs could run there"),
+    "fits-1": ("no_negotiator", "the collectors know no negotiator"),
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_why_an_entry_has_no_job(entry: str, places: dict[str, str], explain: Explain) -> None:
+    code, out, _ = explain("--entry", entry, "--format", "json")
+    record = json.loads(out)
+    assert code == 0
+    assert places
+    reason, text = ENTRIES[entry]
+    assert record["reasons"][0]["reason"] == reason, record
+    assert text in record["first_line"]
+    assert sum(one["jobs"] for one in record["obstacles"]) == 11
+
+
+def test_people_read_of_a_pilot(places: dict[str, str], explain: Explain) -> None:
+    """Also by the name of a slot; with the groups, and where else these could run."""
+    code, out, _ = explain("--pilot", f"slot1@{places['no_negotiator']}")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0].startswith(f"Pilot {places['no_negotiator']} HAS NO JOB: 3 idle jobs fit")
+    assert "What keeps idle jobs from it:" in out
+    assert "Groups of idle jobs that could run on an empty pilot there:" in out
+    assert "ne-1" in out
+    code, _, err = explain("--pilot", "nobody")
+    assert (code, "know no pilot nobody" in err) == (1, True)
+    code, _, err = explain("--entry", "utha-1")
+    assert (code, "spelt alike: utah-1" in err) == (2, True)

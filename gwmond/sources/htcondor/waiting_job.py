@@ -83,7 +83,7 @@ def examine(
     job = _job(ad, schedd.name, refers, attributes)
     places = Counter(_slots(ads.fresh(slot_ads, now), ad, job, attributes, now))
     places.update(
-        _empty_pilot(template, _place(ad, slot, job.clauses, template.evidence))
+        empty_pilot(template, place(ad, slot, job.clauses, template.evidence))
         for template, slot in zip(templates, template_ads, strict=True)
     )
     counted = (place._replace(number=number) for place, number in places.items())
@@ -111,11 +111,11 @@ def examine_groups(
     for i, group in enumerate(groups):
         ad = ads.parse(group.ad)
         job = _job(ad, group.schedd, refers, terms.attributes)
-        places = [_empty_pilot(t, _BLANK._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
+        places = [empty_pilot(t, _BLANK._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
         if not places and tried < FEW_GROUPS:
             tried += 1
             places = [
-                _empty_pilot(template, _place(ad, slot, job.clauses, template.evidence))
+                empty_pilot(template, place(ad, slot, job.clauses, template.evidence))
                 for template, slot in zip(templates, template_ads, strict=True)
             ]
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
@@ -128,7 +128,7 @@ def _referred(templates: Sequence[Template]) -> list[str]:
     return sorted({name for template in templates for name in template.refers}, key=str.lower)
 
 
-def _empty_pilot(template: Template, place: JobPlace) -> JobPlace:
+def empty_pilot(template: Template, place: JobPlace) -> JobPlace:
     """Return a place as the empty pilot of an entry and a frontend group."""
     return place._replace(
         kind="pilot",
@@ -230,7 +230,7 @@ def _slots(
             continue
         whole = pilot_ads.size_of(slot, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
         dies = ads.first_number(slot, attributes.die)
-        yield _place(ad, slot, job.clauses, "measured")._replace(
+        yield place(ad, slot, job.clauses, "measured")._replace(
             entry=pilot_ads.entry_of(slot, attributes),
             group=pilot_ads.group_of(slot, attributes),
             size=size,
@@ -240,7 +240,7 @@ def _slots(
         )
 
 
-def _place(
+def place(
     ad: classad2.ClassAd, slot: classad2.ClassAd, wanted: Sequence[str], evidence: Evidence
 ) -> JobPlace:
     """Return what a slot and the job say of each other; a clause that is undefined is not met.

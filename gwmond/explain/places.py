@@ -1,0 +1,342 @@
+"""Why a pilot, or the pilots of an entry, have no job: what keeps each group of idle jobs from it.
+
+Units: times are epoch seconds; jobs are counted, groups are those that matching cannot tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from gwmond.explain.answers import duration, size_text, without_pilots
+from gwmond.explain.situation import Explanation, Mover, Proof, Tier
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
+from gwmond.model.place_offers import GroupOffer, Negotiator, PlaceOffers
+from gwmond.model.states import State
+from gwmond.reports.render.formats import counted
+from gwmond.reports.sites import SiteRow
+
+SILENT_CYCLES = 5
+"""A negotiator that ended no cycle for so many is said to stand still."""
+
+
+class Obstacle(NamedTuple):
+    """What keeps a group from a place: a bounded name, in words, and whose move it is."""
+
+    name: str
+    text: str
+    mover: Mover
+
+
+FITS = Obstacle("fits", "they fit a free slot now", Mover.WAIT)
+_NOT_EXAMINED = Obstacle(
+    "not_examined", "they were not examined clause by clause: other groups are larger", Mover.USERS
+)
+
+
+class Kept(NamedTuple):
+    """An obstacle with the groups and idle jobs that it keeps away."""
+
+    obstacle: Obstacle
+    groups: int
+    jobs: int
+
+
+class GroupHere(NamedTuple):
+    """A group of idle jobs with what keeps it from the place."""
+
+    group: DemandGroup
+    offer: GroupOffer
+    obstacle: Obstacle
+
+
+class PlaceSituation:
+    """An entry, or one pilot of it (``startd``), among the pool's idle jobs.
+
+    ``row``: the entry's in ``gwmond sites`` for CPUs; ``pilots``: that pilot, or all that run at
+    the entry; ``cycle_s``: how long a negotiation cycle lasts at most.
+    """
+
+    def __init__(
+        self,
+        entry: EntryKey,
+        startd: str,
+        row: SiteRow | None,
+        pilots: Sequence[Pilot],
+        found: tuple[Sequence[DemandGroup], PlaceOffers],
+        now: float,
+        missing: tuple[str, ...] = (),
+        cycle_s: int = 60,
+    ) -> None:
+        self.entry, self.startd, self.row, self.pilots = entry, startd, row, tuple(pilots)
+        self._groups, offers = found
+        self._offers, self.negotiators = offers.groups, offers.negotiators
+        self.now, self.missing, self.cycle_s = now, missing, cycle_s
+
+    @property
+    def name(self) -> str:
+        """What is explained, in words."""
+        key = self.entry
+        return f"pilot {self.startd}" if self.startd else f"entry {key.entry} of {key.site}"
+
+    @property
+    def proof(self) -> Proof:
+        return Proof.NOT_KNOWN if self.missing else Proof.PROVEN
+
+    @cached_property
+    def running(self) -> int:
+        """Jobs that run there."""
+        return sum(len(pilot.jobs) for pilot in self.pilots)
+
+    @cached_property
+    def accepting(self) -> tuple[Pilot, ...]:
+        """Pilots that take jobs, and have something free."""
+        return tuple(p for p in self.pilots if p.accepting and p.free and not p.failed)
+
+    @cached_property
+    def groups(self) -> tuple[GroupHere, ...]:
+        """All groups of idle jobs, the largest first."""
+        return tuple(
+            GroupHere(group, offer, self._obstacle(group, offer))
+            for offer in self._offers
+            for group in (self._groups[offer.group],)
+        )
+
+    @property
+    def jobs(self) -> int:
+        """Idle jobs of the pool."""
+        return sum(group.jobs for group in self._groups)
+
+    @cached_property
+    def could_run(self) -> tuple[GroupHere, ...]:
+        """Groups that could run on an empty pilot there, for as long as they say."""
+        never = {"too_long"}
+        return tuple(h for h in self.groups if h.offer.runs and h.obstacle.name not in never)
+
+    def kept(self, among: Iterable[GroupHere]) -> list[Kept]:
+        """Return what keeps groups away, the most jobs first."""
+        sums: dict[Obstacle, Kept] = {}
+        for here in among:
+            before = sums.get(here.obstacle, Kept(here.obstacle, 0, 0))
+            jobs = before.jobs + here.group.jobs
+            sums[here.obstacle] = Kept(here.obstacle, before.groups + 1, jobs)
+        return sorted(sums.values(), key=lambda kept: (-kept.jobs, kept.obstacle))
+
+    def _obstacle(self, group: DemandGroup, offer: GroupOffer) -> Obstacle:
+        """Return the first that keeps a group away: of an empty pilot, then of pilots now."""
+        empty = [place for place in offer.places if place.kind == "pilot"]
+        if not offer.runs:
+            return _of_empty(group, offer) if empty else _NOT_EXAMINED
+        lives = [place.remaining_s for place in empty if place.matches]
+        wanted = group.walltime_s
+        if wanted is not None and lives and all(s is not None and s < wanted for s in lives):
+            longest = duration(max(s for s in lives if s is not None))
+            text = f"they say that they run for {duration(wanted)}; a pilot has {longest} at most"
+            return Obstacle("too_long", text, Mover.USERS)
+        return self._of_now(group, offer)
+
+    def _of_now(self, group: DemandGroup, offer: GroupOffer) -> Obstacle:
+        if not self.accepting:
+            return Obstacle("no_free_slot", "no slot there is free for them", Mover.WAIT)
+        roomy = [p for p in self.accepting if any(_fits(group.size, free) for free in p.free)]
+        if not roomy:
+            text = f"they ask for {size_text(group.size)}, and less than that is free of a pilot"
+            return Obstacle("remainder_too_small", text, Mover.WAIT)
+        wanted = group.walltime_s or 0
+        if all(p.remaining_s is not None and p.remaining_s < wanted for p in roomy):
+            text = f"they say that they run for {duration(wanted)}, and pilots with room end sooner"
+            return Obstacle("too_short_lived", text, Mover.WAIT)
+        slots = [place for place in offer.places if place.kind == "slot"]
+        if slots and not any(place.matches for place in slots):
+            refused = next(iter(slots[0].refusals), "") or offer.clauses[slots[0].blocked[0]]
+            text = f"they fit an empty pilot, but not this one now: {refused}"
+            return Obstacle("refused_now", text, Mover.FRONTEND)
+        return FITS
+
+
+def _of_empty(group: DemandGroup, offer: GroupOffer) -> Obstacle:
+    """Return what keeps a group from empty pilots: from the one with the fewest obstacles."""
+    empty = [place for place in offer.places if place.kind == "pilot"]
+    best = min(empty, key=lambda place: len(place.blocked) + len(place.refusals))
+    if not _fits(group.size, best.whole):
+        text = f"they ask for {size_text(group.size)}; a pilot has {size_text(best.whole)}"
+        return Obstacle("too_large", text, Mover.USERS)
+    if best.blocked:
+        text = f"their Requirements exclude it: {offer.clauses[best.blocked[0]]}"
+        return Obstacle("requirements", text, Mover.USERS)
+    return Obstacle("start", f"START refuses them: {best.refusals[0]}", Mover.FRONTEND)
+
+
+def _fits(size: Size, free: Size) -> bool:
+    return all(mine <= has for mine, has in zip(size, free, strict=True))
+
+
+def place_answers(here: PlaceSituation) -> list[Explanation]:
+    """Return all reasons that hold, the first of them as the answer; there is always one."""
+    found = [answer for rule in PLACE_RULES for answer in rule(here)]
+    found.sort(key=lambda answer: answer.tier)
+    return found or [_unexplained(here)]
+
+
+def _closed(here: PlaceSituation) -> Iterator[Explanation]:
+    """Its pilots take no jobs, or no more, whatever is idle."""
+    tier, pilots = Tier.NOT_WAITING, here.pilots
+    if not pilots:
+        return
+    of = "It" if here.startd else f"Each of its {counted(len(pilots), 'pilot')}"
+    if all(pilot.failed for pilot in pilots):
+        text = (
+            f"{of} failed its validation ({pilots[0].failure or 'no test is named'}): no job can "
+        )
+        change = "What the test found: gwmond pilots --failed, and the pilot's output"
+        yield Explanation(tier, "validation_failed", text + "start there", change, Mover.SITE)
+    elif not any(pilot.free for pilot in pilots):
+        runs = "runs" if here.startd else "run"
+        jobs = counted(here.running, "job")
+        text = f"{'It' if here.startd else 'Its pilots'} {runs} {jobs}, and nothing is free"
+        yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT)
+    elif not any(pilot.accepting for pilot in pilots):
+        retired = [p.retires for p in pilots if p.retires is not None and p.retires <= here.now]
+        since = f" for {duration(here.now - min(retired))}" if retired else ""
+        why = f"{of} retires{since}" if retired else f"{of} is drained, or closed"
+        change = "A new pilot"
+        yield Explanation(tier, "retiring", f"{why}: it takes no more jobs", change, Mover.WAIT)
+
+
+def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
+    """No idle job could run there."""
+    if not here.groups:
+        text = "No job is idle in the queues of this pool"
+        yield Explanation(Tier.NOWHERE, "no_idle_job", text, "Jobs", Mover.WAIT, here.proof)
+    elif not here.could_run:
+        first, *others = here.kept(here.groups)
+        text = f"0 of {counted(here.jobs, 'idle job')} could run there. {_share(first, here.jobs)}"
+        rest = f". {counted(len(others), 'more cause')} below" if others else ""
+        change, mover = _CHANGES.get(first.obstacle.name, "Other jobs"), first.obstacle.mover
+        yield Explanation(Tier.NOWHERE, first.obstacle.name, text + rest, change, mover, here.proof)
+
+
+_CHANGES = {
+    "too_large": "Smaller requests of these jobs, or larger pilots",
+    "requirements": "Requirements of these jobs that include the place, or other jobs",
+    "start": "START of the frontend's group, or what START asks of a job",
+    "too_long": "A smaller walltime of these jobs, or pilots that live longer",
+    "too_short_lived": "A new pilot, which has its whole lifetime before it",
+    "remainder_too_small": "Jobs there that end, or smaller jobs",
+    "refused_now": "What the clause refers to",
+}
+
+
+def _share(kept: Kept, jobs: int) -> str:
+    """Return an obstacle, with how many of these idle jobs it keeps away."""
+    return f"{kept.jobs} of {jobs}: {kept.obstacle.text}"
+
+
+def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
+    """Jobs could run there, but no pilot does."""
+    row = here.row
+    if here.startd or row is None:
+        return
+    if row.state == State.DOWN:  # also where nothing could run
+        name, text, mover, change = without_pilots(row)
+        yield Explanation(Tier.NOT_WAITING, name, _capital(text), change, mover, here.proof)
+    if here.pilots or not here.could_run or row.state == State.DOWN:
+        return
+    jobs = counted(sum(one.group.jobs for one in here.could_run), "idle job")
+    if row.pending_pilots:
+        text = f"{jobs} could run there; {counted(row.pending_pilots, 'pilot')} wait in its queue"
+        args = (Tier.ON_THEIR_WAY, "pilots_pending", text, "A pilot that starts", Mover.WAIT)
+        yield Explanation(*args, here.proof)
+        return
+    name, text, mover, change = without_pilots(row)
+    text = f"{jobs} could run there, but it has no pilot: {text}"
+    yield Explanation(Tier.NO_PILOT, name, text, change, mover, here.proof)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _not_now(here: PlaceSituation) -> Iterator[Explanation]:
+    """Jobs could run on an empty pilot, but on none as it is now."""
+    if not here.accepting or not here.could_run:
+        return
+    if any(one.obstacle is FITS for one in here.could_run):
+        return
+    first = here.kept(here.could_run)[0]
+    number = sum(one.group.jobs for one in here.could_run)
+    text = (
+        f"{counted(number, 'idle job')} could run on an empty pilot, but none on what is free. "
+        f"{_share(first, number)}"
+    )
+    change, mover = _CHANGES.get(first.obstacle.name, "A new pilot"), first.obstacle.mover
+    yield Explanation(Tier.PILOTS_THERE, first.obstacle.name, text, change, mover, here.proof)
+
+
+def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
+    """Idle jobs fit a free slot, and none was given to it."""
+    fitting = [one for one in here.could_run if one.obstacle is FITS]
+    if not fitting:
+        return
+    jobs = counted(sum(one.group.jobs for one in fitting), "idle job")
+    fit = f"{jobs} fit what is free"
+    youngest = max((pilot.began for pilot in here.accepting), default=0)
+    if here.negotiators is not None and not here.negotiators:
+        text = f"{fit}, but the collectors know no negotiator: nobody gives jobs to pilots"
+        change = "A negotiator that runs: condor_status -negotiator"
+        yield Explanation(
+            *(Tier.PILOTS_THERE, "no_negotiator", text, change, Mover.POOL, here.proof)
+        )
+    elif late := _late(here):
+        text = f"{fit}, but the negotiator ended its last cycle {duration(late)} ago"
+        change = "A negotiator that comes round: its log, condor_status -negotiator -long"
+        yield Explanation(
+            *(Tier.PILOTS_THERE, "negotiator_late", text, change, Mover.POOL, here.proof)
+        )
+    elif here.startd and youngest and here.now - youngest < here.cycle_s:
+        text = f"{fit}; it began {duration(here.now - youngest)} ago, and may not have had its turn"
+        yield Explanation(Tier.PILOTS_THERE, "new", text, "The next negotiation", Mover.WAIT)
+    else:
+        text = f"{fit}, and none was given to it: quotas, priorities, limits, or jobs that are new"
+        change = "What the negotiator says of one of these jobs: gwmond explain JOB"
+        yield Explanation(
+            *(Tier.PILOTS_THERE, "not_given", text, change, Mover.POOL), Proof.ESTIMATED
+        )
+
+
+def _late(here: PlaceSituation) -> float:
+    """Return for how long no negotiator has ended a cycle; 0 where that is usual, or not known."""
+    ended = [one.ended for one in here.negotiators or () if one.ended]
+    late = here.now - max(ended) if ended else 0
+    return late if late > SILENT_CYCLES * here.cycle_s else 0
+
+
+def _unexplained(here: PlaceSituation) -> Explanation:
+    missing = "; ".join(here.missing)
+    return Explanation(
+        *(Tier.UNEXPLAINED, "unexplained"),
+        f"Not known: {missing} could not be read" if missing else "No known reason holds",
+        "gwmond check",
+        Mover.POOL,
+        Proof.NOT_KNOWN,
+    )
+
+
+PLACE_RULES: Sequence[Callable[[PlaceSituation], Iterable[Explanation]]] = (
+    *(_closed, _no_demand, _no_pilots, _not_now, _not_given),
+)
+"""In no order of precedence: that is the tiers'."""
+
+
+def negotiator_text(found: Sequence[Negotiator] | None, now: float) -> str:
+    """Return when each negotiator ended its last cycle, in words; empty if nobody asked."""
+    if not found:
+        return "" if found is None else "The collectors know no negotiator."
+    ended = "; ".join(
+        f"{one.name} ended its last cycle {duration(now - one.ended)} ago"
+        if one.ended
+        else f"{one.name} has not ended a cycle"
+        for one in found
+    )
+    return f"Negotiator: {ended}."

@@ -1,0 +1,166 @@
+"""Why a pilot or an entry has no job: the answer of each rule; obstacles add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gwmond.explain.place_document import place_document, place_line
+from gwmond.explain.places import PlaceSituation, place_answers
+from gwmond.explain.situation import Explanation, Mover, Proof
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
+from gwmond.model.place_offers import GroupOffer, Negotiator, PlaceOffers
+from gwmond.model.states import State
+from gwmond.model.waiting_job import JobPlace
+from gwmond.reports.render.document import text
+from gwmond.reports.sites import SiteRow
+from tests.build.waiting import place, row
+
+_NOW = 10_000.0
+_E = EntryKey("S", "E")
+_NEGOTIATOR = (Negotiator("cm", 9_990),)
+
+
+def group(jobs: int = 3, **changed: Any) -> DemandGroup:
+    return DemandGroup("ap", "cms", "x", "", jobs, Size(1, 2000), None)._replace(**changed)
+
+
+def pilot(**changed: Any) -> Pilot:
+    free = (Size(2, 4000),)
+    known = Pilot("p", 1_000, _E, "f.g", "", Size(8, 16000), free, (), True, 3600, 9_990)
+    return known._replace(**changed)
+
+
+def here(
+    *found: tuple[DemandGroup, tuple[JobPlace, ...]],
+    pilots: tuple[Pilot, ...] = (pilot(),),
+    startd: str = "p",
+    entry: SiteRow | None = None,
+    negotiators: tuple[Negotiator, ...] | None = _NEGOTIATOR,
+    missing: tuple[str, ...] = (),
+) -> PlaceSituation:
+    """Return a pilot of an entry (without ``startd``: the entry) among groups of idle jobs."""
+    offers = tuple(
+        GroupOffer(i, any(p.matches for p in places), ("A", "B"), places, (EntryKey("T", "F"),))
+        for i, (_, places) in enumerate(found)
+    )
+    groups = [one for one, _ in found]
+    known = groups, PlaceOffers(offers, negotiators)
+    return PlaceSituation(_E, startd, entry, pilots, known, _NOW, missing)
+
+
+def first(situation: PlaceSituation) -> Explanation:
+    return place_answers(situation)[0]
+
+
+FITTING = (group(), (place(),))
+
+
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"failed": True, "failure": "disk"}, "validation_failed"),
+        ({"free": (), "jobs": (Size(8, 16000),)}, "busy"),
+        ({"accepting": False, "retires": 9_000}, "retiring"),
+        ({"accepting": False}, "retiring"),
+    ],
+)
+def test_a_pilot_that_takes_no_jobs(changed: dict[str, Any], name: str) -> None:
+    """Whatever is idle."""
+    assert first(here(FITTING, pilots=(pilot(**changed),))).name == name
+    assert first(here(pilots=(pilot(**changed),))).name == name
+
+
+@pytest.mark.parametrize(
+    ("places", "changed", "name", "mover"),
+    [
+        ((place(blocked=(1,)),), {}, "requirements", Mover.USERS),
+        ((place(refusals=("VO == 1",)),), {}, "start", Mover.FRONTEND),
+        ((place(blocked=(0,)),), {"size": Size(9, 1)}, "too_large", Mover.USERS),
+        ((place(remaining_s=60),), {"walltime_s": 61}, "too_long", Mover.USERS),
+        ((), {}, "not_examined", Mover.USERS),
+    ],
+)
+def test_no_job_could_run_there(
+    places: tuple[JobPlace, ...], changed: dict[str, Any], name: str, mover: Mover
+) -> None:
+    """The obstacle of most jobs is the answer; without idle jobs that is the answer."""
+    other = group(1), (place(refusals=("X",)),)
+    found = first(here(other, (group(**changed), places)))
+    assert (found.name, found.mover, found.proof) == (name, mover, Proof.PROVEN)
+    assert found.text.startswith("0 of 4 idle jobs could run there. 3 of 4: ")
+    assert first(here()).name == "no_idle_job"
+    assert first(here(missing=("ap demand",))).proof is Proof.NOT_KNOWN
+
+
+@pytest.mark.parametrize(
+    ("places", "changed", "name"),
+    [
+        ((place(),), {"size": Size(3, 2000)}, "remainder_too_small"),
+        ((place(),), {"size": Size(1, 4001)}, "remainder_too_small"),
+        ((place(),), {"walltime_s": 3601}, "too_short_lived"),
+        ((place(), place(kind="slot", refusals=("Night",))), {}, "refused_now"),
+        ((place(), place(kind="slot", blocked=(1,))), {}, "refused_now"),
+    ],
+)
+def test_jobs_fit_an_empty_pilot_only(
+    places: tuple[JobPlace, ...], changed: dict[str, Any], name: str
+) -> None:
+    found = first(here((group(**changed), places)))
+    assert found.name == name
+    assert "could run on an empty pilot, but none on what is free" in found.text
+
+
+def test_nobody_gives_jobs() -> None:
+    """Without a negotiator, with a late one, before its turn; else others come first."""
+    young = pilot(started=9_990)
+    assert first(here(FITTING, negotiators=())).name == "no_negotiator"
+    assert first(here(FITTING, negotiators=(Negotiator("cm", 9_000),))).name == "negotiator_late"
+    two = Negotiator("a", 9_000), Negotiator("b", 9_990)
+    assert first(here(FITTING, negotiators=two)).name == "not_given"
+    for unknown in (None, (Negotiator("cm", None),)):
+        found = first(here(FITTING, negotiators=unknown))
+        assert (found.name, found.proof) == ("not_given", Proof.ESTIMATED)
+    assert first(here(FITTING, pilots=(young,))).name == "new"
+    assert first(here(FITTING, pilots=(young,), startd="")).name == "not_given"
+
+
+def test_an_entry_without_pilots() -> None:
+    """Down comes first; then whether any job could run there; then what keeps pilots away."""
+
+    def answer(*found: tuple[DemandGroup, tuple[JobPlace, ...]], **changed: Any) -> str:
+        entry = row(**changed)
+        return first(here(*found, pilots=(), startd="", entry=entry)).name
+
+    limit = {"state": State.PROVISIONING_BOTTLENECK, "reason": "frontend_limit"}
+    assert answer(FITTING, state=State.DOWN) == "down"
+    assert answer(state=State.DOWN) == "down"
+    assert answer(FITTING, **limit) == "frontend_limit"
+    assert answer(FITTING, pending_pilots=2) == "pilots_pending"
+    assert answer((group(), (place(blocked=(0,)),)), **limit) == "requirements"
+    assert answer(FITTING, state=State.INSUFFICIENT_DEMAND) == "assigned_elsewhere"
+    assert first(here(FITTING, pilots=(), startd="")).name == "unexplained"
+
+
+def test_pilots_of_an_entry_are_taken_together() -> None:
+    """One with room is enough; jobs that run are counted."""
+    full = pilot(name="q", free=(), jobs=(Size(8, 16000),))
+    found = here(FITTING, pilots=(full, pilot()), startd="")
+    assert first(found).name == "not_given"
+    assert place_line(found, first(found)).startswith("Entry E of S HAS 1 JOB: 3 idle jobs fit")
+
+
+def test_all_forms() -> None:
+    """A document has the obstacles of all idle jobs, which add up, and what was not read."""
+    situation = here(
+        FITTING, (group(5), (place(blocked=(0,)),)), missing=("cm2 slots",), entry=row()
+    )
+    made = place_document(situation)
+    shown = text(made, "table")
+    assert shown.startswith("Pilot p HAS NO JOB: 3 idle jobs fit what is free")
+    for part in ("cm2 slots could not be read", "requirements", "cm ended its last cycle 10s ago"):
+        assert part in shown
+    record: Any = made.record()
+    assert sum(one["jobs"] for one in record["obstacles"]) == record["jobs_idle"] == 8
+    assert record["groups"][0]["elsewhere"] == ["F"]
