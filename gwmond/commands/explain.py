@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import argparse
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, show
 from gwmond.config.settings import Config, ConfigError
 from gwmond.explain import all_jobs
 from gwmond.explain import document as explanation
 from gwmond.explain.place_document import place_document
-from gwmond.explain.places import PlaceSituation
+from gwmond.explain.sent_for import sent_for_document
+from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
+from gwmond.reports.pilot_story import find
 from gwmond.reports.render import document
+from gwmond.reports.render.document import Document
+from gwmond.reports.sent_for import sent_for
 from gwmond.service import log
 from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, name_of
 from gwmond.service.poller import Poller, remembered
@@ -44,6 +49,9 @@ can start there (busy, retiring, failed validation, entry down); no idle job cou
 what keeps the most from it; the entry has no pilot; what is left of pilots is too small, or ends
 too soon; jobs fit, and nobody gives them to it (no negotiator, or a late one; others come first).
 
+a pilot that no collector shows any more is looked up in the ledger, by its startd's name, a part of
+the name, or its number: for what demand it was sent, and who took these jobs meanwhile.
+
 "proven" rests on pilots that were seen, "estimated" on what a factory says of its entries. "not
 known": something could not be read. An entry is a factory's description of one queue of a site.
 The pilots of one entry and one frontend group are one kind of pilots. START is the expression by
@@ -57,7 +65,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
     what.add_argument("--all", action="store_true", help="all idle jobs, counted by reason")
-    what.add_argument("--pilot", metavar="NAME", help="why this pilot has no job (startd, or slot)")
+    what.add_argument("--pilot", metavar="NAME", help="why this pilot has no job, or never had one")
     what.add_argument("--entry", metavar="ENTRY", help="why this entry's pilots have no job")
     parser.add_argument(
         "--schedd", metavar="NAME", help="the schedd that has the job (default: ask all)"
@@ -78,7 +86,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             name_of(arguments.job)
         explainer = _asked(config, arguments.site)
         if arguments.entry or arguments.pilot:
-            answer = place_document(_place(explainer, arguments))
+            answer = _place(config, explainer, arguments)
         elif arguments.all:
             found = all_jobs.causes(
                 explainer.all_jobs(arguments.schedd), explainer.memory_per_unit_mib
@@ -96,14 +104,30 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _place(explainer: Explainer, arguments: argparse.Namespace) -> PlaceSituation:
-    """Return what is known of the entry, or of the pilot; raises NoAnswer."""
+def _place(config: Config, explainer: Explainer, arguments: argparse.Namespace) -> Document:
+    """Return why the entry, or the pilot, has no job; raises NoAnswer."""
     if arguments.entry:
-        return explainer.place(explainer.entry(arguments.entry))
+        return place_document(explainer.place(explainer.entry(arguments.entry)))
     pilot = explainer.pilot(arguments.pilot)
-    if pilot is None:
-        raise NoAnswer(f"the collectors know no pilot {arguments.pilot}. gwmond pilots has all")
-    return explainer.place(pilot.entry, pilot)
+    if pilot is not None:
+        return place_document(explainer.place(pilot.entry, pilot))
+    return _past(config, arguments.pilot)
+
+
+def _past(config: Config, name: str) -> Document:
+    """Return why a pilot that no collector shows had no job, by the ledger; raises NoAnswer."""
+    missing = f"the collectors know no pilot {name}"
+    try:
+        with LedgerReader.open(config.ledger.url) as ledger:
+            found = find(ledger, name)
+            if len(found) == 1:
+                return sent_for_document(sent_for(ledger, found[0], now()))
+    except LedgerError as error:
+        raise NoAnswer(f"{missing}. {error}") from None
+    if found:
+        numbers = ", ".join(str(row.id) for row in found[:20])
+        raise NoAnswer(f"{missing}; several of the ledger fit, give a number: {numbers}")
+    raise NoAnswer(f"{missing}, nor does the ledger. gwmond pilots --past lists those that ended")
 
 
 def _asked(config: Config, site: str) -> Explainer:

@@ -371,6 +371,6 @@ def test_people_read_of_a_pilot(places: dict[str, str], explain: Explain) -> Non
     assert "Groups of idle jobs that could run on an empty pilot there:" in out
     assert "ne-1" in out
     code, _, err = explain("--pilot", "nobody")
-    assert (code, "know no pilot nobody" in err) == (1, True)
+    assert (code, "the collectors know no pilot nobody" in err) == (1, True)
     code, _, err = explain("--entry", "utha-1")
     assert (code, "spelt alike: utah-1" in err) == (2, True)
