@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gwmond.explain import clauses
-from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
+from gwmond.explain import clauses, order
+from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.periods import span
-from gwmond.reports.render.formats import counted, words
+from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.sites import SiteRow
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
 _MATCHED = (5, 11)  # vanilla, with container and docker jobs; parallel
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
 _FEW = 3
+_LONG_CYCLE_S = 3600
 _NOT_KNOWN = Proof.NOT_KNOWN
 
 
@@ -71,7 +72,15 @@ def _new(here: Situation) -> Iterator[Explanation]:
     if job.status != 1 or job.since is None or (job.rejected or 0) >= job.since:
         return
     age = here.now - job.since
-    if age < here.cycle_s:
+    began = here.order and here.order.cycle_began
+    if began is not None and began <= job.since:
+        text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
+        text += f"last negotiation began {duration(here.now - began)} ago"
+        change, mover = "The next negotiation", Mover.WAIT
+        if age > _LONG_CYCLE_S:
+            change, mover = "A negotiator that works: its log (NegotiatorLog)", Mover.POOL
+        yield Explanation(Tier.NOT_CONSIDERED, "not_considered", text, change, mover)
+    elif began is None and age < here.cycle_s:
         yield Explanation(
             Tier.NOT_CONSIDERED,
             "not_considered",
@@ -130,7 +139,8 @@ def _too_large(here: Situation) -> Explanation | None:
         return None
     if openings:
         best = max(openings, key=lambda opening: opening.pilots)
-        text = f"{best.request} is {best.wanted:g}, and no pilot has that much"
+        met = "" if here.impassable else " that meets all else"
+        text = f"{best.request} is {best.wanted:g}, and no pilot{met} has that much"
         change = "; ".join(
             f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
             f"({names_text(one.entries)})"
@@ -228,6 +238,23 @@ def _policy(here: Situation) -> Iterator[Explanation]:
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
             yield Explanation(Tier.POLICY, name, text, change, mover)
             return
+    if job.status == 1 and (full := order.full_group(job, here.order)):
+        group, quota = full
+        text = f"The group {group} uses {number(quota.used)} of its quota of {number(quota.quota)}"
+        change = "Jobs of the same group that end, or a larger quota"
+        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL)
+
+
+def _schedd(here: Situation) -> Iterator[Explanation]:
+    """Its schedd runs as many jobs as it may."""
+    known = here.order
+    if here.job.status != 1 or known is None or known.most_running is None:
+        return
+    if known.running is not None and known.running >= known.most_running:
+        text = f"{here.job.schedd} runs {known.running} jobs, and no more than "
+        text += f"{known.most_running} (MAX_JOBS_RUNNING)"
+        change = "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING"
+        yield Explanation(Tier.POLICY, "schedd_limit", text, change, Mover.POOL)
 
 
 def _entries(here: Situation) -> Iterator[Explanation]:
@@ -298,32 +325,44 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
     """Pilots run where it could run."""
     if here.job.status != 1:
         return
-    free = sum(place.number for place in here.free)
-    if free:
-        total = counted(sum(place.number for place in here.slots), "slot")
-        said = f"; the negotiator's last word: {here.job.rejection}" if here.job.rejection else ""
-        short = [place for place in here.free if not here.lives_long_enough(place)]
-        if len(short) == len(here.free):
-            yield Explanation(
-                *(Tier.PILOTS_THERE, "too_short_lived"),
-                f"{free} of {total} are free and match, but all end before the "
-                f"{duration(here.job.walltime_s or 0)} that it asks for",
-                *("A new pilot, or a smaller walltime", Mover.WAIT),
-            )
-            return
-        yield Explanation(
-            *(Tier.PILOTS_THERE, "behind_others"),
-            f"{free} of {total} are free and match, and it was not given one: others are before it "
-            f"in the order{said}",
-            *("Its turn: a better priority (condor_userprio, JobPrio)", Mover.WAIT),
-        )
+    if here.fates[Fate.FREE]:
+        yield _untaken(here)
         return
+    if short := here.fates[Fate.SHORT_LIVED]:
+        total = counted(here.fates.total(), "slot")
+        wanted = here.job.walltime_s
+        end = f"before the {duration(wanted)} that it asks for" if wanted else "too soon for it"
+        text = f"{short} of {total} are free, and would take it if they did not end {end}"
+        change = "A new pilot, or a smaller walltime"
+        yield Explanation(Tier.PILOTS_THERE, "too_short_lived", text, change, Mover.WAIT)
+        if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
+            return
     if running := here.running:
         pilots = counted(sum(row.registered_pilots or 0 for row in running.values()), "pilot")
         room = size_text(here.job.size)
         text = f"It could run on {pilots} ({names_text(running)}), but none has {room} free"
         change, mover = _more_pilots(running)
         yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
+
+
+def _untaken(here: Situation) -> Explanation:
+    """Return why slots that are free and match are not taken."""
+    tier, said = Tier.PILOTS_THERE, here.job.rejection
+    free = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free and match"
+    if here.order is not None and not here.order.negotiator:
+        text = f"{free}, and no negotiator advertises to the pool's collector"
+        return Explanation(tier, "no_negotiator", text, "A negotiator that runs", Mover.POOL)
+    last = f"; the negotiator's last word: {said}" if said else ""
+    place = order.place(here.job, here.order)
+    if place is not None and place.nobody:
+        text = f"{free}, nobody is ahead of it in the order, and it was not given one{last}"
+        change = "What the logs say of it (NegotiatorLog, MatchLog, ShadowLog)"
+        proof = Proof.ESTIMATED
+        return Explanation(tier, "slots_untaken", text, change, Mover.POOL, proof)
+    who = "others are before it in the order" if place is None else place.ahead()
+    text = f"{free}, and it was not given one: {who}{last}"
+    change = "Its turn: a better priority (condor_userprio, JobPrio)"
+    return Explanation(tier, "behind_others", text, change, Mover.WAIT, Proof.ESTIMATED)
 
 
 def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
@@ -355,7 +394,7 @@ def _unexplained(here: Situation) -> Explanation:
 
 
 RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (
-    *(_status, _new, _nowhere, _policy, _entries, _pilots),
+    *(_status, _new, _nowhere, _policy, _schedd, _entries, _pilots),
 )
 """In no order of precedence: that is the tiers'."""
 

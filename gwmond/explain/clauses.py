@@ -16,7 +16,7 @@ from gwmond.model.facts import EntryKey, Size
 from gwmond.model.waiting_job import JobPlace
 
 _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
+REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
 _ALIKE = 0.75
 _PAIRED = 40  # clauses, at most, of which pairs are tried
 
@@ -115,7 +115,7 @@ def openings(size: Size, clauses: Sequence[str], pilots: Iterable[JobPlace]) -> 
     found: dict[int, list[tuple[float, EntryKey]]] = {}
     for place in pilots:
         texts = [*(clauses[i] for i in place.blocked), *place.refusals]
-        if not texts or not all(map(_REQUEST.search, texts)):
+        if not texts or not all(map(REQUEST.search, texts)):
             continue
         large = [
             i for i, (mine, has) in enumerate(zip(size, place.whole, strict=True)) if mine > has

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gwmond.explain import clauses
+from gwmond.explain import clauses, order
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount
-from gwmond.explain.situation import Explanation, Proof, Situation
+from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
@@ -47,9 +47,10 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     if here.fitting_entries:
         known = [(key, here.entries.get(key)) for key in here.fitting_entries]
         yield table("Entries where it could run:", ENTRY_COLUMNS, known)
-    slots = sum(place.number for place in here.slots)
-    free = sum(place.number for place in here.free)
-    yield Paragraph(f"Slots now: {free} of {slots} are free and match.")
+    if first.tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
+        yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
+    fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
+    yield Paragraph(f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}.")
     for missing in here.missing:
         yield Paragraph(f"Not known: {missing} could not be read.", "caution")
 
@@ -146,5 +147,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "kinds_that_fit": len(here.fitting),
         "slots": sum(place.number for place in here.slots),
         "slots_free": sum(place.number for place in here.free),
+        "slots_by_fate": {fate.name.lower(): here.fates[fate] for fate in Fate},
+        "order": order.record(order.place(job, here.order)),
         "not_read": list(here.missing),
     }

@@ -5,13 +5,16 @@ Units: times are epoch seconds, units are canonical, pilots and jobs are counted
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.clauses import ClauseCount, counts
+from gwmond.explain.clauses import REQUEST, ClauseCount, counts
 from gwmond.model.facts import EntryKey
+from gwmond.model.order import Order
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
@@ -49,6 +52,16 @@ class Proof(StrEnum):
     NOT_KNOWN = "not known"
 
 
+class Fate(StrEnum):
+    """What becomes of a job at a slot, as the slot is now."""
+
+    FREE = "free, and match"
+    SHORT_LIVED = "free, but end too soon"
+    SMALL = "of pilots that match, but have too little left"
+    BUSY = "busy, of pilots that match"
+    NO_MATCH = "do not match"
+
+
 class Explanation(NamedTuple):
     """One reason: its tier and bounded name, in words, what would change it, whose move it is."""
 
@@ -60,6 +73,10 @@ class Explanation(NamedTuple):
     proof: Proof = Proof.PROVEN
 
 
+_TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
+"""A clause that holds for some time only; of the size of a slot says ``REQUEST``."""
+
+
 def is_at(key: EntryKey, site: str) -> bool:
     """Return whether an entry is at a site, or is the entry of that name; empty: anywhere."""
     return site in ("", *key)
@@ -69,8 +86,9 @@ class Situation:
     """A job among the pool's places.
 
     ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
-    words; ``cycle_s``: a job younger than that may not have been negotiated for yet; ``site``: only
-    places of that site, or of that entry, are looked at (empty: all).
+    words; ``cycle_s``: a job younger than that may not have been negotiated for yet, where
+    ``order`` does not say when the last negotiation began; ``site``: only places of that site, or
+    of that entry, are looked at (empty: all).
     """
 
     def __init__(
@@ -81,12 +99,14 @@ class Situation:
         missing: tuple[str, ...] = (),
         cycle_s: int = 60,
         site: str = "",
+        order: Order | None = None,
     ) -> None:
         self.job: WaitingJob = examined.job
         self.places = tuple(place for place in examined.places if is_at(place.entry, site))
         self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
+        self.order = order
 
     @cached_property
     def slots(self) -> tuple[JobPlace, ...]:
@@ -102,6 +122,34 @@ class Situation:
     def fitting(self) -> tuple[JobPlace, ...]:
         """Empty pilots on which the job could run."""
         return tuple(p for p in self.pilots if p.matches and self.lives_long_enough(p))
+
+    @cached_property
+    def fates(self) -> Counter[Fate]:
+        """What becomes of the job at each slot; every slot counts once."""
+        found: Counter[Fate] = Counter()
+        for slot in self.slots:
+            found[self.fate(slot)] += slot.number
+        return found
+
+    def fate(self, slot: JobPlace) -> Fate:
+        """Return what becomes of the job at a slot, as the slot is now."""
+        if slot.takes_jobs and slot.matches:
+            return Fate.FREE if self.lives_long_enough(slot) else Fate.SHORT_LIVED
+        if (slot.entry, slot.group) not in self._fitting_kinds:
+            return Fate.NO_MATCH
+        if not slot.takes_jobs:
+            return Fate.BUSY
+        if all(map(REQUEST.search, texts := self.objections(slot))):
+            return Fate.SMALL
+        return Fate.SHORT_LIVED if all(map(_TIMED.search, texts)) else Fate.NO_MATCH
+
+    def objections(self, place: JobPlace) -> list[str]:
+        """Return the clauses, of either side, by which a place does not take the job."""
+        return [*(self.job.clauses[i] for i in place.blocked), *place.refusals]
+
+    @cached_property
+    def _fitting_kinds(self) -> set[tuple[EntryKey, str]]:
+        return {(place.entry, place.group) for place in self.fitting}
 
     @cached_property
     def free(self) -> tuple[JobPlace, ...]:

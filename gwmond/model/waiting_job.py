@@ -14,6 +14,8 @@ class WaitingJob(NamedTuple):
     """A job as its schedd has it.
 
     - ``number`` is ``cluster.proc``; ``status`` is JobStatus, ``universe`` JobUniverse.
+    - ``submitter`` is its user's name for the negotiator: ``group.user@domain`` of an accounting
+      group; ``priority`` is JobPrio.
     - ``submitted`` is QDate, ``since`` when it came into its status (EnteredCurrentStatus).
     - ``rejection``: why the negotiator found no slot for it, or for a job that it cannot tell
       apart (LastRejMatchReason), and when; a schedd that was restarted has forgotten.
@@ -41,6 +43,8 @@ class WaitingJob(NamedTuple):
     deferred_until: int | None
     clauses: tuple[str, ...]
     words: tuple[tuple[str, str], ...]
+    submitter: str = ""
+    priority: int = 0
 
 
 class JobPlace(NamedTuple):

@@ -15,11 +15,12 @@ from gwmond.config.settings import Config
 from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot
+from gwmond.model.order import Order
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.waiting_job import Examined
 from gwmond.reports import sites
 from gwmond.sources import child
-from gwmond.sources.htcondor import place_offers, waiting_job
+from gwmond.sources.htcondor import order, place_offers, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
@@ -120,7 +121,7 @@ class Explainer:
         tried = [self._run(d.name, waiting_job.examine, access, d, number) for d in asked]
         found = [examined for examined in tried if examined is not None]
         if len(found) == 1:
-            return self.situation(found[0])
+            return self.situation(found[0], self._order(found[0]))
         if found:
             names = ", ".join(one.job.schedd for one in found)
             raise NoAnswer(
@@ -188,17 +189,33 @@ class Explainer:
         groups = [group for answer in answers if answer for group in answer.value.groups]
         return sorted(groups, key=lambda group: -group.jobs)
 
-    def situation(self, examined: Examined) -> Situation:
+    def situation(self, examined: Examined, order: Order | None = None) -> Situation:
         """Return all that the explanation of a job rests on."""
-        return Situation(examined, self._entries, self._now, self.missing, site=self._site)
+        missing, site = self.missing, self._site
+        return Situation(examined, self._entries, self._now, missing, site=site, order=order)
+
+    def _order(self, examined: Examined) -> Order | None:
+        """Return in which order a job is served, if it waits; None where that cannot be read."""
+        job = examined.job
+        if job.status != 1:
+            return None
+        (schedd,) = self.schedds(job.schedd)
+        try:
+            return self._ask(order.fetch, self._access, schedd, job)
+        except child.QueryError:
+            return None
 
     def _run(self, source: str, task: Callable[..., tuple[T, int]], *arguments: object) -> T | None:
         """Run a query in a child; note where it failed."""
-        left = max(_LEAST_S, self._until - time.monotonic())
-        every = *arguments, self._terms
         try:
-            (value, _), _ = child.run(task, *every, deadline_s=left, memory_mib=self._memory_mib)
+            return self._ask(task, *arguments)
         except child.QueryError as error:
             self._failed.append(f"{source} explain ({error})")
             return None
+
+    def _ask(self, task: Callable[..., tuple[T, int]], *arguments: object) -> T:
+        """Run a query in a child; raises QueryError."""
+        left = max(_LEAST_S, self._until - time.monotonic())
+        every = *arguments, self._terms
+        (value, _), _ = child.run(task, *every, deadline_s=left, memory_mib=self._memory_mib)
         return value

@@ -147,7 +147,7 @@ def file_records(
 
 def locate_startds(access: Access, host: str, names: Sequence[str]) -> Counted[tuple[Daemon, ...]]:
     """Ask a collector where startds can be reached."""
-    wanted = " || ".join(f"Name == {_quoted(name)}" for name in names)
+    wanted = " || ".join(f"Name == {ads.quoted(name)}" for name in names)
     query = Query("locate", "StartDaemon", wanted, ("Name", "MyAddress", "CondorVersion"))
     found = access.collector_ads(host, query)
     daemons = []
@@ -156,9 +156,3 @@ def locate_startds(access: Access, host: str, names: Sequence[str]) -> Counted[t
         if name is not None and address is not None:
             daemons.append(Daemon(name, address, ads.text(ad, "CondorVersion") or ""))
     return tuple(daemons), len(found)
-
-
-def _quoted(text: str) -> str:
-    import classad2  # noqa: PLC0415 (only ever in a child)
-
-    return str(classad2.quote(text))

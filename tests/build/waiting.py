@@ -42,6 +42,7 @@ _JOB = WaitingJob(
     deferred_until=None,
     clauses=("A", "B"),
     words=(),
+    submitter="alice@pool",
 )
 
 

@@ -169,6 +169,12 @@ class LiveAccess(NamedTuple):
         """Ask a schedd for cluster ads; the constraint must exclude those of single jobs."""
         return self._jobs(schedd, query, _CLUSTER_ADS_ONLY)
 
+    def count_jobs(self, schedd: Daemon, constraint: str) -> int:
+        """Ask a schedd how many jobs satisfy a constraint; it sends its sums only."""
+        query = Query("count", "", constraint, ("ClusterId",))
+        found = self._jobs(schedd, query, int(self._bindings().QueryOpts.SummaryOnly))
+        return int(found[0].get("Jobs", 0)) if found else 0
+
     def history(
         self, daemon: Daemon, kind: str, query: Query, match: int, since: str
     ) -> list[classad2.ClassAd]:

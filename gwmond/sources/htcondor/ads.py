@@ -49,6 +49,13 @@ def expression(text: str) -> classad2.ExprTree | None:
         return None
 
 
+def quoted(text: str) -> str:
+    """Return a text as a literal of an expression."""
+    import classad2  # noqa: PLC0415
+
+    return str(classad2.quote(text))
+
+
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
     value = _finite(evaluate(ad, name))

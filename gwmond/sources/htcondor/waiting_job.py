@@ -33,6 +33,7 @@ _NAMES = (
     *("EnteredCurrentStatus", "NumShadowStarts", "HoldReason", "HoldReasonCode"),
     *("RemoveReason", "DeferralTime"),
     *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
+    *("JobPrio", "AccountingGroup"),
 )
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
@@ -193,9 +194,11 @@ def _job(
         schedd=schedd,
         global_id=ads.text(ad, "GlobalJobId") or "",
         user=ads.label(ad, ("User", "Owner")) or "",
+        submitter=_submitter(ad),
         accounting_group=ads.label(ad, (attributes.accounting_group,)) or "",
         status=ads.integer(ad, "JobStatus") or 0,
         universe=ads.integer(ad, "JobUniverse") or 0,
+        priority=ads.integer(ad, "JobPrio") or 0,
         submitted=_epoch(ad, "QDate"),
         since=_epoch(ad, "EnteredCurrentStatus"),
         runs=ads.count(ad, "NumShadowStarts") or 0,
@@ -209,6 +212,13 @@ def _job(
         clauses=clauses.attribute_clauses(ad, "Requirements"),
         words=tuple((name, ads.printable(text)) for name, text in words.items()),
     )
+
+
+def _submitter(ad: classad2.ClassAd) -> str:
+    """Return who submitted it, as the schedd names them to the negotiator."""
+    user = ads.label(ad, ("User", "Owner")) or ""
+    group = ads.label(ad, ("AccountingGroup",))
+    return user if group is None else f"{group}@{user.partition('@')[2]}"
 
 
 def _epoch(ad: classad2.ClassAd, name: str) -> int | None:

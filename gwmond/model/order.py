@@ -1,0 +1,53 @@
+"""The order in which a negotiator serves submitters, and what limits them.
+
+Units: jobs are counted; ``used``, ``share`` and quotas are in slot weights (cores, unless
+SLOT_WEIGHT says otherwise); times are epoch seconds.  None is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Submitter(NamedTuple):
+    """A user, or a user within an accounting group, as the negotiator accounts them.
+
+    ``priority`` is the effective one: the lower it is, the sooner its jobs are served.  ``share``:
+    the fair share of the last negotiation (SubmitterLimit); ``idle`` jobs are those of all schedds.
+    """
+
+    group: str
+    priority: float | None
+    used: float | None
+    share: float | None
+    idle: int = 0
+
+
+class AccountingQuota(NamedTuple):
+    """An accounting group that has a quota; groups are served by ``sort_key``, the lowest first.
+
+    ``quota`` is what it may use now (EffectiveQuota); with ``surplus`` also what others leave.
+    """
+
+    sort_key: float
+    quota: float
+    used: float
+    surplus: bool
+
+
+class Order(NamedTuple):
+    """What decides when a job is served.
+
+    - ``negotiator``: whether one advertises; ``cycle_began``: its last negotiation.
+    - ``own_ahead``: idle jobs of the same submitter that its schedd offers before this one.
+    - ``running``, ``most_running``: jobs of the schedd, and how many it runs (MAX_JOBS_RUNNING).
+    """
+
+    submitters: Mapping[str, Submitter]
+    groups: Mapping[str, AccountingQuota]
+    negotiator: bool
+    cycle_began: int | None
+    own_ahead: int | None
+    running: int | None
+    most_running: int | None

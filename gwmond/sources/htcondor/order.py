@@ -1,0 +1,129 @@
+"""Source: in which order the negotiator serves a job, and what limits it.
+
+The negotiator advertises what it accounts of each submitter and group (Accounting ads), schedds how
+many jobs of each submitter are idle (Submitter ads).  Own jobs that come first are counted by the
+schedd, which sends one summary and no jobs.  It orders the jobs of one submitter by JobPrio, then
+QDate, then their numbers (HTCondor, qmgmt.cpp; pre- and post-priorities are left out).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gwmond.model.order import AccountingQuota, Order, Submitter
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.access import LiveAccess, Query
+from gwmond.sources.htcondor.demand import IDLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import classad2
+
+    from gwmond.model.waiting_job import WaitingJob
+    from gwmond.sources.htcondor.access import Access, Daemon
+    from gwmond.sources.htcondor.waiting_job import ExplainTerms
+
+_ACCOUNTING = Query(
+    "accounting",
+    "Accounting",
+    "",
+    (
+        *("Name", "IsAccountingGroup", "AccountingGroup", "Priority", "WeightedResourcesUsed"),
+        *("SubmitterLimit", "EffectiveQuota", "GroupSortKey", "SurplusPolicy"),
+        *("LastHeardFrom", "ClassAdLifetime"),
+    ),
+)
+_SUBMITTERS = Query(
+    "submitters", "Submitter", "", ("Name", "IdleJobs", "LastHeardFrom", "ClassAdLifetime")
+)
+_CYCLE = "LastNegotiationCycleTime0"
+_NEGOTIATOR = Query("negotiator", "Negotiator", "", ("Name", _CYCLE))
+
+
+def fetch(
+    access: Access, schedd: Daemon, job: WaitingJob, terms: ExplainTerms
+) -> tuple[Order, int]:
+    """Return the order in which a job is served, and how many ads were read."""
+    limits = Query(
+        "limits",
+        "Schedd",
+        f"Name == {ads.quoted(schedd.name)}",
+        ("Name", "TotalRunningJobs", "MaxJobsRunning"),
+    )
+    accounting, submitters, negotiators, schedds = (
+        [
+            ad
+            for host in terms.hosts
+            for ad in ads.fresh(access.collector_ads(host, query), terms.now)
+        ]
+        for query in (_ACCOUNTING, _SUBMITTERS, _NEGOTIATOR, limits)
+    )
+    own = schedds[0] if schedds else None
+    cycles = [at for ad in negotiators if (at := ads.integer(ad, _CYCLE)) is not None]
+    order = Order(
+        submitters=_submitters(accounting, submitters),
+        groups=_groups(accounting),
+        negotiator=bool(negotiators),
+        cycle_began=max(cycles, default=None),
+        own_ahead=_count(access, schedd, ahead(job)),
+        running=None if own is None else ads.count(own, "TotalRunningJobs"),
+        most_running=None if own is None else ads.count(own, "MaxJobsRunning"),
+    )
+    return order, len(accounting) + len(submitters)
+
+
+def _count(access: Access, schedd: Daemon, constraint: str) -> int | None:
+    """Return how many jobs satisfy a constraint; only live schedds are asked."""
+    return access.count_jobs(schedd, constraint) if isinstance(access, LiveAccess) else None
+
+
+def ahead(job: WaitingJob) -> str:
+    """Return the constraint for idle jobs of the same submitter that are offered before it."""
+    cluster, _, proc = job.number.partition(".")
+    group = job.submitter.partition("@")[0] if job.submitter != job.user else ""
+    who = f"AccountingGroup == {ads.quoted(group)}" if group else "AccountingGroup is undefined"
+    submitted = job.submitted or 0
+    prior = "JobPrio ?: 0"
+    return (
+        f"{IDLE} && User == {ads.quoted(job.user)} && {who} && (({prior}) > {job.priority} "
+        f"|| (({prior}) == {job.priority} && (QDate < {submitted} || (QDate == {submitted} && "
+        f"(ClusterId < {cluster} || (ClusterId == {cluster} && ProcId < {proc or 0}))))))"
+    )
+
+
+def _submitters(
+    accounting: Sequence[classad2.ClassAd], submitters: Sequence[classad2.ClassAd]
+) -> dict[str, Submitter]:
+    """Return all who are accounted, or have idle jobs, by name."""
+    idle: Counter[str] = Counter()
+    for ad in submitters:
+        if name := ads.text(ad, "Name"):
+            idle[name] += ads.count(ad, "IdleJobs") or 0
+    found = {name: Submitter("", None, None, None, number) for name, number in idle.items()}
+    for ad in accounting:
+        name = ads.text(ad, "Name")
+        if name and ads.truth(ad, "IsAccountingGroup") is False:
+            found[name] = Submitter(
+                group=ads.text(ad, "AccountingGroup") or "",
+                priority=ads.number(ad, "Priority"),
+                used=ads.number(ad, "WeightedResourcesUsed"),
+                share=ads.number(ad, "SubmitterLimit"),
+                idle=idle[name],
+            )
+    return found
+
+
+def _groups(accounting: Sequence[classad2.ClassAd]) -> dict[str, AccountingQuota]:
+    found = {}
+    for ad in accounting:
+        name, quota = ads.text(ad, "Name"), ads.number(ad, "EffectiveQuota")
+        if name and quota is not None and ads.truth(ad, "IsAccountingGroup"):
+            found[name] = AccountingQuota(
+                sort_key=ads.number(ad, "GroupSortKey") or 0.0,
+                quota=quota,
+                used=ads.number(ad, "WeightedResourcesUsed") or 0.0,
+                surplus=ads.text(ad, "SurplusPolicy") not in (None, "no"),
+            )
+    return found
