@@ -4,7 +4,8 @@ Names: poll, backlog (of job records), steady, import (of pilots' outputs), earl
 (verdicts on early failures against simulated truth), demo (its recording),
 examples (many random ones of all properties), referee (verdicts against a real negotiator),
 names (a pool in which strangers choose 100,000 names of sites),
-rules (how long a Prometheus evaluates the rules of alerts), traces (their export).
+rules (how long a Prometheus evaluates the rules of alerts), traces (their export),
+explain (beside condor_q -better-analyze).
 
 Options without a name are those of ``poll``.
 """
@@ -18,6 +19,7 @@ from tests.bench import (
     backlog,
     demo,
     early,
+    explain,
     names,
     pilot_import,
     poll_cycle,
@@ -40,6 +42,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "names": names.main,
     "rules": rules.main,
     "traces": traces.main,
+    "explain": explain.main,
 }
 
 

@@ -43,25 +43,31 @@ def main() -> None:
     parser.add_argument("--scrapes", type=int, default=2000)
     options = parser.parse_args()
     with CondorPool() as pool, tempfile.TemporaryDirectory() as directory:
-        _say("advertising slots")
-        for chunk in _chunks(_slots(options.slots), 2000):
-            pool.advertise(chunk, "UPDATE_STARTD_AD")
-        pool.advertise(_requests(), "UPDATE_AD_GENERIC")
-        for number in range(GROUPS):
-            _say(f"submitting jobs, group {number + 1} of {GROUPS}")
-            site = number % SITES
-            pool.submit(
-                pool.schedds[0],
-                options.jobs // GROUPS,
-                requirements=f'TARGET.GLIDEIN_Site =!= "Site{site:02}"',
-                request_memory=1000 + 100 * number,
-                attrs={"DESIRED_Sites": f"Site{site:02}", "WantLevel": number},
-            )
-        _say("measuring")
+        crowd(pool, options.jobs, options.slots)
         config = _config(Path(directory), pool)
         rounds = [_round(pool, config) for _ in range(options.rounds)]
         _report(rounds)
         _scrapes(config, options.scrapes)
+
+
+def crowd(pool: CondorPool, jobs: int, slots: int) -> str:
+    """Feign a pool's slots and entries, and submit jobs; return the number of one of the last."""
+    _say("advertising slots")
+    for chunk in _chunks(_slots(slots), 2000):
+        pool.advertise(chunk, "UPDATE_STARTD_AD")
+    pool.advertise(_requests(), "UPDATE_AD_GENERIC")
+    for number in range(GROUPS):
+        _say(f"submitting jobs, group {number + 1} of {GROUPS}")
+        site = number % SITES
+        cluster = pool.submit(
+            pool.schedds[0],
+            jobs // GROUPS,
+            requirements=f'TARGET.GLIDEIN_Site =!= "Site{site:02}"',
+            request_memory=1000 + 100 * number,
+            attrs={"DESIRED_Sites": f"Site{site:02}", "WantLevel": number},
+        )
+    _say("measuring")
+    return f"{cluster}.0"
 
 
 def _say(text: str) -> None:

@@ -34,7 +34,10 @@ def pool(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> CondorPool:
 
 def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) -> None:
     """One look at the pool, then each job: what keeps it, in words, and whose move it is."""
-    patient = {"pool": {"collectors": [pool.collector]}, "poll": {"interval": 600, "deadline": 500}}
+    patient = {
+        "pool": {"collectors": [pool.collector]},
+        "poll": {"interval": "10m", "deadline": "5m"},
+    }
     explainer = _asked(Config.model_validate(patient), "")
     wrong = []
     for kind in KINDS:

@@ -1,0 +1,99 @@
+"""gwmond explain beside condor_q -better-analyze: what they say of forty jobs, and how fast.
+
+On one real pool forty jobs wait, each for another reason: a table says which of the two names what
+keeps each.  On another, with 200,000 idle jobs and 20,000 slots, both explain the same job in
+turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+from tests.bench.poll_cycle import crowd
+from tests.explain.forty import KINDS, forty
+from tests.pool.condor import CondorPool
+
+_SUMMARY = re.compile(r"(No machines matched|\d+ are able to run your job$)", re.MULTILINE)
+_SHOWN = 90
+
+
+def main() -> None:
+    """Print the table, then the times."""
+    parser = argparse.ArgumentParser(prog="bench explain", description=__doc__)
+    parser.add_argument("--htcondor", default="25", help="version of the pools (25)")
+    parser.add_argument("--jobs", type=int, default=200_000)
+    parser.add_argument("--slots", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with forty(options.htcondor) as (pool, jobs):
+        _table(pool, jobs)
+    with CondorPool(htcondor=options.htcondor) as pool:
+        job = crowd(pool, options.jobs, options.slots)
+        _speed(pool, job, options.rounds)
+
+
+def _table(pool: CondorPool, jobs: dict[str, tuple[str, str]]) -> None:
+    """Print who names the cause, as Markdown."""
+    print("| job | gwmond | | condor_q -better-analyze | |\n|---|---|---|---|---|")
+    right = [0, 0]
+    for kind in KINDS:
+        schedd, number = jobs[kind.name]
+        record = json.loads(_gwmond(pool, schedd, number))
+        analysis = _condor_q(pool, schedd, number)
+        line = record["first_line"].partition(": ")[2]
+        good = record["reasons"][0]["reason"] == kind.reason and kind.words in line
+        found = re.search(f".*(?:{kind.analysis}).*", analysis)
+        says = found or _SUMMARY.search(analysis)
+        right[0] += good
+        right[1] += found is not None
+        cells = kind.name, _short(line), _mark(good), _short(says[0] if says else ""), _mark(found)
+        print("| " + " | ".join(cells) + " |", flush=True)
+    print(f"\nThe cause is named: gwmond {right[0]}, condor_q {right[1]} of {len(KINDS)}\n")
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.replace("|", "\\|").split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _mark(good: object) -> str:
+    return "yes" if good else "no"
+
+
+def _gwmond(pool: CondorPool, schedd: str, number: str) -> str:
+    command = [sys.executable, "-m", "gwmond", "explain", number, "--schedd", schedd]
+    done = subprocess.run(
+        [*command, "--collector", pool.collector, "--format", "json"],
+        env=os.environ | pool.client_env(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def _condor_q(pool: CondorPool, schedd: str, number: str) -> str:
+    return pool.tool("condor_q", "-better-analyze", number, "-name", schedd, timeout=600).stdout
+
+
+def _speed(pool: CondorPool, number: str, rounds: int) -> None:
+    """Print how long both take, in turn."""
+    took: dict[str, list[float]] = {"gwmond explain": [], "condor_q -better-analyze": []}
+    for _ in range(rounds):
+        for name, ask in zip(took, (_gwmond, _condor_q), strict=True):
+            began = time.perf_counter()
+            ask(pool, pool.schedds[0], number)
+            took[name].append(time.perf_counter() - began)
+        print(f"... {took}", file=sys.stderr, flush=True)
+    medians = {name: statistics.median(times) for name, times in took.items()}
+    for name, seconds in medians.items():
+        print(f"{name:26}{seconds:8.2f} s (median of {rounds})")
+    ours, theirs = medians.values()
+    print(f"ratio: {ours / theirs:.2f} (aim < 0.5)")
