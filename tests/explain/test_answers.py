@@ -15,12 +15,14 @@ import gwmond
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.document import first_line
-from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
+from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.order import Submitter
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
 from tests.build.waiting import place, row, waiting_job
+from tests.explain.test_order import order
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")
@@ -167,6 +169,69 @@ def test_pilots_on_their_way_and_there() -> None:
     assert "4 of 4 slots" in others.text
     short = place(kind="slot", remaining_s=60)
     assert first(situation(place(), short, entry=busy, walltime_s=600)).name == "too_short_lived"
+
+
+def test_slots_that_match_and_are_not_taken() -> None:
+    """Who is ahead is counted; if nobody is, or nobody negotiates, that is said."""
+    free, busy = place(kind="slot", number=4), row(registered_pilots=2)
+    here = situation(place(), free, entry=busy)
+    here.order = order(cycle_began=9_000)
+    found = first(here)
+    assert (found.name, found.proof) == ("behind_others", Proof.ESTIMATED)
+    assert "2 of 4 other users with idle jobs are ahead by effective priority" in found.text
+    here.order = order(submitters={"alice@pool": Submitter("", 1.0, 0.0, 1.0, 1)}, own_ahead=0)
+    assert (first(here).name, first(here).mover) == ("slots_untaken", Mover.POOL)
+    here.order = order(negotiator=False, cycle_began=None)
+    assert first(here).name == "no_negotiator"
+
+
+def test_the_negotiator_has_not_come_to_it() -> None:
+    """However long its cycles are; what the negotiator rejected since, it has looked at."""
+    here = situation(place(), entry=row(registered_pilots=2), since=9_000)
+    here.order = order(cycle_began=8_000)
+    found = first(here)
+    assert (found.name, found.mover) == ("not_considered", Mover.WAIT)
+    assert "the last negotiation began 33m20s ago" in found.text
+    here.order = order(cycle_began=9_001)
+    assert first(here).name == "pilots_busy"
+    here.now += 4000
+    here.order = order(cycle_began=8_000)
+    assert first(here).mover is Mover.POOL
+    here.job = here.job._replace(rejected=9_500, rejection="no match found")
+    assert first(here).name == "pilots_busy"
+
+
+def test_limits_that_the_order_has() -> None:
+    here = situation(place(), entry=row(registered_pilots=2))
+    here.order = order(running=100, cycle_began=9_000)
+    assert first(here).name == "schedd_limit"
+    assert "ap runs 100 jobs, and no more than 100 (MAX_JOBS_RUNNING)" in first(here).text
+    group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))
+    here = Situation(Examined(group, (place(),)), {}, _NOW, order=order())
+    assert first(here).name == "quota"
+    assert "The group cms uses 4 of its quota of 10" in first(here).text
+
+
+def test_each_slot_has_one_fate() -> None:
+    """A slot refuses the job for now only if its pilot, empty and young, would take it."""
+    slots = [
+        place(kind="slot", number=1),
+        place(kind="slot", number=2, refusals=("MaxWall < GLIDEIN_ToDie - time()",)),
+        place(kind="slot", number=4, blocked=(0,)),
+        place(kind="slot", number=8, takes_jobs=False),
+        place(kind="slot", number=16, refusals=("VO == 1",)),
+        place(kind="slot", number=32, takes_jobs=False, entry=EntryKey("S", "other")),
+        place(kind="slot", number=64, remaining_s=60),
+    ]
+    busy = row(registered_pilots=1)
+    clauses = ("TARGET.Memory >= RequestMemory",)
+    here = situation(place(), *slots, entry=busy, clauses=clauses, walltime_s=600)
+    assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8, 48]
+    assert here.fates.total() == 127
+    late = situation(place(), slots[1], entry=busy)
+    assert first(late).name == "too_short_lived"
+    both = situation(place(), slots[1], slots[3], entry=busy)
+    assert [one.name for one in answers(both)] == ["too_short_lived", "pilots_busy"]
 
 
 def test_all_idle_jobs_by_reason() -> None:

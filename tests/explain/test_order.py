@@ -1,0 +1,67 @@
+"""A job's place in the negotiator's order, and what this order limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gwmond.explain.order import full_group, place, words
+from gwmond.model.facts import Size
+from gwmond.model.order import AccountingQuota, Order, Submitter
+from gwmond.sources.htcondor.order import ahead
+from tests.build.waiting import waiting_job
+
+_SUBMITTERS = {
+    "alice@pool": Submitter("<none>", 600.0, 3.0, 10.0, 50),
+    "bob@pool": Submitter("<none>", 500.0, 1.0, 10.0, 7),
+    "carol@pool": Submitter("<none>", 900.0, 30.0, 10.0, 9),
+    "dave@pool": Submitter("<none>", 500.0, 1.0, 10.0, 0),  # has no idle jobs
+    "cms.erin@pool": Submitter("cms", 9000.0, 1.0, 10.0, 2),
+    "new@pool": Submitter("", None, None, None, 4),
+}
+_GROUPS = {
+    "cms": AccountingQuota(0.5, 10.0, 4.0, surplus=False),
+    "<none>": AccountingQuota(3e38, 100.0, 9.0, surplus=True),
+}
+
+
+def order(**changed: Any) -> Order:
+    known = Order(_SUBMITTERS, _GROUPS, True, 9_000, 12, 5, 100)
+    return known._replace(**changed)
+
+
+def test_users_of_a_better_priority_and_groups_of_a_lower_key_are_ahead() -> None:
+    mine = place(waiting_job(), order())
+    assert mine is not None
+    assert (mine.users, mine.users_ahead, mine.jobs_ahead) == (4, 2, 9)  # bob, and erin of cms
+    assert (mine.own_ahead, mine.used, mine.share) == (12, 3.0, 10.0)
+    erin = place(waiting_job(submitter="cms.erin@pool"), order())
+    assert erin is not None
+    assert (erin.users_ahead, erin.group_used, erin.group_quota) == (0, 4.0, 10.0)
+    assert "cms uses 4 of its quota of 10" in erin.text()
+
+
+def test_what_is_not_known_of_the_order_is_said() -> None:
+    assert place(waiting_job(submitter="new@pool"), order()) is None
+    assert "accounts nothing of its user yet" in words(waiting_job(submitter="x@y"), order())
+    assert "could not be read" in words(waiting_job(), None)
+    assert "? idle jobs of its own user" in words(waiting_job(), order(own_ahead=None))
+
+
+def test_a_quota_without_room_for_the_job() -> None:
+    job = waiting_job(submitter="cms.prod.erin@pool", size=Size(7, 2000))
+    full = full_group(job, order())
+    assert full is not None
+    assert full[0] == "cms"  # the group above has the quota
+    assert full_group(job._replace(size=Size(6, 2000)), order()) is None
+    surplus = {"cms": _GROUPS["cms"]._replace(surplus=True)}
+    assert full_group(job, order(groups=surplus)) is None
+    assert full_group(waiting_job(), order()) is None
+
+
+def test_own_jobs_that_are_offered_before() -> None:
+    text = ahead(waiting_job(number="12.3", priority=5, submitted=100))
+    assert 'User == "alice@pool" && AccountingGroup is undefined' in text
+    assert "(JobPrio ?: 0) > 5" in text
+    assert "(ClusterId == 12 && ProcId < 3)" in text
+    grouped = ahead(waiting_job(submitter="cms.alice@pool"))
+    assert 'AccountingGroup == "cms.alice"' in grouped
