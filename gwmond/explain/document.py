@@ -47,7 +47,7 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     if here.fitting_entries:
         known = [(key, here.entries.get(key)) for key in here.fitting_entries]
         yield table("Entries where it could run:", ENTRY_COLUMNS, known)
-    if first.tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
+    if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
     fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
     yield Paragraph(f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}.")
