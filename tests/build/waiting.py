@@ -6,6 +6,7 @@ from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
+from gwmond.model.order import AccountingQuota, Order, Submitter
 from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
@@ -62,3 +63,23 @@ def row(**changed: Any) -> SiteRow:
     known |= {"site": "S", "entry": "E", "resource": "cpu", "reason": "", "limits": ""}
     known |= {"state": State.UNKNOWN.value, "registered_pilots": 0}
     return SiteRow(**known | changed)
+
+
+_SUBMITTERS = {
+    "alice@pool": Submitter("<none>", 600.0, 3.0, 10.0, 50),
+    "bob@pool": Submitter("<none>", 500.0, 1.0, 10.0, 7),
+    "carol@pool": Submitter("<none>", 900.0, 30.0, 10.0, 9),
+    "dave@pool": Submitter("<none>", 500.0, 1.0, 10.0, 0),  # has no idle jobs
+    "cms.erin@pool": Submitter("cms", 9000.0, 1.0, 10.0, 2),
+    "new@pool": Submitter("", None, None, None, 4),
+}
+QUOTAS = {
+    "cms": AccountingQuota(0.5, 10.0, 4.0, surplus=False),
+    "<none>": AccountingQuota(3e38, 100.0, 9.0, surplus=True),
+}
+
+
+def order(**changed: Any) -> Order:
+    """Return the order of six users, with some fields changed."""
+    known = Order(_SUBMITTERS, QUOTAS, True, 9_000, 12, 5, 100)
+    return known._replace(**changed)

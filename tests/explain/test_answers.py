@@ -21,8 +21,7 @@ from gwmond.model.order import Submitter
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
-from tests.build.waiting import place, row, waiting_job
-from tests.explain.test_order import order
+from tests.build.waiting import order, place, row, waiting_job
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")

@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gwmond.explain.order import full_group, place, words
 from gwmond.model.facts import Size
-from gwmond.model.order import AccountingQuota, Order, Submitter
 from gwmond.sources.htcondor.order import ahead
-from tests.build.waiting import waiting_job
-
-_SUBMITTERS = {
-    "alice@pool": Submitter("<none>", 600.0, 3.0, 10.0, 50),
-    "bob@pool": Submitter("<none>", 500.0, 1.0, 10.0, 7),
-    "carol@pool": Submitter("<none>", 900.0, 30.0, 10.0, 9),
-    "dave@pool": Submitter("<none>", 500.0, 1.0, 10.0, 0),  # has no idle jobs
-    "cms.erin@pool": Submitter("cms", 9000.0, 1.0, 10.0, 2),
-    "new@pool": Submitter("", None, None, None, 4),
-}
-_GROUPS = {
-    "cms": AccountingQuota(0.5, 10.0, 4.0, surplus=False),
-    "<none>": AccountingQuota(3e38, 100.0, 9.0, surplus=True),
-}
-
-
-def order(**changed: Any) -> Order:
-    known = Order(_SUBMITTERS, _GROUPS, True, 9_000, 12, 5, 100)
-    return known._replace(**changed)
+from tests.build.waiting import QUOTAS, order, waiting_job
 
 
 def test_users_of_a_better_priority_and_groups_of_a_lower_key_are_ahead() -> None:
@@ -53,7 +32,7 @@ def test_a_quota_without_room_for_the_job() -> None:
     assert full is not None
     assert full[0] == "cms"  # the group above has the quota
     assert full_group(job._replace(size=Size(6, 2000)), order()) is None
-    surplus = {"cms": _GROUPS["cms"]._replace(surplus=True)}
+    surplus = {"cms": QUOTAS["cms"]._replace(surplus=True)}
     assert full_group(job, order(groups=surplus)) is None
     assert full_group(waiting_job(), order()) is None
 
