@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.states import State
 from gwmond.model.order import AccountingQuota, Order, Submitter
+from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
