@@ -134,7 +134,7 @@ def _misspelt(here: Situation) -> Explanation | None:
 
 def _too_large(here: Situation) -> Explanation | None:
     size, clauses_left = here.job.size, here.impassable
-    openings = clauses.openings(size, here.job.clauses, here.pilots)
+    openings = [one for one in here.openings if one.request != clauses.SITES]
     if not all("request" in one.clause.lower() for one in clauses_left):
         return None
     if openings:
@@ -142,8 +142,7 @@ def _too_large(here: Situation) -> Explanation | None:
         met = "" if here.impassable else " that meets all else"
         text = f"{best.request} is {best.wanted:g}, and no pilot{met} has that much"
         change = "; ".join(
-            f"{one.request} {one.wanted:g} -> {one.most:g} opens {_kinds(one.pilots)} "
-            f"({names_text(one.entries)})"
+            f"{one.change} opens {_kinds(one.pilots)} ({names_text(one.entries)})"
             for one in openings
         )
     elif clauses_left:

@@ -31,9 +31,11 @@ class ClauseCount(NamedTuple):
 
 
 class Opening(NamedTuple):
-    """A smaller request, and what would accept the job then.
+    """One change of a job, and what would accept the job then.
 
-    ``request`` is ``RequestMemory`` or its like; ``wanted`` and ``most`` are in its unit.
+    ``request`` is ``RequestMemory`` or its like; ``wanted`` and ``most`` are in its unit.  Or it is
+    ``sites``: a clause about sites that has these entries, too; both are then 0.  ``pilots`` counts
+    kinds of empty pilots, ``slots`` slots that would match now.
     """
 
     request: str
@@ -41,6 +43,16 @@ class Opening(NamedTuple):
     most: float
     pilots: int
     entries: tuple[EntryKey, ...]
+    slots: int = 0
+
+    @property
+    def change(self) -> str:
+        """The change in words."""
+        if self.request != SITES:
+            return f"{self.request} {self.wanted:g} -> {self.most:g}"
+        names = sorted({key.site for key in self.entries})
+        more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
+        return f"also at {', '.join(names[:_FEW])}{more}"
 
 
 def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCount]:
@@ -103,14 +115,23 @@ def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]
     return found
 
 
+SITES = "sites"
+_SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
+_FEW = 3
 _REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
 
-def openings(size: Size, clauses: Sequence[str], pilots: Iterable[JobPlace]) -> list[Opening]:
+def openings(
+    size: Size,
+    clauses: Sequence[str],
+    pilots: Iterable[JobPlace],
+    slots: Sequence[JobPlace] = (),
+) -> list[Opening]:
     """Return the smallest change of each request that alone opens pilots.
 
     A pilot counts where nothing but its size is in the way: all clauses that exclude the job, of
     its Requirements and of START, are on requests, and one request is more than the pilot has.
+    ``slots`` are those that take jobs now.
     """
     found: dict[int, list[tuple[float, EntryKey]]] = {}
     for place in pilots:
@@ -126,6 +147,33 @@ def openings(size: Size, clauses: Sequence[str], pilots: Iterable[JobPlace]) -> 
     for i, opened in sorted(found.items()):
         most = max(amount for amount, _ in opened)
         entries = [entry for amount, entry in opened if amount == most]
-        opening = Opening(_REQUESTS[i], size[i], most, len(entries), tuple(sorted(set(entries))))
-        result.append(opening)
+        smaller = Size(*(most if i == j else amount for j, amount in enumerate(size)))
+        now = sum(
+            slot.number
+            for slot in slots
+            if all(mine <= has for mine, has in zip(smaller, slot.size, strict=True))
+            and all(
+                REQUEST.search(t) for t in (*(clauses[k] for k in slot.blocked), *slot.refusals)
+            )
+        )
+        places = tuple(sorted(set(entries)))
+        result.append(Opening(_REQUESTS[i], size[i], most, len(entries), places, now))
+    return result
+
+
+def other_sites(
+    clauses: Sequence[str], pilots: Iterable[JobPlace], slots: Iterable[JobPlace]
+) -> list[Opening]:
+    """Return what would accept the job, were it not for one clause about sites alone."""
+    opened: dict[int, list[JobPlace]] = {}
+    for place in (*pilots, *slots):
+        if len(place.blocked) == 1 and not place.refusals:
+            opened.setdefault(place.blocked[0], []).append(place)
+    result = []
+    for i, places in sorted(opened.items()):
+        entries = {place.entry for place in places if place.kind == "pilot"}
+        if entries and _SITE.search(clauses[i]):
+            kinds = sum(place.kind == "pilot" for place in places)
+            now = sum(place.number for place in places if place.kind == "slot")
+            result.append(Opening(SITES, 0, 0, kinds, tuple(sorted(entries)), now))
     return result

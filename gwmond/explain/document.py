@@ -7,7 +7,7 @@ from typing import Any
 
 from gwmond.explain import clauses, order
 from gwmond.explain.answers import answers, duration
-from gwmond.explain.clauses import ClauseCount
+from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
@@ -47,6 +47,9 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     if here.fitting_entries:
         known = [(key, here.entries.get(key)) for key in here.fitting_entries]
         yield table("Entries where it could run:", ENTRY_COLUMNS, known)
+    if here.job.status == 1 and here.openings:
+        opened = [(one, here.units(one.entries)) for one in here.openings]
+        yield table("What other requests, or other sites, would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
     fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
@@ -89,6 +92,13 @@ _CLAUSES: tuple[Column[ClauseCount], ...] = (
 )
 
 
+_OPENINGS: tuple[Column[tuple[Opening, int | None]], ...] = (
+    Column("change", lambda one: one[0].change, text=True, wrap=30),
+    Column("slots now", lambda one: str(one[0].slots), zero=True),
+    Column("canonical units", lambda one: "?" if one[1] is None else str(one[1])),
+    Column("kinds of pilots", lambda one: str(one[0].pilots)),
+    Column("entries", lambda one: str(len(one[0].entries))),
+)
 _Row = tuple[EntryKey, SiteRow | None]
 
 
@@ -136,8 +146,9 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
         "start_refusals": dict(clauses.refusals(here.pilots)),
         "openings": [
-            one._asdict() | {"entries": [key.entry for key in one.entries]}
-            for one in clauses.openings(job.size, job.clauses, here.pilots)
+            one._asdict()
+            | {"entries": [key.entry for key in one.entries], "units": here.units(one.entries)}
+            for one in here.openings
         ],
         "entries": [
             one._asdict() if (one := here.entries.get(key)) else key._asdict()

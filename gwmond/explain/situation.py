@@ -12,9 +12,11 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.clauses import REQUEST, ClauseCount, counts
+from gwmond.explain.clauses import REQUEST, ClauseCount, Opening, counts, openings, other_sites
 from gwmond.model.facts import EntryKey
 from gwmond.model.order import Order
+from gwmond.model.states import State
+from gwmond.model.units import known_sum
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
@@ -170,6 +172,23 @@ class Situation:
     def running(self) -> dict[EntryKey, SiteRow]:
         """The rows of those where pilots run."""
         return {key: row for key, row in self.fitting_rows.items() if row.registered_pilots}
+
+    @cached_property
+    def openings(self) -> list[Opening]:
+        """What other requests, and other sites, would open; entries in downtime are left out."""
+        job, down = self.job, {k for k, row in self.entries.items() if row.state == State.DOWN}
+        pilots = [place for place in self.pilots if place.entry not in down]
+        slots = [slot for slot in self.slots if slot.takes_jobs]
+        return [
+            *openings(job.size, job.clauses, pilots, slots),
+            *other_sites(job.clauses, pilots, slots),
+        ]
+
+    def units(self, entries: Iterable[EntryKey]) -> int | None:
+        """Return the capacity of entries in canonical units; None unless all are known."""
+        return known_sum(
+            row.capacity_units if (row := self.entries.get(key)) else None for key in entries
+        )
 
     @cached_property
     def impassable(self) -> list[ClauseCount]:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gwmond
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
-from gwmond.explain.document import first_line
+from gwmond.explain.document import document, first_line
 from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import Submitter
@@ -231,6 +231,16 @@ def test_each_slot_has_one_fate() -> None:
     assert first(late).name == "too_short_lived"
     both = situation(place(), slots[1], slots[3], entry=busy)
     assert [one.name for one in answers(both)] == ["too_short_lived", "pilots_busy"]
+
+
+def test_what_other_sites_would_open() -> None:
+    """Their capacity in canonical units; entries in downtime open nothing."""
+    texts = ('TARGET.GLIDEIN_Site == "T"',)
+    here = situation(place(blocked=(0,)), entry=row(capacity_units=80), clauses=texts)
+    assert [(one.change, here.units(one.entries)) for one in here.openings] == [("also at S", 80)]
+    assert "also at S" in str(document(here).record()) + str(list(document(here).parts()))
+    down = situation(place(blocked=(0,)), entry=row(state=State.DOWN.value), clauses=texts)
+    assert down.openings == []
 
 
 def test_all_idle_jobs_by_reason() -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.explain.clauses import Opening, counts, misspelt, openings, refusals, smallest_pair
+from gwmond.explain.clauses import (
+    Opening,
+    counts,
+    misspelt,
+    openings,
+    other_sites,
+    refusals,
+    smallest_pair,
+)
 from gwmond.model.facts import EntryKey, Size
 from gwmond.sources.htcondor import clauses
 from gwmond.sources.htcondor.ads import parse
@@ -85,6 +93,21 @@ def test_misspelt_sites() -> None:
     assert misspelt('X == "nebraska" && Y == "linux"', [("other", "Nebrasca")], known) == []
 
 
+def test_other_sites_that_would_take_it() -> None:
+    """Only where the clause about sites is all that is in the way."""
+    texts = 'TARGET.GLIDEIN_Site == "T"', "TARGET.HasX"
+    pilots = [
+        place(blocked=(0,)),
+        place(blocked=(0,), entry=EntryKey("U", "F")),
+        place(blocked=(0, 1), entry=EntryKey("V", "G")),
+        place(blocked=(0,), refusals=("VO",), entry=EntryKey("W", "H")),
+        place(blocked=(1,), entry=EntryKey("T", "I")),
+    ]
+    slots = [place(kind="slot", blocked=(0,), number=4), place(kind="slot", blocked=(1,))]
+    (opening,) = other_sites(texts, pilots, slots)
+    assert (opening.change, opening.pilots, opening.slots) == ("also at S, U", 2, 4)
+
+
 def test_the_smallest_change_of_a_request() -> None:
     clause, key = "TARGET.Memory >= RequestMemory", EntryKey("S", "E")
     large = place(blocked=(0,), entry=key, whole=Size(8, 16000))
@@ -93,4 +116,11 @@ def test_the_smallest_change_of_a_request() -> None:
     both = place(blocked=(0,), whole=Size(1, 32000))
     found = openings(Size(4, 64000), (clause, "Site"), [large, small, other, both])
     assert found == [Opening("RequestMemory", 64000, 16000, 1, (key,))]
+    slots = [
+        place(kind="slot", blocked=(0,), size=Size(4, 16000), number=3),
+        place(kind="slot", blocked=(0,), size=Size(4, 8000), number=5),  # of it is too much in use
+        place(kind="slot", blocked=(0, 1), size=Size(8, 32000), number=7),
+    ]
+    (opening,) = openings(Size(4, 64000), (clause, "Site"), [large], slots)
+    assert (opening.slots, opening.change) == (3, "RequestMemory 64000 -> 16000")
     assert openings(Size(4, 1000), (clause,), [large]) == []
