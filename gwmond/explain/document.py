@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gwmond.explain import clauses, order
+from gwmond.explain import clauses, history, order
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
@@ -36,6 +36,7 @@ def first_line(situation: Situation, answer: Explanation) -> str:
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     yield from answer_parts(first_line(here, found[0]), found, here.missing)
+    yield from history.parts(here)
     if here.job.clauses and here.pilots:
         total = len(here.pilots)
         title = f"Requirements of the job, against {counted(total, 'kind')} of empty pilots:"
@@ -143,6 +144,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "runs": job.runs,
         "first_line": first_line(here, found[0]),
         "reasons": reason_records(found),
+        "history": history.record(here),
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
         "start_refusals": dict(clauses.refusals(here.pilots)),
         "openings": [

@@ -16,12 +16,13 @@ from gwmond.explain.answers import answers
 from gwmond.explain.situation import Explanation, Mover, Situation, Tier
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.idle_history import MOST_GROUPS, SEVERAL, GroupKey, Waits
 from gwmond.model.snapshot import IdleReason
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 from gwmond.sites.reasons import UNKNOWN
 
-SEVERAL, NONE = "several", "none"
+NONE = "none"
 NOT_KNOWN = "unknown"
 """The reason where facts are missing."""
 
@@ -87,6 +88,19 @@ class Causes:
     def main(self, idle: IdleJobs) -> Cause:
         """Return the cause of most of a group's jobs."""
         return max(self.of(idle), key=lambda found: found[1])[0]
+
+    def waits(self, idle: Iterable[IdleJobs]) -> dict[GroupKey, Waits]:
+        """Return the reasons of the largest groups; ``several`` of one whose jobs differ in it."""
+        found: dict[GroupKey, Waits] = {}
+        for group in sorted(idle, key=lambda one: -one.group.jobs):
+            key = group.group.schedd, group.group.identity
+            if key not in found and len(found) >= MOST_GROUPS:
+                continue
+            reason, cause, site, _ = self.main(group)
+            waits = Waits(group.group.wants, reason, cause, site)
+            if found.setdefault(key, waits) != waits:
+                found[key] = Waits(group.group.wants, SEVERAL, SEVERAL, SEVERAL)
+        return found
 
     def sums(self, idle: Iterable[IdleJobs]) -> tuple[IdleReason, ...]:
         """Return the causes of all groups added up, the most units first."""

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.clauses import REQUEST, ClauseCount, Opening, counts, openings, other_sites
 from gwmond.model.facts import EntryKey
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
@@ -90,7 +91,8 @@ class Situation:
     ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
     words; ``cycle_s``: a job younger than that may not have been negotiated for yet, where
     ``order`` does not say when the last negotiation began; ``site``: only places of that site, or
-    of that entry, are looked at (empty: all).
+    of that entry, are looked at (empty: all).  ``history``: for which reasons jobs like it
+    waited since its submission, in the order of time.
     """
 
     def __init__(
@@ -102,11 +104,13 @@ class Situation:
         cycle_s: int = 60,
         site: str = "",
         order: Order | None = None,
+        history: Sequence[WaitInterval] = (),
     ) -> None:
         self.job: WaitingJob = examined.job
         self.places = tuple(place for place in examined.places if is_at(place.entry, site))
         self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
+        self.history = history
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
         self.order = order
 

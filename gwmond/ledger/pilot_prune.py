@@ -46,6 +46,7 @@ class Pruned(NamedTuple):
     problems: int = 0
     cursors: int = 0
     unsent: int = 0
+    waits: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from gwmond.ledger import backlog, counters, pilot_check, tables
+from gwmond.ledger import backlog, counters, pilot_check, tables, wait_rows
 from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
@@ -45,6 +45,7 @@ from gwmond.model.elapsed import Tick
 from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import Gap, Problem
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.pilot_facts import Category, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import (
@@ -147,12 +148,18 @@ class LedgerReader(PilotLookup):
                 cursors=tables.stored_cursors(connection),
                 places=tables.open_places(connection),
                 experiments=tables.open_experiments(connection),
+                waits=wait_rows.lasting(connection),
             )
 
     def tick(self) -> Tick | None:
         """Return up to when site time is accounted; None before the first poll."""
         with self.reading() as connection:
             return tables.stored_state(connection).tick
+
+    def waits_of_group(self, schedd: str, group: str, since_us: int) -> tuple[WaitInterval, ...]:
+        """Return for which reasons a group of idle jobs waited after a time, in their order."""
+        with self.reading() as connection:
+            return wait_rows.of_group(connection, schedd, group, since_us)
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""

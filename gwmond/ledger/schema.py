@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0012", "0013")
+REVISIONS = ("0012", "0013", "0014")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -246,6 +246,23 @@ unsent = Table(
     Column("pilot", BigInteger, nullable=False),
     Column("job", Text, nullable=False),
     Column("number", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+# Since when groups of idle jobs wait for which reason; ``wants``: what records of runs know of a
+# group (see gwmond.model.idle_history).
+waits = Table(
+    "waits",
+    metadata,
+    Column("schedd", Text, primary_key=True),
+    Column("identity", Text, primary_key=True),
+    Column("since_us", BigInteger, primary_key=True, autoincrement=False),
+    Column("until_us", BigInteger, index=True),
+    Column("wants", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("site", Text, nullable=False),
+    Index("ix_waits_wants", "wants", "schedd"),
     sqlite_with_rowid=False,
 )
 

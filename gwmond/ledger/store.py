@@ -11,7 +11,7 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
-from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, writes
+from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, wait_rows, writes
 from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.classify import is_refusal
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
@@ -118,6 +118,7 @@ class Ledger(LedgerReader):
         step(tables.prune_experiments, pilots_us)
         step(tables.prune_problems, before_us(keep.problems_s))
         step(tables.prune_cursors, before_us(keep.cursors_s))
+        step(wait_rows.prune, before_us(keep.runs_s))
         step(backlog.prune, before_us(UNSENT_S))
         return Pruned(**gone)
 

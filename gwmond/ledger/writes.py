@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, Table, insert
 
-from gwmond.ledger import backlog, counters, tables
+from gwmond.ledger import backlog, counters, tables, wait_rows
 from gwmond.ledger.backend import many, mark
 from gwmond.ledger.columns import clean, identity, time_s, time_us, whole
 from gwmond.ledger.counters import Changes, Key, Kind, Series, key_of
@@ -31,6 +31,7 @@ from gwmond.ledger.schema import (
     gaps,
     problems,
     verdict_checks,
+    waits,
 )
 from gwmond.ledger.tables import Row, Stored
 from gwmond.model.batch import Batch
@@ -84,6 +85,7 @@ def prepare(batch: Batch) -> Prepared:
             (cursors, [tables.cursor_values(cursor) for cursor in batch.cursors]),
             (factory_jobs, [tables.place_values(place) for place in batch.places]),
             (verdict_checks, [tables.experiment_values(check) for check in batch.experiments]),
+            (waits, [wait_rows.values(row) for row in batch.waits]),
         ),
         added=(
             (gaps, [tables.gap_values(gap) for gap in batch.gaps], GAPS_KEPT),

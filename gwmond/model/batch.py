@@ -15,6 +15,7 @@ from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.stored_pilots import (
     CountKey,
@@ -84,7 +85,8 @@ class Batch(NamedTuple):
     - ``tick``: up to when their time is accounted; None where a batch has none of it;
     - ``site_time`` was spent since ``site_since``, and is never negative;
     - ``entries`` are replaced one by one and never removed; ``peaks`` replaces all peaks of each
-      entry that it names (an entry that it does not name keeps its own).
+      entry that it names (an entry that it does not name keeps its own);
+    - ``waits`` replace what is stored under the same key.
     """
 
     before: int
@@ -110,6 +112,7 @@ class Batch(NamedTuple):
     site_since: float = 0.0
     entries: Mapping[EntryKey, EntryState] = MappingProxyType({})
     peaks: Mapping[EntryKey, tuple[Peak, ...]] = MappingProxyType({})
+    waits: tuple[WaitInterval, ...] = ()
 
     def with_sites(self, sites: Batch) -> Batch:
         """Return this batch of pilots with what another has of sites."""
@@ -120,6 +123,7 @@ class Batch(NamedTuple):
             site_since=sites.site_since,
             entries=sites.entries,
             peaks=sites.peaks,
+            waits=sites.waits,
         )
 
 
@@ -152,8 +156,8 @@ class LedgerState(NamedTuple):
     """What the accounting goes on from; a new ledger has no batches and no tick.
 
     ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``runs``
-    theirs which are open or end after the pilot's mark; ``places`` and ``experiments`` are those
-    that are open.
+    theirs which are open or end after the pilot's mark; ``places``, ``experiments`` and ``waits``
+    are those that are open.
     """
 
     batches: int = 0
@@ -167,3 +171,4 @@ class LedgerState(NamedTuple):
     cursors: Mapping[tuple[str, str], Cursor] = MappingProxyType({})
     places: tuple[QueueRecord, ...] = ()
     experiments: tuple[Experiment, ...] = ()
+    waits: tuple[WaitInterval, ...] = ()

@@ -90,6 +90,9 @@ class DemandGroup(NamedTuple):
 
     ``signature`` identifies all that matching depends on, so that two schedds' alike groups share
     cached evaluations; ``ad`` is the text of the job ad (new ClassAd syntax) to match with.
+
+    ``identity`` identifies what the jobs themselves say, whatever pilots there are; ``wants`` their
+    Requirements and requests, which records of their runs have too.
     """
 
     schedd: str
@@ -99,6 +102,8 @@ class DemandGroup(NamedTuple):
     jobs: int
     size: Size
     walltime_s: int | None
+    identity: str = ""
+    wants: str = ""
 
 
 class JobCount(NamedTuple):

@@ -21,6 +21,7 @@ class WaitingJob(NamedTuple):
       apart (LastRejMatchReason), and when; a schedd that was restarted has forgotten.
     - ``deferred_until``: DeferralTime; it runs no earlier.
     - ``clauses``: its Requirements, divided at ``&&``.
+    - ``identity``: that of the group of idle jobs to which it belongs (see ``DemandGroup``).
     - ``words``: strings of its ad to which Requirements or START refer, by name.
     """
 
@@ -45,6 +46,7 @@ class WaitingJob(NamedTuple):
     words: tuple[tuple[str, str], ...]
     submitter: str = ""
     priority: int = 0
+    identity: str = ""
 
 
 class JobPlace(NamedTuple):

@@ -7,18 +7,23 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
+from gwmond.ledger import location
+from gwmond.ledger.errors import LedgerError
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.snapshot import Snapshot
-from gwmond.model.waiting_job import Examined
+from gwmond.model.times import SECOND_US
+from gwmond.model.waiting_job import Examined, WaitingJob
 from gwmond.reports import sites
+from gwmond.reports.ledger_reading import Unreadable, ledger_for_page
 from gwmond.sources import child
 from gwmond.sources.htcondor import order, place_offers, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
@@ -71,6 +76,7 @@ class Explainer:
         self._memory_mib = config.poll.memory_limit_mib
         self._until = time.monotonic() + (deadline_s or config.poll.deadline)
         self._failed: list[str] = []
+        self._ledger_url = config.ledger.url
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -78,7 +84,13 @@ class Explainer:
             config.attributes,
             config.demand,
             now,
+            self._ungrouped(),
         )
+
+    def _ungrouped(self) -> tuple[str, ...]:
+        """Return the attributes of START by which jobs are not grouped."""
+        answers = [a.value for (_, kind), a in self._found.answers.items() if kind == DEMAND]
+        return tuple(sorted({name for demand in answers for name in demand.ungrouped}))
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -191,8 +203,8 @@ class Explainer:
 
     def situation(self, examined: Examined, order: Order | None = None) -> Situation:
         """Return all that the explanation of a job rests on."""
-        missing, site = self.missing, self._site
-        return Situation(examined, self._entries, self._now, missing, site=site, order=order)
+        known, history = (self._entries, self._now, self.missing), self._history(examined.job)
+        return Situation(examined, *known, site=self._site, order=order, history=history)
 
     def _order(self, examined: Examined) -> Order | None:
         """Return in which order a job is served, if it waits; None where that cannot be read."""
@@ -204,6 +216,24 @@ class Explainer:
             return self._ask(order.fetch, self._access, schedd, job)
         except child.QueryError:
             return None
+
+    def _history(self, job: WaitingJob) -> Sequence[WaitInterval]:
+        """Return why jobs like it waited since its submission, as far as the ledger knows.
+
+        Nothing is known of single sites, nor of jobs that are not idle.
+        """
+        if job.status != 1 or job.submitted is None or self._site:
+            return ()
+        since_us = job.submitted * SECOND_US
+        try:
+            place = location.parse(self._ledger_url)
+            if isinstance(place, location.SqliteFile) and not place.path.exists():
+                return ()
+            with ledger_for_page(self._ledger_url) as ledger:
+                rows = ledger.waits_of_group(job.schedd, job.identity, since_us)
+        except (LedgerError, OSError, Unreadable):
+            return ()
+        return [row._replace(since_us=max(row.since_us, since_us)) for row in rows]
 
     def _run(self, source: str, task: Callable[..., tuple[T, int]], *arguments: object) -> T | None:
         """Run a query in a child; note where it failed."""

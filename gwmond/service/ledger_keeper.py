@@ -32,6 +32,7 @@ from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.idle_history import GroupKey, WaitInterval, WaitLog, Waits
 from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
 from gwmond.model.records import JobRecord
@@ -54,6 +55,10 @@ log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 _JUDGE_EVERY_US = 60 * SECOND_US
+_WAITS_KEPT = 10_000
+"""So many changes of reasons wait for the ledger."""
+_POLLS_APART = 3
+"""After more periods than these between two polls it is not known why jobs waited meanwhile."""
 _STILL_POLLS = 5
 """Who has the ledger and has not written it for so many of our polls does not keep it."""
 
@@ -87,6 +92,8 @@ class LedgerKeeper:
         self.corrected = 0  # pilots, since then
         self._waiting: dict[tuple[Hour, SiteKey], Micros] = {}
         self._since = 0.0  # the first of what waits
+        self._waits = WaitLog()  # since when jobs wait for which reason
+        self._changed_waits: dict[tuple[str, str, int], WaitInterval] = {}  # not stored yet
         self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
         self.configure(config, names)
 
@@ -184,6 +191,8 @@ class LedgerKeeper:
             self._clear()
         if state.tick != self._tick:
             self._waiting.clear()
+            self._changed_waits.clear()
+            self._waits = WaitLog(state.waits, state.tick and microseconds(state.tick.wall))
             self._tick = self.accounted = state.tick
         self._sent, self._totals, self._ledger = None, state.totals, ledger
         return state
@@ -224,6 +233,7 @@ class LedgerKeeper:
             site_since=self._since,
             entries=entry_states(memory, end),
             peaks=self._changed_peaks(memory),
+            waits=tuple(self._changed_waits.values()),
             problems=tuple(
                 TimedProblem(end, problem) for problem in list(problems)[:_PROBLEMS_A_COMMIT]
             ),
@@ -234,6 +244,16 @@ class LedgerKeeper:
             return self._problem(error)
         self._last_commit, self._peaks, self._error = end, memory.peaks, ""
         return self._prune(end)
+
+    def note_waits(self, now: float, found: Mapping[GroupKey, Waits], period_s: float) -> None:
+        """Take note of why groups of jobs wait now; it is stored with the time of sites.
+
+        What is not stored for long is not known, as after any gap.
+        """
+        if self._ledger is not None and len(self._changed_waits) < _WAITS_KEPT:
+            gap_us = round(_POLLS_APART * period_s * SECOND_US)
+            for row in self._waits.step(microseconds(now), found, gap_us):
+                self._changed_waits[row.schedd, row.identity, row.since_us] = row
 
     def commit(self) -> None:
         """Store what was settled of pilots alone, as a part of a backlog."""
@@ -261,6 +281,7 @@ class LedgerKeeper:
         except LedgerError as error:
             self._unstored |= any_pilots
             if site is not None and isinstance(error, LedgerRefused):
+                self._changed_waits.clear()
                 self._waiting.clear()  # such as the time since 1970, from a clock that was wrong
             if isinstance(error, LedgerConflict) and not error.replay:
                 self._sent = None  # what is stored is somebody else's
@@ -286,6 +307,10 @@ class LedgerKeeper:
             for at, micros in batch.site_time.items():
                 self._waiting[at] = self._waiting.get(at, 0) - micros
             self._waiting = {at: micros for at, micros in self._waiting.items() if micros}
+            for row in batch.waits:
+                key = row.schedd, row.identity, row.since_us
+                if self._changed_waits.get(key) == row:
+                    del self._changed_waits[key]
         if self._accounting is None:
             return
         if sent.pilots:

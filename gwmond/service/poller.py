@@ -173,6 +173,7 @@ class Poller:
             *self._of_entries(state, evaluation),
         ]
         if self._keeper is not None:
+            self._keeper.note_waits(tick.wall, causes.waits(evaluation.idle), self._pool.period_s)
             problems += self._store(self._keeper, tick, evaluation, known, problems)
             stages.end("ledger")
         self._count(problems)

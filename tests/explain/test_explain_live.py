@@ -260,9 +260,33 @@ def test_each_poll_knows_the_same(
         ("no_pilot", "down", "Purdue", "cpu"): 1,
         ("no_pilot", "frontend_limit", "Florida", "cpu"): 1,
         ("on_their_way", "pilots_pending", "Fermi", "cpu"): 1,
-        ("pilots_there", "pilots_busy", "Nebraska", "cpu"): 3,
+        ("pilots_there", "pilots_busy", "Nebraska", "cpu"): explained["pilots_busy"],
     }
     assert {cause: units for (_, cause, _, _), units in found.items()} == explained
+
+
+HISTORY = {
+    **{reason: reason for reason in ("unknown_site", "too_large", "start", "down", "too_long")},
+    **{reason: reason for reason in ("frontend_limit", "pilots_pending", "pilots_busy")},
+    "no_pilot_of_its_vo": "start",
+    "concurrency_limit": "pilots_busy",  # what the negotiator says is not known of a group
+}
+
+
+def test_reasons_since_submission(
+    jobs: tuple[CondorPool, dict[str, str]], daemon: RunningDaemon, explain: Explain
+) -> None:
+    """What the poll found of each job's group; jobs that do not wait have none."""
+    pool, found = jobs
+    causes = {}
+    for reason in HISTORY.keys() | {"held"}:
+        path = f"/explain?job={found[reason]}&schedd={pool.schedds[0]}&format=json"
+        history = json.loads(daemon.get(path))["history"]
+        causes[reason] = [(one["cause"], one["until"]) for one in history]
+    assert causes == {reason: [(cause, None)] for reason, cause in HISTORY.items()} | {"held": []}
+    where = "--schedd", pool.schedds[0], "--config", str(daemon.config)
+    _, out, _ = explain(found["down"], *where)
+    assert re.search(r"Jobs like it have waited for this reason since .*: down \(Purdue\)\.", out)
 
 
 def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:

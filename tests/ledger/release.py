@@ -16,6 +16,7 @@ from pathlib import Path
 from gwmond import __version__
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Settled
+from gwmond.model.idle_history import WaitInterval
 from tests.build import pilot_ledger
 from tests.build.command_line import gwmond
 from tests.ledger import pilot_batches
@@ -34,7 +35,8 @@ def _polls(url: str) -> None:
         for number in range(1, POLLS + 1):
             poll = pilot_batches.poll(number)
             settled = tuple(Settled(row.id) for row in poll.pilots)
-            ledger.commit(poll._replace(settled=settled, stored_us=poll.now_us))
+            waits = (WaitInterval("ap1", "g", poll.now_us, None, "w", "no_pilot", "down", "S"),)
+            ledger.commit(poll._replace(settled=settled, stored_us=poll.now_us, waits=waits))
 
 
 KINDS: Mapping[str, Callable[[str], None]] = {"accounted": pilot_ledger.write, "polls": _polls}

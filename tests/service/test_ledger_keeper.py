@@ -18,12 +18,14 @@ from gwmond.ledger.errors import (
     LedgerUnreachable,
 )
 from gwmond.ledger.pilot_codec import Values
+from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.cursor_kinds import IMPORTED_LOG, SCHEDD_KINDS
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Problem
+from gwmond.model.idle_history import Waits
 from gwmond.model.names import Standing
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotRow
@@ -347,6 +349,52 @@ def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
     config = Config.model_validate({"ledger": {"url": f"sqlite:///{tmp_path}/ledger.sqlite"}})
     assert remembered(config) == (EMPTY, None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_why_jobs_wait_is_stored_with_the_time_of_sites(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each interval once, also when a commit fails or gwmond is started anew."""
+    key, down = ("ap1", "g"), Waits("w", "no_pilot", "down", "S")
+    busy = down._replace(reason="pilots_there", cause="pilots_busy")
+
+    def poll(number: float, waits: Waits) -> None:
+        life.keeper.note_waits(tick(number).wall, {key: waits}, PERIOD)
+        life.poll(number, 1)
+
+    def stored() -> list[tuple[float, float | None, str]]:
+        ledger = life.keeper.ledger
+        assert ledger is not None
+        start = T0 * 1_000_000
+        return [
+            (
+                (row.since_us - start) / 60e6,
+                None if row.until_us is None else (row.until_us - start) / 60e6,
+                row.cause,
+            )
+            for row in ledger.waits_of_group(*key, start)
+        ]
+
+    life.poll(0, 1)
+    poll(1, down)
+    poll(2, down)
+    assert stored() == [(1, None, "down")]
+    with monkeypatch.context() as failing:
+        failing.setattr(Ledger, "commit", _full)
+        poll(3, busy)
+    assert stored() == [(1, None, "down")]
+    poll(4, busy)
+    assert stored() == [(1, 3, "down"), (3, None, "pilots_busy")]
+    life.keeper.close()
+    life = Life(life.url)
+    life.memory, _ = life.keeper.open(life.memory, WINDOW)
+    poll(5, busy)
+    assert stored() == [(1, 3, "down"), (3, None, "pilots_busy")]
+    poll(50, busy)
+    assert stored()[1:] == [(3, 5, "pilots_busy"), (50, None, "pilots_busy")]
+    assert life.keeper.ledger is not None
+    keep = Retention(runs_s=30 * PERIOD)
+    assert life.keeper.ledger.prune(tick(50).wall, keep).waits == 2
 
 
 def test_problems_are_kept_within_bounds(life: Life) -> None:

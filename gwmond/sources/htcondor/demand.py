@@ -332,7 +332,26 @@ def _group(
         jobs=jobs,
         size=size,
         walltime_s=walltime_of(ad, attributes),
+        identity=identity_of(ad, grouping),
+        wants=wants_of(ad),
     )
+
+
+def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
+    """Return what identifies all that a job has of what its Requirements and START refer to.
+
+    What it does not have makes no difference: so it does not change as other pilots come.
+    """
+    referred = {name.lower() for name in _references(ad)}
+    own = {*_OF_ONE_JOB, *_NOT_MATCHED, grouping.attributes.accounting_group.lower()} - referred
+    names = {name.lower() for name in (*keys(grouping), *grouping.start.grouped)} - own
+    known = (name for name in names | referred if _written(ad, name) not in ("", "undefined"))
+    return ads.signature(ads.source_text(ad, known))
+
+
+def wants_of(ad: classad2.ClassAd) -> str:
+    """Return what identifies a job's Requirements and requests, as they are written."""
+    return ads.signature(ads.source_text(ad, ("Requirements", *_REQUESTS)))[:12]
 
 
 def walltime_of(ad: classad2.ClassAd, attributes: Attributes) -> int | None:

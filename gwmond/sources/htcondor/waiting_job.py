@@ -50,7 +50,8 @@ class ExplainTerms(NamedTuple):
     """What jobs are matched with, and by which settings.
 
     ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
-    s): the time at which ads have to be fresh.
+    s): the time at which ads have to be fresh; ``ungrouped``: what START refers to, and each job
+    has of its own.
     """
 
     hosts: tuple[str, ...]
@@ -58,6 +59,7 @@ class ExplainTerms(NamedTuple):
     attributes: Attributes
     options: DemandOptions
     now: float
+    ungrouped: tuple[str, ...] = ()
 
 
 def examine(
@@ -67,7 +69,7 @@ def examine(
 
     ``number`` is ``cluster.proc``, or ``cluster`` for its first job.
     """
-    hosts, templates, attributes, options, now = terms
+    hosts, templates, attributes, options, now, _ = terms
     refers = _referred(templates)
     ad = next(iter(access.job_ads(schedd, query(number, refers, attributes, options))), None)
     if ad is None:
@@ -81,7 +83,9 @@ def examine(
         for host in hosts
         for slot in access.collector_ads(host, slots.query(attributes)._replace(projection=wanted))
     ]
-    job = _job(ad, schedd.name, refers, attributes)
+    start = demand.StartKeys(tuple(refers)).without(terms.ungrouped).usable()
+    identity = demand.identity_of(ad, demand.JobGrouping(attributes, options, start))
+    job = _job(ad, schedd.name, refers, attributes)._replace(identity=identity)
     places = Counter(_slots(ads.fresh(slot_ads, now), ad, job, attributes, now))
     places.update(
         empty_pilot(template, place(ad, slot, job.clauses, template.evidence))
