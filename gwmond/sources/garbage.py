@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 RUNNING = 200_000
 """So many more objects, for a process that runs for months."""
-COMMAND = 100_000
-"""For a command, or a child that lives for one answer."""
+COMMAND = 300_000
+"""For a command, or a child that lives for one answer: more than the packages make."""
 
 
 def collect_after(objects: int) -> None:

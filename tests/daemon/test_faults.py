@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from tests.build.command_line import gwmond
 from tests.daemon.gate import Gate
 from tests.daemon.running import RunningDaemon, polls
 from tests.daemon.scene import PILOT, Scene, pledged
@@ -113,6 +115,14 @@ def test_a_schedd_that_is_stopped(sites: Scene, daemon: Start) -> None:
         assert problem >= 2
         (event,) = running.log("problem", source=schedd, problem="timeout")
         assert "no answer within" in event["detail"]
+        # What had no time left afterwards says who was silent; so does gwmond check.
+        named = f"{schedd} (demand): no answer within"
+        hurried = running.log("problem", problem="no_time_left")
+        assert [event for event in hurried if named not in event["detail"]] == []
+        checked = gwmond("check", "--config", running.config)
+        assert checked.returncode == 3, checked.stdout + checked.stderr
+        assert re.search(rf"\n{schedd}: timeout: (demand: )?no answer within", checked.stdout)
+        assert checked.stdout.count(named) == checked.stdout.count("no_time_left: ")
         sites.pool.signal("SCHEDD2", signal.SIGCONT)
         _complete(running, first, _recovered(running, schedd, "timeout"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from tests.daemon.running import RunningDaemon
@@ -56,6 +57,12 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
     assert _demand(metrics) == {"idle": 0, "absorbed": 0, "assigned": 0}
     assert metrics.units("Real", "provisioned") == 8
     assert metrics.units("Real", "insufficient_demand") == 4
+    # What pilots hold and what jobs fill of it are two numbers, in the command and on the page.
+    (row,) = running.document("sites")["sites"]
+    assert (row["provisioned_units"], row["busy_units"]) == (8, 6)
+    page = running.get("/site?site=Real")
+    figures = dict(re.findall(r"<dt>(provisioned|busy)</dt><dd>(\d+)</dd>", page))
+    assert figures == {"provisioned": "8", "busy": "6"}
 
     pool.remove(schedd)
     metrics = running.wait_until("eight idle units", lambda m: _pilot_units(m)["idle"] == 8)

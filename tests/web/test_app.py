@@ -66,7 +66,16 @@ def client(daemon: Daemon) -> Client:
     return Client(create(daemon, ""))
 
 
-@pytest.mark.parametrize("accept", [None, "*/*", "text/plain", "text/plain;version=0.0.4"])
+@pytest.mark.parametrize(
+    "accept",
+    [
+        None,
+        "*/*",
+        "text/plain",
+        "text/plain;version=0.0.4",
+        "application/openmetrics-text;q=0, */*",
+    ],
+)
 def test_text_format(client: Client, accept: str | None) -> None:
     """Without a wish, or with that one, metrics come in the text format."""
     answer = client.get("/metrics", headers={"Accept": accept.encode()} if accept else {})
