@@ -229,10 +229,10 @@ def _sizes(
 def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> Restart | None:
     """Return that a pilot's startd is not the one that it began with, if that is new."""
     at_us = shown.began * SECOND_US
+    if shown.started <= pilot.identity.started or not sane(at_us):
+        return None
     known = any(restart.at_us == at_us for restart in restarts)
-    if shown.started > pilot.identity.started and sane(at_us) and not known:
-        return Restart(min(pilot.last_heard_us, at_us), at_us)
-    return None
+    return None if known else Restart(min(pilot.last_heard_us, at_us), at_us)
 
 
 def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:

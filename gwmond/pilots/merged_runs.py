@@ -13,6 +13,7 @@ nothing; no field has a value that no fact gave it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from gwmond.model.condor_codes import Meaning, meaning
@@ -28,6 +29,11 @@ class Field(NamedTuple):
 
     names: tuple[str, ...]
     order: tuple[Source, ...]
+
+    @property
+    def is_code(self) -> bool:
+        """Whether it is a code with its subcode: 0 is no code, a subcode alone is nothing."""
+        return self.names[-1].endswith("_subcode")
 
 
 _S = Source
@@ -128,16 +134,22 @@ def merge_run(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merge
     plain: dict[str, Any] = {}
     ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
     contradictions: set[Contradiction] = set()
+    rows = [(fact, (*_OWN_VALUES(fact), *_ENDING_VALUES(fact.ending))) for fact in facts]
+    end = 0
     for field in FIELDS:
-        candidates = [(fact, _values(fact, field)) for fact in facts]
-        candidates = [(fact, values) for fact, values in candidates if _tells(field, values)]
+        begin, end = end, end + len(field.names)
+        candidates = [
+            (fact, values)
+            for fact, row in rows
+            if (values := row[begin:end]) not in _NOTHING and (values[0] or not field.is_code)
+        ]
         if not candidates:
             continue
         best, kept = min(candidates, key=lambda known: _rank(field, *known))
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
         for fact, values in candidates:
-            if fact.source in {best.source, _S.INFERRED}:
+            if values == kept or fact.source in {best.source, _S.INFERRED}:
                 continue
             if _differ(field, kept, values, tolerance_us):
                 contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
@@ -160,7 +172,7 @@ def tells_exit(fact: RunFact) -> bool:
 
 def executing(facts: Iterable[RunFact]) -> int | None:
     """Return when the program of a run began, by its facts; None if no fact has it."""
-    known = [(fact, _values(fact, _PROGRAM)) for fact in facts if fact.executing_us is not None]
+    known = [(fact, (fact.executing_us,)) for fact in facts if fact.executing_us is not None]
     best = min(known, key=lambda fact: _rank(_PROGRAM, *fact), default=None)
     return None if best is None else best[0].executing_us
 
@@ -186,19 +198,15 @@ def _alone(key: RunKey, fact: RunFact) -> Merged:
     )
 
 
-_PLAIN = tuple(name for field in FIELDS for name in field.names if name not in Ending._fields)
+_NAMES = tuple(name for field in FIELDS for name in field.names)
 
+_PLAIN = tuple(name for name in _NAMES if name not in Ending._fields)
 
-def _values(fact: RunFact, field: Field) -> tuple[Any, ...]:
-    ending = fact.ending if field.names[0] in Ending._fields else fact
-    return tuple(getattr(ending, name) for name in field.names)
+_OWN_VALUES = attrgetter(*_PLAIN)
 
+_ENDING_VALUES = attrgetter(*_NAMES[len(_PLAIN) :])
 
-def _tells(field: Field, values: tuple[Any, ...]) -> bool:
-    """Return whether a fact says anything; 0 is no code, a subcode alone is nothing."""
-    if field.names[0].endswith("_code") and field.names[1].endswith("_subcode"):
-        return bool(values[0])
-    return any(value is not None for value in values)
+_NOTHING = ((None,), (None, None))
 
 
 def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[object, ...]:
@@ -214,6 +222,6 @@ def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...], toleran
         return bool(abs(kept[0] - other[0]) > tolerance_us)
     if name == "vacate_code" and meaning(other[0]) is Meaning.WEAK:
         return False
-    if name.endswith("_code") and field.names[1].endswith("_subcode"):
+    if field.is_code:
         return bool(kept[0] != other[0])
     return kept != other

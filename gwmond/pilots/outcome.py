@@ -81,8 +81,9 @@ def given_up_at(
 ) -> GivenUp | None:
     """Return until when the record of a run is waited for; None: it may still go on."""
     pilot = run.pilot
-    shown = Source.LIVE_SLOT in run.merged.sources and not run.gone
-    ends = [later_us] if later_us is not None and not shown else []
+    ends = []
+    if later_us is not None and (run.gone or Source.LIVE_SLOT not in run.merged.sources):
+        ends.append(later_us)
     if run.gone and run.last_shown_us is not None:
         ends.append(run.last_shown_us)
     if pilot.end_us is not None:

@@ -215,12 +215,10 @@ def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) ->
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
         return bool(pilot.known_us) or not pilot.end_unknown
-    runs = pilot.runs.values()
-    limit = min(known_us, pilot.effective_end_us)
-    if pilot.end_us is not None and not any(run.is_open for run in runs):
-        return limit > pilot.settled_until_us or (
-            pilot.counted is None and known_us >= pilot.end_us
-        )
+    end_us, runs = pilot.end_us, pilot.runs.values()
+    if end_us is not None and not any(run.is_open for run in runs):
+        limit = min(known_us, pilot.effective_end_us)
+        return limit > pilot.settled_until_us or (pilot.counted is None and known_us >= end_us)
     if now_us < pilot.posted_at_us + rules.refresh_us:
         return False
     pilot.posted_at_us = now_us
@@ -228,8 +226,8 @@ def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) ->
     running = [run for run in runs if run.is_open and not run.merged.ending.over]
     if any(run.is_open and (run.merged.ending.over or run.gone) for run in runs):
         return True
-    if pilot.end_us is not None:
+    if end_us is not None:
         return True
-    return limit > pilot.settled_until_us and all(
+    return min(known_us, pilot.effective_end_us) > pilot.settled_until_us and all(
         run.start_us - guard > pilot.settled_until_us for run in running
     )

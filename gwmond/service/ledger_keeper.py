@@ -483,7 +483,7 @@ class LedgerKeeper:
             if judged and steps.accounting.settlement.open_groups:
                 self._judged_us = now_us
                 steps.judge(now_us, known_us)
-                steps.settle(now_us, known_us, self._silent)
+                steps.settle_changed()
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         if store:

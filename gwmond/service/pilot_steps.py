@@ -77,6 +77,12 @@ class PilotSteps:
         while self._load_missing():
             self.accounting.settlement.go_on()
 
+    def settle_changed(self) -> None:
+        """Settle what has changed since, at the same time."""
+        self.accounting.settlement.go_on()
+        while self._load_missing():
+            self.accounting.settlement.go_on()
+
     def judge(self, now_us: int, known_us: int) -> None:
         """Decide on early failures; then the pilots are to be settled anew."""
         due = self.accounting.settlement.trials(now_us, known_us)
