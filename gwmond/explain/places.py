@@ -279,9 +279,9 @@ def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
     fitting = [one for one in here.could_run if one.obstacle is FITS]
     if not fitting:
         return
-    jobs = counted(sum(one.group.jobs for one in fitting), "idle job")
-    fit = f"{jobs} fit what is free"
-    youngest = max((pilot.began for pilot in here.accepting), default=0)
+    number = sum(one.group.jobs for one in fitting)
+    fit = f"{counted(number, 'idle job')} {'fits' if number == 1 else 'fit'} what is free"
+    youngest = max((pilot.began for pilot in here.accepting if not pilot.jobs), default=0)
     if here.negotiators is not None and not here.negotiators:
         text = f"{fit}, but the collectors know no negotiator: nobody gives jobs to pilots"
         change = "A negotiator that runs: condor_status -negotiator"

@@ -64,3 +64,11 @@ def test_verdicts_that_pilots_confirm(
         "not_submitted",
         "estimated",
     )
+    said = running.document("explain", "--pilot", pilots[1].name)
+    assert said["first_line"].startswith(f"Pilot {pilots[1].name} NEVER HAD A JOB in ")
+    assert said["reasons"][0]["reason"] in {"demand_gone", "taken_by_others"}  # as jobs began
+    assert said["verdict"]["result"] == "idle"
+    asked = {(one["pilots_asked_idle"], one["jobs_idle"]) for one in said["demand"]}
+    assert asked - {(None, None)} == {(1, 0)}
+    said = running.document("explain", "--pilot", pilots[0].name)
+    assert said["reasons"][0]["reason"] == "had_jobs"

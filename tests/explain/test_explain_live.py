@@ -317,7 +317,7 @@ def places(jobs: tuple[CondorPool, dict[str, str]]) -> dict[str, str]:
         return pool.start_pilot(name, attrs=at, config=config, wait=False, **sizes)
 
     pilots = {
-        "no_negotiator": pilot("fits", "Nebraska", _START),
+        "no_negotiator": pilot("fits", "Nebraska", _START, cores=4),
         "requirements": pilot("utah", "Utah"),
         "start": pilot("vo", "Nebraska", 'START = TARGET.VO =?= "cms"\n'),
         "retiring": pilot("late", "Nebraska", retire_after=0.0),
@@ -398,3 +398,26 @@ def test_people_read_of_a_pilot(places: dict[str, str], explain: Explain) -> Non
     assert (code, "the collectors know no pilot nobody" in err) == (1, True)
     code, _, err = explain("--entry", "utha-1")
     assert (code, "spelt alike: utah-1" in err) == (2, True)
+
+
+def test_a_job_that_is_not_given_to_a_pilot(
+    jobs: tuple[CondorPool, dict[str, str]], places: dict[str, str], explain: Explain
+) -> None:
+    """The negotiator comes back, and gives the pilot all jobs that fit, also the one that says that
+    it runs too long, which this pool's START does not ask; the one at its limit it does not."""
+    pool, numbers = jobs
+    pool.on("NEGOTIATOR")
+    pool.wait_for("three more jobs", lambda: len(pool.jobs(pool.schedds[0], "JobStatus == 2")) == 5)
+    name = places["no_negotiator"]
+    pool.wait_for(
+        "the pilot to show them",
+        lambda: pool.query("Slot", f'Name == "slot1@{name}" && Cpus == 1', ["Name"]),
+    )
+    _, out, _ = explain("--pilot", name, "--format", "json")
+    record = json.loads(out)
+    assert record["first_line"].startswith(f"Pilot {name} HAS 3 JOBS: 1 idle job fits what is free")
+    assert record["reasons"][0]["reason"] == "not_given"
+    assert record["reasons"][0]["proof"] == "estimated"
+    assert len(record["negotiators"]) == 1
+    _, out, _ = explain(numbers["concurrency_limit"], "--schedd", pool.schedds[0])
+    assert "concurrency limit matlab reached" in out
