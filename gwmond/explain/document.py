@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gwmond.explain import clauses, history, order
+from gwmond.explain import clauses, expected, history, order
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
@@ -53,6 +53,7 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
         yield table("What other requests, or other sites, would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
+        yield from map(Paragraph, expected.texts(here))
     fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
     yield Paragraph(f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}.")
     for missing in here.missing:
@@ -162,5 +163,6 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "slots_free": sum(place.number for place in here.free),
         "slots_by_fate": {fate.name.lower(): here.fates[fate] for fate in Fate},
         "order": order.record(order.place(job, here.order)),
+        "expected": expected.record(here),
         "not_read": list(here.missing),
     }

@@ -16,6 +16,7 @@ from gwmond.explain.clauses import REQUEST, ClauseCount, Opening, counts, openin
 from gwmond.model.facts import EntryKey
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
+from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
@@ -105,6 +106,7 @@ class Situation:
         site: str = "",
         order: Order | None = None,
         history: Sequence[WaitInterval] = (),
+        past: PastWaits | None = None,
     ) -> None:
         self.job: WaitingJob = examined.job
         self.places = tuple(place for place in examined.places if is_at(place.entry, site))
@@ -112,7 +114,7 @@ class Situation:
         self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
         self.history = history
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
-        self.order = order
+        self.order, self.past = order, past
 
     @cached_property
     def slots(self) -> tuple[JobPlace, ...]:

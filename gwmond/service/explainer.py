@@ -16,9 +16,11 @@ from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.reader import LedgerReader
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
+from gwmond.model.past_waits import PastWaits
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import Examined, WaitingJob
@@ -73,10 +75,9 @@ class Explainer:
     ) -> None:
         self._snapshot, self._found, targets = poll
         self._access, self._now, self._site = access, now, site
-        self._memory_mib = config.poll.memory_limit_mib
+        self._memory_mib, self._ledger_url = config.poll.memory_limit_mib, config.ledger.url
         self._until = time.monotonic() + (deadline_s or config.poll.deadline)
         self._failed: list[str] = []
-        self._ledger_url = config.ledger.url
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -133,7 +134,9 @@ class Explainer:
         tried = [self._run(d.name, waiting_job.examine, access, d, number) for d in asked]
         found = [examined for examined in tried if examined is not None]
         if len(found) == 1:
-            return self.situation(found[0], self._order(found[0]))
+            here = self.situation(found[0], self._order(found[0]))
+            here.past = self._past(here)
+            return here
         if found:
             names = ", ".join(one.job.schedd for one in found)
             raise NoAnswer(
@@ -225,15 +228,32 @@ class Explainer:
         if job.status != 1 or job.submitted is None or self._site:
             return ()
         since_us = job.submitted * SECOND_US
+        rows = (
+            self._read(lambda ledger: ledger.waits_of_group(job.schedd, job.identity, since_us))
+            or ()
+        )
+        return [row._replace(since_us=max(row.since_us, since_us)) for row in rows]
+
+    def _past(self, here: Situation) -> PastWaits | None:
+        """Return recent waits of jobs like one that waits; None where no ledger can be read."""
+        job, entries = here.job, {key.entry for key in here.fitting_entries}
+        if job.status != 1:
+            return None
+        from gwmond.ledger.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
+
+        group, cores = job.accounting_group, job.size.cores
+        return self._read(lambda ledger: past_waits(ledger, group, cores, entries))
+
+    def _read(self, ask: Callable[[LedgerReader], T]) -> T | None:
+        """Return what the ledger says; None where there is none, or none can be read."""
         try:
             place = location.parse(self._ledger_url)
             if isinstance(place, location.SqliteFile) and not place.path.exists():
-                return ()
+                return None
             with ledger_for_page(self._ledger_url) as ledger:
-                rows = ledger.waits_of_group(job.schedd, job.identity, since_us)
+                return ask(ledger)
         except (LedgerError, OSError, Unreadable):
-            return ()
-        return [row._replace(since_us=max(row.since_us, since_us)) for row in rows]
+            return None
 
     def _run(self, source: str, task: Callable[..., tuple[T, int]], *arguments: object) -> T | None:
         """Run a query in a child; note where it failed."""

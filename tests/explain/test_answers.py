@@ -15,9 +15,11 @@ import gwmond
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
+from gwmond.explain.expected import record, texts
 from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import Submitter
+from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
@@ -241,6 +243,26 @@ def test_what_other_sites_would_open() -> None:
     assert "also at S" in str(document(here).record()) + str(list(document(here).parts()))
     down = situation(place(blocked=(0,)), entry=row(state=State.DOWN.value), clauses=texts)
     assert down.openings == []
+
+
+def test_the_expected_start() -> None:
+    """By jobs that had waited as long; of few jobs nothing is expected."""
+    waiting = row(state=State.FILLING, registered_pilots=2, pending_pilots=3)
+    here = situation(place(), entry=waiting, submitted=9_900)
+    assert list(texts(here)) == ["Expected start: not known: no ledger could be read."]
+    here.past = PastWaits([*range(1, 201)], {"E": [600.0] * 20})
+    start, pilots = texts(here)
+    assert "of 100 jobs like it that had waited as long, half began within another 50s" in start
+    assert "nine of ten within 1m30s (estimated" in start
+    assert "Pilots on their way to E: half of 20 waited 10m00s or less" in pilots
+    known = record(here)
+    assert known is not None
+    assert known["start"]["number"] == 100
+    here.now += 85
+    start, _ = texts(here)
+    assert "too little data: 15 jobs like it waited as long, 20 are needed" in start
+    here.past = PastWaits([], {})
+    assert "E: too little data: the queue's records of 0 pilots" in list(texts(here))[1]
 
 
 def test_all_idle_jobs_by_reason() -> None:
