@@ -35,6 +35,7 @@ COMMANDS = {
     "pilot": "show the whole life of one pilot as a timeline, with the evidence for each part",
     "trace": "show the trace of one job or pilot as a waterfall, or as OpenTelemetry's JSON",
     "report": "report where pilots' time went in a period: as a table, CSV, JSON, Markdown, HTML",
+    "advise": "say what would waste less of the pilots' time: timeouts, requests, lifetimes",
     "reconcile": "compare the time of pilots with that of jobs and with the factory's own numbers",
     "ledger": "check the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",
     "import": "account what pilots left in a factory's directories",

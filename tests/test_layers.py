@@ -30,6 +30,7 @@ PURE = {
         "functools",
         "hashlib",
     ),
+    *("array", "copy", "random"),  # random: with a seed
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
     *("highspy", "msgspec", "numpy", "scipy"),  # msgspec: immutable records
     *("google", "opentelemetry"),  # protobuf, and its messages of spans
@@ -45,6 +46,7 @@ ROOMS: dict[str, set[str]] = {
     "ledger": {"model", "pilots"},
     "reports": {"model", "config", "sites", "pilots", "ledger", "traces"},
     "explain": {"model", "sites", "reports"},
+    "advise": {"model", "pilots", "ledger", "reports"},
     "metrics": {"model", "config", "sites", "pilots", "ledger", "reports", "traces"},
     "web": {"model", "config", "sites", "metrics", "reports", "traces"},
     "service": {
@@ -53,11 +55,14 @@ ROOMS: dict[str, set[str]] = {
     },
     "commands": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
-        *("service", "traces", "explain"),
+        *("service", "traces", "explain", "advise"),
     },
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
-CORE = ("model/", "sites/", "pilots/", "traces/")
+CORE = (
+    *("model/", "sites/", "pilots/", "traces/"),
+    *("advise/idle_timeout.py", "advise/judge.py", "advise/samples.py", "advise/tally.py"),
+)
 MAY_PRINT = {"cli.py", "metrics/catalog.py", "service/problem_help.py"}
 CLOCKS = {"time", "datetime", "sched", "asyncio"}
 

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from gwmond.model.digits import is_number
+
 if TYPE_CHECKING:
     import argparse
 
@@ -63,6 +65,15 @@ def usage() -> Iterator[None]:
         yield
     except ValueError as error:
         raise ConfigError(str(error)) from None
+
+
+def limit(text: str) -> int:
+    """Return a number of lines; 0: all."""
+    from argparse import ArgumentTypeError  # noqa: PLC0415
+
+    if not is_number(text):
+        raise ArgumentTypeError(f"{text!r} is not a number of lines, 0 or more")
+    return int(text)
 
 
 def show(document: Document, form: str) -> None:

@@ -11,10 +11,18 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, replacing, usage
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    complain,
+    limit,
+    now,
+    opened,
+    replacing,
+    usage,
+)
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.digits import is_number
 from gwmond.reports import analyze, report_document
 from gwmond.reports.analyze import STYLES, Asked, asked
 from gwmond.reports.categories import INFOS
@@ -142,7 +150,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=_limit,
+        type=limit,
         metavar="N",
         help=f"with --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
     )
@@ -211,13 +219,6 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         places = arguments.site, arguments.entry, arguments.group
         question = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
         return asked(question, arguments.by)
-
-
-def _limit(text: str) -> int:
-    """Return a number of lines; 0: all."""
-    if not is_number(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines, 0 or more")
-    return int(text)
 
 
 def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:

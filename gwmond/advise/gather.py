@@ -1,0 +1,142 @@
+"""Reads what an advice is made of, some pilots at a time, while the daemon writes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
+
+from gwmond.advise.judge import (
+    AskedLine,
+    Loss,
+    LostLine,
+    OverlapLine,
+    RequestLine,
+    TimeoutLine,
+    asked_line,
+    losses,
+    lost_line,
+    overlap_line,
+    request_lines,
+    timeout_line,
+)
+from gwmond.advise.tally import EntryTally, GroupTally
+from gwmond.ledger.reader import LedgerReader
+from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.facts import EntryKey
+from gwmond.model.times import HOUR_US, Period
+from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.reports.ledger_reading import Report, pilots_ended
+from gwmond.reports.stored_pilot import AsOf
+
+T = TypeVar("T")
+
+
+class Advice(NamedTuple):
+    """What would waste less, by the pilots that ended in a period and their runs.
+
+    ``untimed``: of these ``pilots``, those whose waits for jobs are not known.
+    ``total_micros``: their settled time, ``estimated_micros`` of it where a rule stands for a fact.
+    """
+
+    period: Period
+    pilots: int
+    runs: int
+    untimed: int
+    total_micros: int
+    estimated_micros: int
+    losses: list[Loss]
+    timeouts: list[TimeoutLine]
+    lost: list[LostLine]
+    requests: list[RequestLine]
+    asked: list[AskedLine]
+    overlaps: list[OverlapLine]
+
+
+def _silent(what: str, done: int, number: int) -> None:
+    """Show no progress."""
+
+
+def gather(
+    ledger: LedgerReader,
+    period: Period,
+    site: str | None = None,
+    entry: str | None = None,
+    group: str | None = None,
+    *,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
+    progress: Report = _silent,
+) -> Advice:
+    """Make the advice for pilots that ended in a period; None of a place: all of them.
+
+    Only what is bounded is kept: see ``tally``.
+    """
+    entries: dict[EntryKey, EntryTally] = {}
+    groups: dict[str, GroupTally] = {}
+    as_of, runs, hours = AsOf(memory_per_unit_mib=memory_per_unit_mib), 0, 0
+    for pilot in pilots_ended(ledger, period, site, entry, group, as_of):
+        key = pilot.identity.key
+        entries.setdefault(key, EntryTally()).add(pilot)
+        for run in pilot.jobs.runs:
+            groups.setdefault(pilot.identity.group, GroupTally()).add(run, memory_per_unit_mib)
+            runs += 1
+        hours = max(hours, ((pilot.row.end_us or 0) - period.since_us) // HOUR_US)
+        progress("hours of pilots", hours, period.length_us // HOUR_US)
+    averages = _averages(ledger, period, group)
+    timeouts = []
+    for done, key in enumerate(sorted(entries)):
+        progress("entries", done, len(entries))
+        found = (timeout_line(key, entries[key], first=first) for first in (True, False))
+        timeouts += [line for line in found if line is not None]
+    return Advice(
+        period,
+        sum(tally.pilots for tally in entries.values()),
+        runs,
+        sum(tally.untimed for tally in entries.values()),
+        sum(tally.amounts.total() for tally in entries.values()),
+        sum(tally.estimated for tally in entries.values()),
+        losses(entries, groups),
+        sorted(timeouts, key=lambda line: (-(line.saved_micros or 0), line.key, line.setting)),
+        _lines(entries, lost_line, lambda line: line.micros),
+        [line for name in sorted(groups) for line in request_lines(name, groups[name])],
+        _lines(
+            entries,
+            lambda key, tally: asked_line(key, tally, *averages.get(key.entry, (None, None))),
+            lambda line: line.never_micros,
+        ),
+        _lines(entries, overlap_line, lambda line: line.overlap.gain if line.overlap else -1),
+    )
+
+
+def _lines(
+    entries: dict[EntryKey, EntryTally],
+    make: Callable[[EntryKey, EntryTally], T | None],
+    rank: Callable[[T], float],
+) -> list[T]:
+    """Return the lines of entries that have one, those of highest rank first."""
+    found = (make(key, entries[key]) for key in sorted(entries))
+    return sorted((line for line in found if line is not None), key=lambda line: -rank(line))
+
+
+def _averages(
+    ledger: LedgerReader, period: Period, group: str | None
+) -> dict[str, tuple[float | None, float | None]]:
+    """Return how many idle pilots were asked for, and waited, on average, by entry."""
+    sums: Counter[tuple[str, str, FactoryKind]] = Counter()
+    first, last = period.hours
+    for day in range(first, last + 1, 24):
+        for key, number in ledger.factory_hours(day, min(day + 23, last)).items():
+            if group in (None, key.client):
+                sums[key.total] += number
+    return {
+        entry: (_average(sums, entry, "asked_idle"), _average(sums, entry, "status_idle"))
+        for entry in {entry for entry, _, _ in sums}
+    }
+
+
+def _average(sums: Counter[tuple[str, str, FactoryKind]], entry: str, name: str) -> float | None:
+    """Return a mean over the time in which ads had it, of all clients; None: no ad did."""
+    amount, time = FactoryKind(f"{name}_seconds"), FactoryKind(f"{name}_watched_seconds")
+    clients = [client for at, client, kind in sums if (at, kind) == (entry, time)]
+    means = [sums[entry, client, amount] / sums[entry, client, time] for client in clients]
+    return sum(means) if means else None

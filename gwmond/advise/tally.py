@@ -1,0 +1,223 @@
+"""What an advice rests on: pilots that ended and their runs, added up in bounded memory.  Pure.
+
+Units: lengths are seconds, amounts are micros (10^-6 of a canonical unit for one second), memory is
+MiB.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gwmond.advise.samples import Ratio, Sample
+from gwmond.model.pilot_facts import Assumption, Category
+from gwmond.model.run_facts import RunFact, Source, Used
+from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.merged_runs import executing
+from gwmond.reports.categories import CPU, of_kind
+from gwmond.reports.stored_pilot import StoredPilot
+
+MEASURED_S = 300
+"""Of programs that ran for less, the starter seldom measures what they use."""
+EARLY_END_S = 600
+"""A pilot that ends so much before the time that it announced was ended by its site."""
+_UNTIMED = frozenset({Assumption.LIFE, Assumption.NO_OUTPUT, Assumption.JOBS, Assumption.BEGIN})
+
+
+class Wait(NamedTuple):
+    """A time in which a pilot was idle; ``came``: whether a job ended it."""
+
+    length_s: float
+    came: bool
+    first: bool
+
+
+class EntryTally:
+    """Of one entry: pilots that ended in the period, and their runs.
+
+    - ``first``, ``later``: waits for the first job, and after a job, as ``idle_timeout.Waits``.
+    - ``gave_up``: how long pilots had been idle that ended before they retired, by ``first``.
+    - ``ready``: time until a pilot waits for its first job; ``replacement``: until its first job,
+      or its end.  By pilots that wait, and that ran jobs; failed ones are added.
+    - ``validated``: pilots of ``ready`` of which it is known when their validation ended.
+    - ``runs``: length, completed (1 or 0), time left as it began (-1: not known), lost (1 or 0).
+    - ``ran``, ``never``: pilots that ran jobs, and that never did; of others it is not known.
+    - ``uploads``: of completed runs, and how long the run lasted until then.
+    - ``amounts``: settled, by category; ``estimated`` of that; ``never_micros``: of ``never``.
+    - ``held``: core- and memory-seconds that runs held on pilots that ran jobs; ``offered``.
+    """
+
+    def __init__(self) -> None:
+        self.pilots = self.ran = self.never = self.untimed = 0
+        self.waits = {True: Sample(4), False: Sample(4)}
+        self.gave_up = {True: Sample(1), False: Sample(1)}
+        self.ready, self.replacement, self.validated = Ratio(), Ratio(), 0
+        self.runs, self.lost, self.early = Sample(4), 0, 0
+        self.uploads = Sample(2)
+        self.amounts: Counter[Category] = Counter()
+        self.estimated = self.never_micros = 0
+        self.units = dict.fromkeys((True, False), 0.0)
+        self.held, self.offered = [0.0, 0.0], [0.0, 0.0]
+
+    def add(self, pilot: StoredPilot) -> None:
+        """Count a pilot that ended."""
+        row, jobs, units = pilot.row, pilot.jobs, pilot.canonical_units
+        self.pilots += 1
+        for (resource, measure, category), micros in pilot.settled.items():
+            if (resource, measure) == CPU:
+                self.amounts[category] += micros
+        self.estimated += sum(
+            micros for (_, resource), micros in row.assumed_micros.items() if resource == "cpu"
+        )
+        self.ran += jobs.ran is True
+        if jobs.ran is False:
+            self.never += jobs.started is True
+            self.never_micros += of_kind(pilot.settled, CPU) if jobs.started else 0
+        for run in jobs.runs:
+            self._add_run(row, run)
+        if jobs.number is None or row.runs_pruned or not _UNTIMED.isdisjoint(row.assumed):
+            self.untimed += 1
+            return
+        self._add_waits(pilot, units)
+        self._add_held(pilot)
+
+    def _add_waits(self, pilot: StoredPilot, units: int) -> None:
+        row, runs = pilot.row, pilot.jobs.runs
+        first_us = min((run.start_us for run in runs), default=row.end_us or row.start_us)
+        spent_s = units * max(0, first_us - row.start_us) / SECOND_US
+        self.replacement.add(spent_s, units if runs else 0)
+        if pilot.failed:
+            self.ready.add(spent_s, 0)
+        else:
+            self.ready.add(units * (free_from(pilot) - row.start_us) / SECOND_US, units)
+            self.validated += row.validation_end_us is not None
+        for wait in waits(pilot):
+            self.waits[wait.first].add(self.pilots, wait.length_s, wait.came, units)
+            self.units[wait.first] += units
+            measured = Assumption.END not in pilot.row.assumed
+            if not wait.came and measured and not _retired(pilot.row):
+                self.gave_up[wait.first].add(wait.length_s)
+
+    def _add_held(self, pilot: StoredPilot) -> None:
+        row, size = pilot.row, pilot.size
+        if not pilot.jobs.runs or row.end_us is None or Assumption.SIZE in row.assumed:
+            return
+        for at in (0, 1):
+            self.offered[at] += size[at] * (row.end_us - row.start_us) / SECOND_US
+        for run in pilot.jobs.runs:
+            for at in (0, 1):
+                self.held[at] += run.size[at] * _length_s(row, run)
+
+    def _add_run(self, row: PilotRow, run: RunRow) -> None:
+        category = None if run.outcome is None else run.outcome.category
+        lost = category is Category.PREEMPTION_BADPUT
+        if not lost and category is not Category.GOODPUT:
+            return
+        left_s = -1.0 if row.die_us is None else max(0, row.die_us - run.start_us) / SECOND_US
+        self.runs.add(_length_s(row, run), not lost, left_s, lost)
+        if not lost and (upload := upload_of(run)) is not None:
+            self.uploads.add(*upload)
+        self.lost += lost
+        self.early += lost and _ended_early(row)
+
+
+def waits(pilot: StoredPilot) -> Iterator[Wait]:
+    """Yield the times in which no job ran on a pilot that HTCondor started on, and that ended.
+
+    From when its validation ended, or its startd began, until it ended, or retired: then it takes
+    no more jobs.
+    """
+    row = pilot.row
+    if row.end_us is None or pilot.jobs.started is not True:
+        return
+    until_us = row.end_us if row.retire_us is None else min(row.end_us, row.retire_us)
+    free_us, first = free_from(pilot), True
+    for run in sorted(pilot.jobs.runs, key=lambda run: run.start_us):
+        if run.start_us >= free_us and free_us < until_us:
+            yield Wait((run.start_us - free_us) / SECOND_US, True, first)
+        end_us = row.end_us if run.end_us is None else run.end_us
+        free_us, first = max(free_us, end_us), False
+    if free_us < until_us:
+        yield Wait((until_us - free_us) / SECOND_US, False, first)
+
+
+def free_from(pilot: StoredPilot) -> int:
+    """Return from when on a pilot could take a job: its validation ended, or its startd began."""
+    row, ads = pilot.row, pilot.row.facts.ads
+    began_us = row.validation_end_us or (None if ads is None else ads.began_us) or row.start_us
+    return max(row.start_us, began_us)
+
+
+def _retired(row: PilotRow) -> bool:
+    return row.retire_us is not None and row.end_us is not None and row.end_us >= row.retire_us
+
+
+def _ended_early(row: PilotRow) -> bool:
+    ends = row.end_us, row.die_us
+    return None not in ends and (ends[1] or 0) - (ends[0] or 0) > EARLY_END_S * SECOND_US
+
+
+def _length_s(row: PilotRow, run: RunRow) -> float:
+    end_us = row.end_us if run.end_us is None else run.end_us
+    return max(0, (end_us or run.start_us) - run.start_us) / SECOND_US
+
+
+def upload_of(run: RunRow) -> tuple[float, float] | None:
+    """Return how long a run sent its output, with the wait for its turn, and lasted until then."""
+    for fact in run.facts:
+        sent = fact.transfer_out
+        if sent is None or sent.start_us is None or sent.end_us is None:
+            continue
+        began_us = sent.start_us if sent.queued_us is None else sent.queued_us
+        if run.start_us <= began_us <= sent.end_us:
+            return (sent.end_us - began_us) / SECOND_US, (began_us - run.start_us) / SECOND_US
+    return None
+
+
+class GroupTally:
+    """Of one group: runs whose program ran for some minutes, and what they held and used.
+
+    - ``runs``: all of them; of ``memory`` (held and used MiB) and ``cores`` what is known.
+    - ``micros``: what the unused part of the memory, and of the cores, kept from others, in
+      canonical units; never both of a run.  ``held_micros``: all that these runs held.
+    """
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.samples = Sample(2), Sample(2)
+        self.micros, self.held_micros = [0, 0], [0, 0]
+
+    def add(self, run: RunRow, memory_per_unit_mib: int) -> None:
+        """Count a run that ended."""
+        began_us = executing(run.facts)
+        if began_us is None or run.end_us is None:
+            return
+        if run.end_us - began_us < MEASURED_S * SECOND_US:
+            return
+        self.runs += 1
+        cores, memory_mib = run.size.cores, run.size.memory_mib
+        held = max(cores, memory_mib / memory_per_unit_mib)
+        used = used_of(run.facts)
+        needed = (
+            None if used.memory_mib is None else max(cores, used.memory_mib / memory_per_unit_mib),
+            None if used.cores is None else max(used.cores, memory_mib / memory_per_unit_mib),
+        )
+        for at, (have, use) in enumerate(((memory_mib, used.memory_mib), (cores, used.cores))):
+            need = needed[at]
+            if use is not None and need is not None:
+                self.samples[at].add(have, use)
+                length_us = run.end_us - run.start_us
+                self.held_micros[at] += round(held * length_us)
+                self.micros[at] += round(max(0.0, held - need) * length_us)
+
+
+def used_of(facts: Sequence[RunFact]) -> Used:
+    """Return what the records of a run have on what it used; an epoch history's is exact."""
+    exact = sorted(facts, key=lambda fact: fact.source is not Source.EPOCH_HISTORY)
+    known = [fact.used for fact in exact if fact.used is not None]
+    return Used(
+        next((used.memory_mib for used in known if used.memory_mib is not None), None),
+        next((used.cores for used in known if used.cores is not None), None),
+    )
