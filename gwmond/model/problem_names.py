@@ -527,13 +527,15 @@ class ProblemName(StrEnum):
         "trace_export_failing",
         "the receiver of traces cannot be reached, or takes none for now: they wait, as long as "
         "traces.max_age, and nothing else waits for them",
-        "the log and /problems say what it answers; see whether it runs, and traces.endpoint",
+        "gwmond check tries the receiver and says what to do; the log and /problems say what it "
+        "answered",
     )
     TRACE_SPANS_REFUSED = (
         "trace_spans_refused",
         "spans that the receiver of traces refused for good: they are not sent again",
-        "the log and /problems say what it answers: an endpoint that is none of OTLP over HTTP, a "
-        "token that is missing (traces.headers_file), or its limits",
+        "gwmond check tries the receiver and says what to do; the log and /problems say what it "
+        "answered: an endpoint that is none of OTLP over HTTP, a token that is missing "
+        "(traces.headers_file), or its limits",
     )
     TRAILING_GARBAGE = (
         "trailing_garbage",
