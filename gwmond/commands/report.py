@@ -56,6 +56,8 @@ examples:
   gwmond report --from 7d --by failure,entry         why validations failed, and where
   gwmond report --from 7d --failures                 failed validations: by class and test, where
   gwmond report --from 7d --failures --entry X --limit 0      at all nodes of an entry
+  gwmond report --from 7d --by site,phase            time of input, program and output of runs
+  gwmond report --from 7d --by transfer,site         runs whose transfers failed: by server
   gwmond report --from 2d --by hour --site T2_US_Demo
   gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
   gwmond report --style analyze-entries --compare --entry X   and what these would print

@@ -145,6 +145,7 @@ class NamesOptions(Section):
     accounting_groups: Number = 1000
     schedds: Number = 500
     frontends: Number = 500
+    servers: Number = 200
     forget_after: Duration = _seconds("30d")
 
 

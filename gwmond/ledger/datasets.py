@@ -18,6 +18,7 @@ from gwmond.ledger.schema import factory_jobs, pilots, runs, series
 from gwmond.ledger.tables import PLACE, place_row, stored_state
 from gwmond.model.pilot_facts import KINDS
 from gwmond.model.pilot_sources import SHOWN
+from gwmond.model.run_phases import failed_transfer, phases_of
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.pilots.factory_records import jobs
@@ -99,6 +100,7 @@ FACTORY_JOBS = pa.schema(
     }
 )
 _OF_RUN = tuple(map("_".join, KINDS))
+_PHASES = ("stage_in", "execute", "stage_out", "transfer_queued_in", "transfer_queued_out")
 RUNS = pa.schema(
     {
         "pilot": _INT,
@@ -119,6 +121,9 @@ RUNS = pa.schema(
         "evidence": _TEXT,
         "result": _TEXT,
         "open": _BOOL,
+        **dict.fromkeys((f"{name}_seconds" for name in _PHASES), _FLOAT),
+        **dict.fromkeys(("bytes_in", "bytes_out"), _INT),
+        **dict.fromkeys(("failed_direction", "failed_protocol", "failed_host"), _TEXT),
         **{f"{kind}_micros": _INT for kind in _OF_RUN},
         **{f"{kind}_seconds": _FLOAT for kind in _OF_RUN},
     }
@@ -246,12 +251,15 @@ def _runs(connection: Connection, period: Period) -> Dataset:
             row = run_row(found[len(names) :])
             outcome = row.outcome or (None, None, None)
             amounts = found[-5:-1]
+            known = phases_of(row.facts, row.start_us, row.end_us)
+            failed = failed_transfer(row.facts) or (None, None, None)
             yield (
                 row.start_us,
                 (
                     *(row.pilot, *found[: len(names)], row.key.job, row.key.shadow_start),
                     *(row.start_us, row.end_us),
                     *(*row.size, row.user, row.job_group, *outcome, row.result, row.open),
+                    *(*map(_seconds, known[:5]), known.bytes_in, known.bytes_out, *failed),
                     *(*amounts, *map(_seconds, amounts)),
                 ),
             )

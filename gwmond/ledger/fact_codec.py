@@ -52,6 +52,7 @@ class _StoredEnding(msgspec.Struct, omit_defaults=True, frozen=True):
     vacate_subcode: int | None = msgspec.field(default=None, name="V")
     failed_at: Side | None = msgspec.field(default=None, name="f")
     starter_status: int | None = msgspec.field(default=None, name="t")
+    failed_transfer: str | None = msgspec.field(default=None, name="u")
 
 
 _Transfer: TypeAlias = tuple[int | None, int | None, int | None, int | None]
@@ -80,6 +81,8 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     executing_us: int | None = msgspec.field(default=None, name="x")
     transfer_in: _Transfer | None = msgspec.field(default=None, name="i")
     transfer_out: _Transfer | None = msgspec.field(default=None, name="o")
+    moved_in: int | None = msgspec.field(default=None, name="I")
+    moved_out: int | None = msgspec.field(default=None, name="O")
     about_job: _Job | None = msgspec.field(default=None, name="q")
     used: Used | None = msgspec.field(default=None, name="m")
     same: str = msgspec.field(default="", name="=")
@@ -87,7 +90,8 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
-_TRANSFERS, _JOB, _USED = (("transfer_in", "i"), ("transfer_out", "o")), "q", "m"
+_TRANSFERS = (("transfer_in", "i", "moved_in"), ("transfer_out", "o", "moved_out"))
+_JOB, _USED = "q", "m"
 _NO_FACT = RunFact(Source.INFERRED, "", None, 0)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
@@ -149,10 +153,10 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
                 executing_us=known.executing_us,
                 transfer_in=before.transfer_in
                 if "i" in known.same
-                else _transfer(known.transfer_in, zero),
+                else _transfer(known.transfer_in, known.moved_in, zero),
                 transfer_out=before.transfer_out
                 if "o" in known.same
-                else _transfer(known.transfer_out, zero),
+                else _transfer(known.transfer_out, known.moved_out, zero),
                 about_job=before.about_job if _JOB in known.same else _job(known.about_job, zero),
                 used=before.used if _USED in known.same else known.used,
                 **values,
@@ -169,15 +173,16 @@ def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> Non
         known.same += _USED
     else:
         known.used = fact.used
-    for name, letter in _TRANSFERS:
+    for name, letter, own in _TRANSFERS:
         transfer: Transfer | None = getattr(fact, name)
         if transfer is None:
             continue
         if before is not None and transfer == getattr(before, name):
             known.same += letter
         else:
-            queued, start, end, total = transfer
+            queued, start, end, total, moved = transfer
             setattr(known, name, (_less(queued, zero), _less(start, zero), _less(end, zero), total))
+            setattr(known, own, moved)
     job = fact.about_job
     if job is None:
         return
@@ -190,11 +195,11 @@ def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> Non
         )
 
 
-def _transfer(stored: _Transfer | None, zero: int) -> Transfer | None:
+def _transfer(stored: _Transfer | None, moved: int | None, zero: int) -> Transfer | None:
     if stored is None:
         return None
     queued, start, end, total = stored
-    return Transfer(_less(queued, -zero), _less(start, -zero), _less(end, -zero), total)
+    return Transfer(_less(queued, -zero), _less(start, -zero), _less(end, -zero), total, moved)
 
 
 def _job(stored: _Job | None, zero: int) -> JobFact | None:
@@ -224,7 +229,7 @@ def _stored_ending(ending: Ending) -> _StoredEnding | None:
     flags = {letter: getattr(ending, name) for name, letter in _FLAGS.items()}
     true = "".join(letter for letter, flag in flags.items() if flag)
     false = "".join(letter for letter, flag in flags.items() if flag is False and letter != "o")
-    return _StoredEnding(true, false, *(getattr(ending, name) for name in _VALUES))
+    return _StoredEnding(true, false, *(_clean(getattr(ending, name)) for name in _VALUES))
 
 
 @lru_cache(maxsize=4096)

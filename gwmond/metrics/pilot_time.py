@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.zeros import entries, places, with_zeros
@@ -14,9 +15,9 @@ from gwmond.model.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
 from gwmond.model.outcomes import RUNS
 from gwmond.model.pilot_facts import BEARS, Assumption, Category, Measure
-from gwmond.model.queue_waits import BUCKETS
+from gwmond.model.run_phases import FailedTransfer, Measured, buckets
 from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
-from gwmond.model.stored_pilots import ASSUMED, CountKey
+from gwmond.model.stored_pilots import ASSUMED, MICROS, CountKey
 from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.pilot_time import OWN
@@ -89,15 +90,15 @@ def _runs(s: Snapshot) -> Iterator[Sample]:
         yield sample if exemplar is None else sample._replace(exemplars=(exemplar,))
 
 
-def _queue(s: Snapshot) -> Iterator[Sample]:
+def _lengths(s: Snapshot, what: Measured) -> Iterator[Sample]:
     """Sum over the pilots' groups."""
     found = s.traces.exemplars if s.traces is not None else {}
     counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for key, total in _counted(s, "queue"):
+    for key, total in _counted(s, what):
         counts[key.site, key.entry][key.outcome] += total.micros
     sums = Counter[tuple[str, str]]()
     created: dict[tuple[str, str], float] = {}
-    for key, total in _counted(s, "queue_micros"):
+    for key, total in _counted(s, MICROS[what]):
         place = key.site, key.entry
         sums[place] += total.micros
         created[place] = min(total.created, created.get(place, total.created))
@@ -106,9 +107,18 @@ def _queue(s: Snapshot) -> Iterator[Sample]:
             place,
             sums[place] / MICRO,
             created.get(place),
-            buckets=tuple(counts[place][bound] for bound in BUCKETS),
-            exemplars=tuple(found.get((QUEUE_SECONDS, *place, bound)) for bound in BUCKETS),
+            buckets=tuple(counts[place][bound] for bound in buckets(what)),
+            exemplars=tuple(found.get((_NAMES[what], *place, bound)) for bound in buckets(what)),
         )
+
+
+def _failed_transfers(s: Snapshot) -> Iterator[Sample]:
+    """Sum over the pilots' groups."""
+    counted = (
+        ((*FailedTransfer.of(key.outcome), key.site, key.entry), total)
+        for key, total in _counted(s, "failed_transfers")
+    )
+    return _sums(counted, ())
 
 
 def _verdicts(s: Snapshot) -> Iterator[Sample]:
@@ -159,6 +169,15 @@ def _suspects(s: Snapshot) -> Iterator[Sample]:
             yield Sample(labels, number)
 
 
+_NAMES: Mapping[Measured, str] = {
+    "queue": QUEUE_SECONDS,
+    "stage_in": "gwmond_job_stage_in_seconds",
+    "stage_out": "gwmond_job_stage_out_seconds",
+}
+_STAGES: Mapping[Measured, str] = {
+    "stage_in": "input of runs of jobs was transferred",
+    "stage_out": "output of runs of jobs was transferred",
+}
 TOPIC = "Pilots' time"
 FAMILIES = (
     Family(
@@ -196,8 +215,29 @@ FAMILIES = (
         "not, by where that was; once the run is settled. With exemplars where traces are "
         "exported. Unit: seconds." + _KEPT,
         ("site", "entry"),
-        _queue,
-        buckets=BUCKETS,
+        lambda s: _lengths(s, "queue"),
+        buckets=buckets("queue"),
+    ),
+    *(
+        Family(
+            _NAMES[what],
+            f"How long {words}, the wait for a place in the access point's queue included, by "
+            "where that was; once the run is settled. Runs of which no record has it are left "
+            "out. Unit: seconds." + _KEPT,
+            ("site", "entry"),
+            partial(_lengths, what=what),
+            buckets=buckets(what),
+        )
+        for what, words in _STAGES.items()
+    ),
+    Family(
+        "gwmond_transfer_failures_total",
+        "Transfers that failed: of input or output (direction), by protocol and host of the URL "
+        "that the failure names; at once when a record of the run has it. Protocol cedar is "
+        "HTCondor's own, unknown where none is named; other stands for servers beyond [names] "
+        "servers. Unit: failures." + _KEPT,
+        ("direction", "protocol", "host", "site", "entry"),
+        _failed_transfers,
     ),
     Family(
         "gwmond_suspected_black_holes",

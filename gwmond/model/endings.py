@@ -59,6 +59,9 @@ class Ending(NamedTuple):
     unsent: bool | None = None
     # A central log has a failure of a container at the beginning of this run.
     container_failed: bool | None = None
+    # Which way, and protocol and host of the server: "input root se.example.org"
+    # (``run_phases.FailedTransfer``).
+    failed_transfer: str | None = None
 
     @property
     def vacated(self) -> Meaning | None:

@@ -1,9 +1,9 @@
 """Which names are kept apart: a limit on the names that strangers can make gwmond store.
 
 Whoever may advertise a slot chooses the names of its site, entry and frontend group; whoever may
-submit a job chooses its accounting group; schedds and frontends choose their own names.  Of each
-kind a limited number of names is kept apart; all others are accounted together as ``other``
-(``OTHER_ENTRY``, ``OTHER``).
+submit a job chooses its accounting group, and the servers of its files; schedds and frontends
+choose their own names.  Of each kind a limited number of names is kept apart; all others are
+accounted together as ``other`` (``OTHER_ENTRY``, ``OTHER``).
 
 The rule, from the strongest claim on a place to the weakest (``Claim``):
 
@@ -42,6 +42,7 @@ OTHER_ENTRY = EntryKey(OTHER, "too_many_names")
 """Where pilots are accounted whose entry is not kept apart; no factory names an entry so."""
 
 ACCOUNTING_GROUPS, SCHEDDS, FRONTENDS = "accounting groups", "schedds", "frontends"
+SERVERS = "servers of files"
 """Kinds of names that are one word; each has its own limit."""
 
 HOUR_S, DAY_S = 3600.0, 86400.0
@@ -80,6 +81,7 @@ class Limits(NamedTuple):
     forget_s: float
     schedds: int = 500
     frontends: int = 500
+    servers: int = 200
 
 
 class Together(NamedTuple):
@@ -194,6 +196,7 @@ class Names:
             ACCOUNTING_GROUPS: limits.accounting_groups,
             SCHEDDS: limits.schedds,
             FRONTENDS: limits.frontends,
+            SERVERS: limits.servers,
         }
         self._words: dict[str, Register[str]] = {
             kind: Register(most, limits.forget_s) for kind, most in self._most.items()
@@ -267,6 +270,12 @@ class Names:
         named = {name: number for name, number in seen.items() if name != OTHER}
         without = self._words[kind].note(named, vouched, now)
         self._say(kind, without, self._most[kind])
+
+    def bounded_words(self, kind: str, seen: Mapping[str, int]) -> dict[str, str]:
+        """Add names that occur now and then, as of the last poll; return how each is shown."""
+        if seen:
+            self.note_words(kind, seen, self._now)
+        return {name: self.word(kind, name) for name in seen}
 
     def dump(self) -> str:
         """Return the names that are one word, and in which hours each was seen first and last.

@@ -32,13 +32,14 @@ class Transfer(NamedTuple):
 
     ``queued_us``: when the shadow asked its schedd for a place in the queue of transfers;
     ``start_us``, ``end_us``: of the transfer itself; ``total``: bytes of this and all earlier runs
-    of the job, as the shadow counts them.
+    of the job, as the shadow counts them; ``moved``: bytes of this run alone.
     """
 
     queued_us: int | None = None
     start_us: int | None = None
     end_us: int | None = None
     total: int | None = None
+    moved: int | None = None
 
 
 class Used(NamedTuple):

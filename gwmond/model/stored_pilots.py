@@ -24,6 +24,7 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
 from gwmond.model.run_facts import RunFact
+from gwmond.model.run_phases import Measured
 from gwmond.model.states import State
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
@@ -175,6 +176,11 @@ Counted: TypeAlias = Literal[
     "verdicts",
     "queue",
     "queue_micros",
+    "stage_in",
+    "stage_in_micros",
+    "stage_out",
+    "stage_out_micros",
+    "failed_transfers",
 ]
 
 
@@ -188,8 +194,9 @@ class CountKey(NamedTuple):
     the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
 
     ``queue``: first runs of jobs, by how long these had waited: ``outcome`` is the upper bound
-    (``queue_waits``).  ``queue_micros``: the sum of these waits.  Their category is always
-    unclassified, for a wait has none.
+    (``run_phases``).  ``queue_micros``: the sum of these waits.  ``stage_in`` and ``stage_out``:
+    the same of transfers.  ``failed_transfers``: by ``Ending.failed_transfer`` (as ``outcome``), as
+    soon as a record has one.  Their category is always unclassified, for these have none.
     """
 
     what: Counted
@@ -199,6 +206,13 @@ class CountKey(NamedTuple):
     entry: str
     group: str
 
+
+MICROS: Mapping[Measured, Counted] = {
+    "queue": "queue_micros",
+    "stage_in": "stage_in_micros",
+    "stage_out": "stage_out_micros",
+}
+"""As what the sum of lengths of a histogram is counted."""
 
 ASSUMED: Mapping[Resource, Literal["assumed", "assumed_gpu"]] = {
     "cpu": "assumed",

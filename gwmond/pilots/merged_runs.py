@@ -74,6 +74,7 @@ FIELDS: tuple[Field, ...] = (
     Field(("superseded",), _EPOCH_FIRST),
     Field(("unsent",), _STARTD_FIRST),
     Field(("container_failed",), _STARTD_FIRST),
+    Field(("failed_transfer",), _EPOCH_FIRST),
 )
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 

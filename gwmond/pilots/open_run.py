@@ -6,14 +6,14 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gwmond.model import queue_waits
 from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import Measure, Outcome, Run, RunKey
 from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.run_phases import Measured, counted_lengths
 from gwmond.model.stored_pilots import RunRow
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import NOTHING
@@ -30,7 +30,8 @@ class OpenRun:
 
     ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
     slot showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
-    which it was counted, ``waited_us`` the wait that was counted with it (``queue_waits``).
+    which it was counted, ``counted_us`` the lengths by which it is counted in histograms, and
+    ``counted_failure`` the failed transfer that is counted.
     ``was_settled``: it is stored as settled; ``had_left``: and that its job has left the queue.
     """
 
@@ -43,7 +44,8 @@ class OpenRun:
     last_shown_us: int | None = None
     gone: bool = False
     counted: Outcome | None = None
-    waited_us: int | None = None
+    counted_us: Mapping[Measured, int] = field(default_factory=dict)
+    counted_failure: str | None = None
     settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
     was_settled: bool = False
     had_left: bool = False
@@ -123,7 +125,7 @@ class OpenRun:
         for before in removed:
             if before.key == self.key:
                 self.settled, self.counted = before.settled, before.counted
-                self.waited_us = before.waited_us
+                self.counted_us, self.counted_failure = before.counted_us, before.counted_failure
                 self.was_settled, self.had_left = before.was_settled, before.had_left
                 removed.remove(before)
                 return
@@ -155,6 +157,7 @@ class OpenRun:
         counted = row.outcome if pilot.known_us else None  # they are counted once posted
         made = [merged for merged, _ in merge_each(row.facts)]
         merged = next((candidate for candidate in made if candidate.key == row.key), made[0])
+        times = row.start_us, row.end_us
         return cls(
             pilot,
             merged._replace(key=row.key),
@@ -163,7 +166,8 @@ class OpenRun:
             result=row.result,
             judged=row.outcome,
             counted=counted,
-            waited_us=None if counted is None else queue_waits.of_job(row.facts),
+            counted_us={} if counted is None else counted_lengths(row.facts, *times),
+            counted_failure=merged.ending.failed_transfer if pilot.known_us else None,
             settled=Counter(dict(row.settled)),
             was_settled=not row.open,
             had_left=not row.open and job_has_left(row.facts),

@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from gwmond.model import queue_waits
 from gwmond.model.batch import Batch, Part, Parts
 from gwmond.model.pilot_facts import Assumption, Category, Outcome, divided
+from gwmond.model.run_phases import Measured, bucket_of, counted_lengths
 from gwmond.model.stored_pilots import (
     ASSUMED,
+    MICROS,
     CountKey,
     PilotCorrection,
     PilotId,
@@ -116,48 +117,47 @@ class PendingCounts:
     def count(self, pilot: OpenPilot) -> None:
         """Count a pilot and its runs by what is decided of them now, under its name of now."""
         for run in pilot.removed:
-            self._run(run, None)
+            self._run(run, None, known=False)
         pilot.removed.clear()
         if pilot.is_renamed:
             self.uncount(pilot)
         pilot.posted_as = pilot.identity
         for run in pilot.runs.values():
-            self._run(run, run.outcome)
+            self._run(run, run.outcome, known=True)
         self._pilot(pilot, own(pilot))
 
     def uncount(self, pilot: OpenPilot) -> None:
         """Take a pilot and its runs out, under the name under which they were counted."""
         for run in (*pilot.removed, *pilot.runs.values()):
-            self._run(run, None)
+            self._run(run, None, known=False)
         self._pilot(pilot, None)
 
-    def _run(self, run: OpenRun, outcome: Outcome | None) -> None:
+    def _run(self, run: OpenRun, outcome: Outcome | None, *, known: bool) -> None:
+        """Count a run by its outcome; one that is not ``known`` any more is not counted at all."""
         if run.summarised:
             return  # it is no run of a job
-        if run.counted == outcome and not run.dirty:
+        if run.counted == outcome and not run.dirty and known:
             return
-        self._waited(run, None if outcome is None else queue_waits.of_job(run.facts))
-        if run.counted == outcome:
+        none, place = Category.UNCLASSIFIED, _labels(run.pilot)
+        lengths: Mapping[Measured, Micros] = {}
+        if outcome is not None:
+            lengths = counted_lengths(run.facts, run.start_us, run.end_us)
+        failure = run.merged.ending.failed_transfer if known else None
+        now = outcome, lengths, failure
+        before = run.counted, run.counted_us, run.counted_failure
+        if now == before:
             return
-        pilot = run.pilot
-        site, entry, group = _labels(pilot)
-        for counted, n in ((run.counted, -1), (outcome, 1)):
+        change = self._changes[run.pilot.id]
+        for (counted, counted_us, failed), sign in ((before, -1), (now, 1)):
             if counted is not None:
-                key = CountKey("runs", counted.category, counted.label, site, entry, group)
-                self._changes[pilot.id][key] += n
-        run.counted, run.dirty = outcome, True
-
-    def _waited(self, run: OpenRun, waited_us: Micros | None) -> None:
-        """Count how long its job waited for it, with the bucket of a histogram and the sum."""
-        if run.waited_us == waited_us:
-            return
-        change, none = self._changes[run.pilot.id], Category.UNCLASSIFIED
-        place = _labels(run.pilot)
-        for counted, sign in ((run.waited_us, -1), (waited_us, 1)):
-            if counted is not None:
-                change[CountKey("queue", none, queue_waits.bucket_of(counted), *place)] += sign
-                change[CountKey("queue_micros", none, "", *place)] += sign * counted
-        run.waited_us, run.dirty = waited_us, True
+                change[CountKey("runs", counted.category, counted.label, *place)] += sign
+            for what, length_us in counted_us.items():
+                change[CountKey(what, none, bucket_of(what, length_us), *place)] += sign
+                change[CountKey(MICROS[what], none, "", *place)] += sign * length_us
+            if failed is not None:
+                change[CountKey("failed_transfers", none, failed, *place)] += sign
+        run.counted, run.counted_us, run.counted_failure = now
+        run.dirty = True
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now: Counter[tuple[Assumption, Resource]] = Counter()

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
+from gwmond.model.run_phases import failed_transfer
 from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, RunRow
 from gwmond.model.times import DAY_US, HOUR_US
 from gwmond.reports.periods import short
@@ -46,8 +47,8 @@ class Grouping(NamedTuple):
         """Return what a group is called, for people."""
         if isinstance(key, int):
             return short(key)[: 10 if self.step_us == DAY_US else 16]
-        if self.name == "category":
-            return words(key)
+        if self.name in {"category", "phase"}:
+            return words(key) or self.nameless
         if self.name == "failure" and key == NOT_KNOWN:
             return "(not known whether it failed)"
         return key or self.nameless
@@ -65,6 +66,8 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("failure", "failure", "(validation did not fail)"),
         Grouping("category", "category"),
         Grouping("outcome", "outcome", "(pilots' own time)"),
+        Grouping("phase", "phase", "(other, or not known)"),
+        Grouping("transfer", "transfer", "(no transfer failed)"),
         Grouping("hour", "time_us", step_us=HOUR_US),
         Grouping("day", "time_us", step_us=DAY_US),
     )
@@ -109,9 +112,14 @@ def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
     return {**_place(pilot.identity), "time_us": time_us, "failure": failure}
 
 
-def of_run(run: RunRow, identity: PilotIdentity, time_us: int) -> Facts:
-    """Return the facts of a run of a job; a pilot that failed validation runs none."""
+def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str] = ()) -> Facts:
+    """Return the facts of a run of a job, but its phase; a pilot that failed validation runs none.
+
+    ``by``: what it is grouped by, for not all facts are there at once.
+    """
+    failed = failed_transfer(run.facts) if "transfer" in by else None
     return {
+        "transfer": "" if failed is None else f"{failed.way} {failed.server}",
         **_place(identity),
         "time_us": time_us,
         "failure": "",

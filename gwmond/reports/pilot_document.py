@@ -181,6 +181,16 @@ def _codes(line: _RunLine) -> str:
     return ", ".join([*codes, *([reason.value] if reason else [])])
 
 
+def _phases(line: _RunLine) -> str:
+    """Return how long each phase of a run lasted, and the server of a transfer that failed."""
+    known, failed = line.run.phases, line.run.failed
+    lengths = ["n/k" if length is None else span(length) for length in known[:3]]
+    if known.queued_us:
+        lengths.append(f"{span(known.queued_us)} queued")
+    text = ", ".join(lengths) if known.lengths else ""
+    return f"{text} ({failed.way} failed: {failed.server})" if failed else text
+
+
 def _contradictions(line: _RunLine) -> list[dict[str, str]]:
     return [
         {"field": found.field, "kept": found.kept.value, "other": found.other.value}
@@ -221,6 +231,15 @@ _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("", _sources, 13, "known from", text=True, wrap=16),
     Datum("sources", lambda line: [source.value for source in line.run.merged.sources]),
     Datum("contradictions", _contradictions),
+    Datum("stage_in", lambda line: line.run.phases.stage_in_us, unit=LENGTH),
+    Datum("execute", lambda line: line.run.phases.execute_us, unit=LENGTH),
+    Datum("stage_out", lambda line: line.run.phases.stage_out_us, unit=LENGTH),
+    Datum("transfer_queued_in", lambda line: line.run.phases.queued_in_us, unit=LENGTH),
+    Datum("transfer_queued_out", lambda line: line.run.phases.queued_out_us, unit=LENGTH),
+    Datum("bytes_in", lambda line: line.run.phases.bytes_in),
+    Datum("bytes_out", lambda line: line.run.phases.bytes_out),
+    Datum("", _phases, 15, "in, run, out", text=True, wrap=24),
+    Datum("failed_transfer", lambda line: line.run.failed and line.run.failed._asdict()),
     Datum("result", lambda line: line.row.result or None),
     Datum("amounts", lambda line: line.run.amounts, unit=_AMOUNTS),
 )

@@ -25,6 +25,7 @@ from gwmond.model.pilot_facts import (
     Validation,
 )
 from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.run_phases import FailedTransfer, Phases, failed_transfer
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
@@ -33,6 +34,7 @@ from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition
 from gwmond.pilots.rules import Rules
 from gwmond.reports.periods import both, short, span
+from gwmond.reports.phases import phases
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 
 Free: TypeAlias = Literal["all", "part", "none"]
@@ -126,7 +128,8 @@ class RunStory(NamedTuple):
     """A run of a job on the pilot, and why its time goes where it goes.
 
     ``rule`` and ``rule_source`` are of the line of the table of outcomes that decided, empty
-    while nothing did; ``amounts`` all that it got, settled or not.
+    while nothing did; ``amounts`` all that it got, settled or not.  ``failed`` is the transfer that
+    failed.
     """
 
     row: RunRow
@@ -134,6 +137,8 @@ class RunStory(NamedTuple):
     rule: str
     rule_source: str
     amounts: Mapping[Kind, int]
+    phases: Phases
+    failed: FailedTransfer | None
 
     @property
     def category(self) -> Category | None:
@@ -265,7 +270,8 @@ def _run(
         merged = made[0] if made else _untold(row)
     later = any(other.start_us > row.start_us for other in same_job)
     rule, source = _rule(row, merged, pilot, rules, later=later)
-    return RunStory(row, merged, rule, source, amounts)
+    known = phases(row, same_job), failed_transfer(row.facts)
+    return RunStory(row, merged, rule, source, amounts, *known)
 
 
 def _rule(

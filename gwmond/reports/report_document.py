@@ -247,6 +247,14 @@ _VERDICTS = (
 )
 
 
+_PHASES = (
+    "Phases: input is transferred (stage_in), the program runs (execute), output is transferred "
+    "(stage_out); the wait for a transfer is part of it. The time of a run is divided in "
+    "proportion to their lengths; the rest lies between them, or no record has them. A run counts "
+    "in each of its phases."
+)
+
+
 def notes(report: Report) -> list[str]:
     """Return what one has to know to read a report."""
     sentences = [
@@ -258,6 +266,8 @@ def notes(report: Report) -> list[str]:
         sentences.append(sentence(report.waits))
     if report.total.verdicts:
         sentences.append(_VERDICTS)
+    if "phase" in report.scope.by:
+        sentences.append(_PHASES)
     return sentences + (figures.notes(report.total.ended) if report.total.ended else [])
 
 

@@ -6,18 +6,20 @@ Units: times are microseconds since the epoch, amounts are micros.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gwmond.ledger.reader import LedgerReader, PilotFilter, RunFilter
-from gwmond.model.pilot_facts import KINDS, Assumption
+from gwmond.model.pilot_facts import KINDS, Assumption, Measure, Outcome
 from gwmond.model.stored_pilots import PilotId, RunRow
 from gwmond.model.times import HOUR_US
+from gwmond.model.units import Resource
 from gwmond.pilots.pilot_time import partition
 from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
 from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
+from gwmond.reports.phases import divided
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
@@ -164,18 +166,30 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        for group in made.of(of_run(run, identity, end_us), series=whole):
-            if not stands_in(run):
-                group.runs = (group.runs or 0) + 1
-                group.open_runs = (group.open_runs or 0) + (outcome is None)
-            if outcome is not None and whole:
-                for (resource, measure), micros in run.settled.items():
-                    group.sums[resource, measure, outcome.category] += micros
-                    guess = outcome.evidence == "estimated" or (
-                        run.pilot in sized and (resource, measure) == CPU
-                    )
-                    if guess and group.estimated is not None:
-                        group.estimated[resource, measure] += micros
+        facts = of_run(run, identity, end_us, scope.by)
+        parts = divided(run) if "phase" in scope.by else {"": run.settled}
+        for at, (phase, settled) in enumerate(parts.items()):
+            for group in made.of({**facts, "phase": phase}, series=whole):
+                if not stands_in(run) and not (at and group is made.total):
+                    group.runs = (group.runs or 0) + 1
+                    group.open_runs = (group.open_runs or 0) + (outcome is None)
+                if outcome is not None and whole:
+                    _add_run(group, outcome, settled, sized=run.pilot in sized)
+
+
+def _add_run(
+    group: Group,
+    outcome: Outcome,
+    settled: Mapping[tuple[Resource, Measure], int],
+    *,
+    sized: bool,
+) -> None:
+    """Add time of a run, all or of a phase; ``sized``: the size of its pilot is assumed."""
+    for (resource, measure), micros in settled.items():
+        group.sums[resource, measure, outcome.category] += micros
+        guess = outcome.evidence == "estimated" or (sized and (resource, measure) == CPU)
+        if guess and group.estimated is not None:
+            group.estimated[resource, measure] += micros
 
 
 def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:

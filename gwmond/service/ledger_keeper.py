@@ -50,6 +50,7 @@ from gwmond.service.pilot_steps import PilotSteps
 from gwmond.service.waiting_periods import later_us, rules
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
+from gwmond.sources.folding import fold_records
 
 log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
@@ -444,8 +445,9 @@ class LedgerKeeper:
         self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None
     ) -> None:
         """Take in records, and how far their source has been read."""
+        kept = records if self._names is None else fold_records(self._names, records)
         with self.steps() as steps:
-            steps.add_records(records)
+            steps.add_records(kept)
         if gap is not None:
             self._gaps.append(gap)
         self._move_on(cursor)

@@ -393,6 +393,7 @@ def _limits(config: Config) -> Limits:
         names.forget_after,
         names.schedds,
         names.frontends,
+        names.servers,
     )
 
 

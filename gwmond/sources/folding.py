@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gwmond.model.facts import Berth, EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
 from gwmond.model.monitor import EntryMonitor
-from gwmond.model.names import ACCOUNTING_GROUPS, FRONTENDS, OTHER, OTHER_ENTRY, SCHEDDS, Names
+from gwmond.model.names import (
+    ACCOUNTING_GROUPS,
+    FRONTENDS,
+    OTHER,
+    OTHER_ENTRY,
+    SCHEDDS,
+    SERVERS,
+    Names,
+)
+from gwmond.model.records import JobRecord
 from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer
@@ -76,6 +85,22 @@ def note_words(names: Names, answers: Answers, now: float) -> None:
                 jobs[count.accounting_group] += count.jobs
     names.note_words(ACCOUNTING_GROUPS, jobs, now)
     names.note_words(FRONTENDS, frontends, now)
+
+
+def fold_records(names: Names, records: Sequence[JobRecord]) -> list[JobRecord]:
+    """Return records of jobs, with the servers of failed transfers that are kept apart."""
+    failed = (record.fact.ending.failed_transfer for record in records)
+    shown = names.bounded_words(SERVERS, Counter(text.partition(" ")[2] for text in failed if text))
+
+    def folded(record: JobRecord) -> JobRecord:
+        fact = record.fact
+        way, _, server = (fact.ending.failed_transfer or "").partition(" ")
+        if shown.get(server, server) == server:
+            return record
+        ending = fact.ending._replace(failed_transfer=f"{way} {OTHER} {OTHER}")
+        return record._replace(fact=fact._replace(ending=ending))
+
+    return [folded(record) for record in records] if shown else list(records)
 
 
 def fold(names: Names, kind: str, value: Any) -> Any:

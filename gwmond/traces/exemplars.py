@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, MutableMapping
 
 from gwmond.model.pilot_facts import Category
-from gwmond.model.queue_waits import bucket_of
+from gwmond.model.run_phases import bucket_of
 from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey
 from gwmond.model.times import SECOND_US
 from gwmond.traces.ids import SpanName
@@ -43,7 +43,7 @@ def _note(run: Span, wait: Span | None, found: MutableMapping[ExemplarKey, Exemp
         found[key] = _exemplar(run, 1)
     if wait is not None and dict(wait.attributes).get("htcondor.run.number") == 0:
         waited_us = wait.end_us - wait.start_us
-        key = (QUEUE_SECONDS, site, entry, bucket_of(waited_us))
+        key = (QUEUE_SECONDS, site, entry, bucket_of("queue", waited_us))
         found[key] = _exemplar(wait, waited_us / SECOND_US)
 
 

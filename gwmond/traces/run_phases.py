@@ -6,11 +6,11 @@ Times are microseconds since the epoch, None where no record has them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Outcome
-from gwmond.model.run_facts import RunFact, Source, Transfer
+from gwmond.model.run_facts import RunFact, Transfer
+from gwmond.model.run_phases import Phase, moved_bytes, ranked, recorded
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Value
 
@@ -19,7 +19,6 @@ _BLAMED = {
     "transfer_output_failed": SpanName.STAGE_OUT,
     "output_cut_off": SpanName.STAGE_OUT,
 }
-_RANK = {Source.EPOCH_HISTORY: 0, Source.SCHEDD_HISTORY: 1, Source.STARTD_HISTORY: 2}
 
 
 class RunPhases(NamedTuple):
@@ -42,23 +41,11 @@ class RunPhases(NamedTuple):
         return _BLAMED.get(label, known[-1] if known else None)
 
 
-def _rank(fact: RunFact) -> tuple[int, int]:
-    return _RANK.get(fact.source, 9), -fact.written_us
-
-
 def phases_of(facts: Sequence[RunFact]) -> RunPhases:
     """Return the parts of a run: of each the best record, an access point's before a startd's."""
-    best = sorted(facts, key=_rank)
-    if any(_rank(one) == _rank(other) for one, other in pairwise(best)):
-        best.sort(key=lambda fact: (*_rank(fact), repr(fact)))
-    inward = next((fact.transfer_in for fact in best if fact.transfer_in), Transfer())
-    outward = next((fact.transfer_out for fact in best if fact.transfer_out), Transfer())
-    executing = next((fact.executing_us for fact in best if fact.executing_us is not None), None)
-    in_start, out_start = (
-        transfer.start_us if transfer.queued_us is None else transfer.queued_us
-        for transfer in (inward, outward)
-    )
-    in_end = executing if inward.end_us is None else inward.end_us
+    best = ranked(facts)
+    known = recorded(best)
+    times = known.times
     endings = [fact.ending for fact in best]
 
     def first(name: str) -> int | None:
@@ -67,9 +54,9 @@ def phases_of(facts: Sequence[RunFact]) -> RunPhases:
     signal = first("exit_signal")
     return RunPhases(
         parts=(
-            (SpanName.STAGE_IN, in_start, in_end, inward),
-            (SpanName.EXECUTE, executing, out_start, None),
-            (SpanName.STAGE_OUT, out_start, outward.end_us, outward),
+            (SpanName.STAGE_IN, *times[Phase.STAGE_IN], known.inward),
+            (SpanName.EXECUTE, *times[Phase.EXECUTE], None),
+            (SpanName.STAGE_OUT, *times[Phase.STAGE_OUT], known.outward),
         ),
         codes={
             "htcondor.hold.code": first("hold_code") or None,
@@ -85,11 +72,7 @@ def phases_of(facts: Sequence[RunFact]) -> RunPhases:
 def transferred_bytes(
     transfer: Transfer | None, before: Transfer | None, number: int | None
 ) -> int | None:
-    """Return the bytes of a run's transfer, as the totals after it and before it have them."""
-    if transfer is None or transfer.total is None or number is None:
+    """Return the bytes of a run's transfer; ``before``: that of the run before it."""
+    if transfer is None or number is None:
         return None
-    if number == 0:
-        return transfer.total
-    if before is None or before.total is None:
-        return None
-    return transfer.total - before.total if before.total <= transfer.total else None
+    return moved_bytes(transfer, 0 if number == 0 else before.total if before else None)

@@ -152,7 +152,7 @@ def pilot_time() -> PilotTime:
             resource, measure, category, outcome, *STARVING, "frontend.main", "measured"
         )
 
-    good, own = Category.GOODPUT, Category.PILOT_OVERHEAD
+    good, own, none = Category.GOODPUT, Category.PILOT_OVERHEAD, Category.UNCLASSIFIED
     short = State.PROVISIONING_BOTTLENECK
     return PilotTime(
         shown={
@@ -169,6 +169,13 @@ def pilot_time() -> PilotTime:
             CountKey("verdicts", short, "true", *STARVING, "frontend.main"): Total(14, began),
             CountKey("verdicts", short, "false", *STARVING, "frontend.main"): Total(1, began),
             CountKey("verdicts", BORED_STATE, "true", *BORED, ""): Total(2, began),
+            CountKey(
+                "failed_transfers", none, "input root se.example.org", *STARVING, "frontend.main"
+            ): Total(7, began),
+            CountKey("stage_in", none, "60", *STARVING, "frontend.main"): Total(2, began),
+            CountKey("stage_in_micros", none, "", *STARVING, "frontend.main"): Total(
+                95_000_000, began
+            ),
             CountKey("assumed", own, "size", *STARVING, "frontend.main"): Total(5_000_000, began),
             CountKey("assumed_gpu", own, "gpus", *STARVING, "frontend.main"): Total(
                 7_000_000, began

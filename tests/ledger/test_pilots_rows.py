@@ -45,6 +45,8 @@ def _ending_field(name: str) -> st.SearchStrategy[Any]:
         return st.booleans()
     if name.endswith(("_code", "_signal", "_subcode", "_status")):
         return st.none() | st.integers(-(2**31), 2**31)
+    if name == "failed_transfer":
+        return st.none() | texts
     if name == "failed_at":
         return st.sampled_from([None, "access_point", "execution_point"])
     return st.sampled_from([None, True, False])
@@ -53,7 +55,7 @@ def _ending_field(name: str) -> st.SearchStrategy[Any]:
 endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fields})
 
 numbers = st.none() | st.integers(0, 2**62)
-transfers = st.none() | st.builds(Transfer, maybe_times, maybe_times, maybe_times, numbers)
+transfers = st.none() | st.builds(Transfer, *[maybe_times] * 3, numbers, numbers)
 amounts_used = st.none() | st.floats(0, 1e9)
 uses = st.none() | st.builds(Used, amounts_used, amounts_used)
 jobs = st.none() | st.builds(JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers)

@@ -8,8 +8,8 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from gwmond.metrics import pilot_time
 from gwmond.metrics.render import render
-from gwmond.model.queue_waits import BUCKETS
 from gwmond.model.run_facts import JobFact
+from gwmond.model.run_phases import buckets
 from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey, TraceExport
 from gwmond.model.stored_pilots import RunRow
 from gwmond.traces.contexts import TraceRules
@@ -57,4 +57,4 @@ def test_openmetrics_has_them_and_the_text_format_has_not() -> None:
     assert exemplar.labels == {"trace_id": wait.trace_id, "span_id": wait.span_id}
     assert sum(len(name + value) for name, value in exemplar.labels.items()) <= 128
     assert b"trace_id" not in shown.text
-    assert BUCKETS[1] == "300"
+    assert buckets("queue")[1] == "300"

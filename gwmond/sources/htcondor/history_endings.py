@@ -19,6 +19,7 @@ Units: seconds since the epoch.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.condor_codes import VACATE_BASE, Meaning, meaning
@@ -44,6 +45,13 @@ EXIT_POLICY = (
 """What says whether the schedd runs a job again after an exit: max_retries and its like."""
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD = 2, 3, 4, 5  # JobStatus
+_WAYS: dict[Meaning | None, str] = {Meaning.INPUT: "input", Meaning.OUTPUT: "output"}
+_URL = re.compile(
+    r"(?<![a-zA-Z0-9+.-])([a-zA-Z][a-zA-Z0-9+.-]{0,30})://(?:[^\s/?#]*@)?"
+    r"([a-zA-Z0-9._-]{0,253}|\[[0-9a-fA-F:.]{2,45}\])(?::[0-9]*)?(?=[/?#\s)|;,'\"]|$)"
+)
+_PROTOCOL = re.compile(r"using protocol ([a-zA-Z][a-zA-Z0-9+.-]{0,30}?)[.]?(?=\s|$)")
+_CEDAR = re.compile(r"while (?:sending files to|receiving files from) ")
 
 
 def epoch(ad: classad2.ClassAd, name: str) -> int | None:
@@ -157,6 +165,7 @@ def _of_shadow(run: RecordedRun, end: int | None, *, own: bool = False) -> Endin
         vacate_code=ads.count(run.ad, "VacateReasonCode"),
         vacate_subcode=ads.integer(run.ad, "VacateReasonSubCode"),
         failed_at=_failed_at(run, "VacateReason"),
+        failed_transfer=_failed_transfer(run, "VacateReason"),
         began=began,
         early=_early(began_at, sending or end),
         sending_output=None if sending is None else (sent or 0) < sending,
@@ -297,8 +306,9 @@ def _hold_now(run: RecordedRun) -> dict[str, Any]:
         return {}
     subcode = ads.integer(run.ad, "HoldReasonSubCode")
     hold: dict[str, Any] = {"hold_code": code, "hold_subcode": subcode}
-    side = _failed_at(run, "HoldReason")
-    return hold if side is None else {**hold, "failed_at": side}
+    failed = {"failed_at": _failed_at, "failed_transfer": _failed_transfer}
+    found = {name: read(run, "HoldReason") for name, read in failed.items()}
+    return {**hold, **{name: value for name, value in found.items() if value is not None}}
 
 
 def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any]:
@@ -320,8 +330,12 @@ def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any
     if not code or not of_this_run:
         return {}
     subcode = ads.integer(run.ad, f"{prefix}SubCode")
-    side = _failed_at(run, prefix) or ending.failed_at
-    return {"hold_code": code, "hold_subcode": subcode, "failed_at": side}
+    return {
+        "hold_code": code,
+        "hold_subcode": subcode,
+        "failed_at": _failed_at(run, prefix) or ending.failed_at,
+        "failed_transfer": _failed_transfer(run, prefix) or ending.failed_transfer,
+    }
 
 
 def _failed_at(run: RecordedRun, name: str) -> Side | None:
@@ -330,6 +344,40 @@ def _failed_at(run: RecordedRun, name: str) -> Side | None:
     if "failure at access point" in text:
         return "access_point"
     return "execution_point" if "failure at execution point" in text else None
+
+
+def _failed_transfer(run: RecordedRun, name: str) -> str | None:
+    """Return the way and the server of a transfer that failed; None if none did.
+
+    A starter that cannot send output at all says so in a text only (code 1007).
+    """
+    text = ads.text(run.ad, name) or ""
+    way = _WAYS.get(meaning(ads.count(run.ad, f"{name}Code")))
+    if way is None and "attempts to transfer output failed" in text:
+        way = "output"
+    return None if way is None else f"{way} {server_of(text)}"
+
+
+def server_of(text: str) -> str:
+    """Return protocol and host, if known, of the URL that a failure names; nothing else of it.
+
+    HTCondor's own protocol has no URL: ``cedar``.  The rest of a URL, a user's name and secrets
+    included, is never returned.
+
+    >>> server_of("using protocol root. Details: no ( URL file = root://u:p@se.org:1094//a?... )|")
+    'root se.org'
+    >>> server_of("failure at access point ap using protocol osdf. Details: 404")
+    'osdf'
+    >>> server_of("at execution point slot1@n while receiving files from access point ap. Details")
+    'cedar'
+    """
+    found = _URL.search(text.partition("URL file =")[2] or text)
+    if found is not None:
+        return f"{found[1]} {found[2]}".lower().rstrip()
+    if found := _PROTOCOL.search(text):
+        return found[1].lower()
+    own = _CEDAR.search(text) is not None and "plugin" not in text and "FILETRANSFER" not in text
+    return "cedar" if own else "unknown"
 
 
 def _early(began_at: int | None, end: int | None) -> bool | None:

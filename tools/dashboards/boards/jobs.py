@@ -9,6 +9,7 @@ from tools.dashboards.record import Board, Panel, Query, Row
 _HERE = Scope("site", "entry", "group")
 _RUNS = "gwmond_job_runs_total"
 _WAITED = "gwmond_job_queue_seconds_bucket"
+_FAILED = "gwmond_transfer_failures_total"
 _EARLY = 'category="misconfiguration_badput"'
 
 _WAIT = Row(
@@ -55,9 +56,29 @@ _WAIT = Row(
         ),
     ),
 )
+
+
+def _staged(title: str, metric: str, files: str) -> Panel:
+    return Panel(
+        *(title, "lines", "s"),
+        (
+            Query(quantile(0.5, "le", _HERE.rate(f"{metric}_bucket")), "median"),
+            Query(quantile(0.9, "le", _HERE.rate(f"{metric}_bucket")), "9 of 10"),
+            Query(quantile(0.99, "le", _HERE.rate(f"{metric}_bucket")), "99 of 100"),
+        ),
+        f"How long the {files} of runs was transferred that were settled just then, the wait for "
+        "a place in the access point's queue included; between the histogram's bounds it is "
+        "interpolated. The slot is held meanwhile. gwmond report --by site,phase has the share of "
+        "the time.",
+        empty="while no run is settled whose access point records transfers",
+    )
+
+
 _ENDS = Row(
     "Runs",
     (
+        _staged("Stage-in", "gwmond_job_stage_in_seconds", "input"),
+        _staged("Stage-out", "gwmond_job_stage_out_seconds", "output"),
         Panel(
             *("Runs by category", "stack", "short"),
             (Query(hourly("category", _HERE.rate(_RUNS)), "{{category}}"),),
@@ -113,6 +134,21 @@ _ENDS = Row(
             "hour; a suspicion changes no category.",
             empty="while nothing is suspected",
             drill=("site", "entry"),
+        ),
+        Panel(
+            *("Transfers that failed, by server", "table", "short"),
+            (
+                Query(
+                    most(20, "direction, protocol, host, site", _HERE.grown(_FAILED)),
+                    "failures",
+                ),
+            ),
+            "Transfers of jobs' files that failed in the chosen range: input or output, protocol "
+            "and host of the URL, site; the first 20. Protocol cedar is HTCondor's own, unknown "
+            "where the record names none (docs/phases.md).",
+            empty="while no transfer fails",
+            drill=("site",),
+            page="failures",
         ),
         Panel(
             *("Preemption by outcome", "stack", "short"),

@@ -1,0 +1,58 @@
+"""The phases of stored runs: how long, how many bytes, and shares of their time.  Pure.
+
+Units: times and lengths are microseconds, amounts are micros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gwmond.model.apportion import apportion
+from gwmond.model.pilot_facts import Measure
+from gwmond.model.run_phases import Phases, phases_of, ranked, recorded
+from gwmond.model.stored_pilots import RunRow
+from gwmond.model.units import Resource
+
+REST = ""
+"""The phase of time between the phases that are known, and of a run of which none is known."""
+
+
+def phases(run: RunRow, same_job: Sequence[RunRow] = ()) -> Phases:
+    """Return the phases of a run; ``same_job``: runs of the job, for bytes of later ones."""
+    before = _before(run, same_job)
+    known = None if before is None else recorded(ranked(before.facts))
+    return phases_of(run.facts, run.start_us, run.end_us, known)
+
+
+def _before(run: RunRow, same_job: Iterable[RunRow]) -> RunRow | None:
+    """Return the run of the job before a run, if it is known that there was none between them."""
+    number = run.key.shadow_start
+    if number is None:
+        return None
+    return next(
+        (
+            other
+            for other in same_job
+            if number - 1 in {fact.shadow_start for fact in other.facts} and other.key != run.key
+        ),
+        None,
+    )
+
+
+def divided(run: RunRow) -> dict[str, Mapping[tuple[Resource, Measure], int]]:
+    """Return what is settled of a run by phase, in proportion to how long each lasted.
+
+    The parts sum up to the whole, with ``REST``; phases that are not known are not there.
+    """
+    known = phases(run).lengths
+    length_us = max(0, (run.end_us or run.start_us) - run.start_us)
+    names: list[str] = [*map(str, known), REST]
+    weights = [*known.values(), max(0, length_us - sum(known.values()))]
+    if not any(weights):
+        weights[-1] = 1
+    parts = {kind: apportion(micros, weights) for kind, micros in run.settled.items()}
+    return {
+        name: {kind: shares[at] for kind, shares in parts.items()}
+        for at, name in enumerate(names)
+        if weights[at] or name != REST
+    }
