@@ -16,10 +16,10 @@ from gwmond.ledger.pilot_codec import run_row
 from gwmond.ledger.pilot_reader import PilotLookup
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row
-from gwmond.model import queue_waits
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.run_phases import waited_us
 from gwmond.model.times import SECOND_US
 
 LATEST_RUNS, LATEST_PILOTS = 20_000, 5_000
@@ -50,7 +50,7 @@ def _jobs(
         .where(latest.c.job_group == job_group, latest.c.cores == cores, latest.c.number == 1)
         .where(pilots.c.entry.in_(entries))
     )
-    waits = (queue_waits.of_job(run_row(row).facts) for row in connection.execute(query))
+    waits = (waited_us(run_row(row).facts) for row in connection.execute(query))
     return [wait / SECOND_US for wait in waits if wait is not None]
 
 

@@ -215,14 +215,14 @@ def counted_lengths(
     """Return the lengths by which a settled run is counted in histograms, where known."""
     phases = phases_of(facts, start_us, end_us)
     found: dict[Measured, Micros | None] = {
-        "queue": _waited(facts),
+        "queue": waited_us(facts),
         "stage_in": phases.stage_in_us,
         "stage_out": phases.stage_out_us,
     }
     return {what: length_us for what, length_us in found.items() if length_us is not None}
 
 
-def _waited(facts: Iterable[RunFact]) -> Micros | None:
+def waited_us(facts: Iterable[RunFact]) -> Micros | None:
     """Return how long a job waited for this run, if it is its first and records have both dates.
 
     From QDate to JobCurrentStartDate: on hold or not.
