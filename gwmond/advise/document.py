@@ -314,6 +314,7 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
             "runs_ended": found.runs,
             "settled_canonical_seconds": found.total_micros / SECOND_US,
             "estimated_canonical_seconds": found.estimated_micros / SECOND_US,
+            "unsettled_canonical_seconds": found.unsettled_micros / SECOND_US,
             "interval": 0.9,
             "losses": [fields.record(LOSSES, loss) for loss in found.losses],
             **{
@@ -341,6 +342,7 @@ def _basis(found: Advice) -> str:
     share = percent(ratio(found.estimated_micros, found.total_micros))
     return (
         f"It rests on {counted(found.pilots, 'pilot')} that ended in the period, with "
-        f"{counted(found.runs, 'run')}: {hours(found.total_micros)} canonical hours, {share} of "
-        f"them estimated{untimed if found.untimed else ''}. Intervals are of 90 %."
+        f"{counted(found.runs, 'run')}: {hours(found.total_micros)} canonical hours are settled, "
+        f"{share} of them estimated; {hours(found.unsettled_micros)} are not, and in no loss"
+        f"{untimed if found.untimed else ''}. Intervals are of 90 %."
     )

@@ -36,7 +36,8 @@ class Advice(NamedTuple):
     """What would waste less, by the pilots that ended in a period and their runs.
 
     ``untimed``: of these ``pilots``, those whose waits for jobs are not known.
-    ``total_micros``: their settled time, ``estimated_micros`` of it where a rule stands for a fact.
+    ``total_micros``: their settled time, ``estimated_micros`` of it where a rule stands for a fact;
+    ``unsettled_micros``: the rest of their time, which no loss has yet.
     """
 
     period: Period
@@ -45,6 +46,7 @@ class Advice(NamedTuple):
     untimed: int
     total_micros: int
     estimated_micros: int
+    unsettled_micros: int
     losses: list[Loss]
     timeouts: list[TimeoutLine]
     lost: list[LostLine]
@@ -95,6 +97,7 @@ def gather(
         sum(tally.untimed for tally in entries.values()),
         sum(tally.amounts.total() for tally in entries.values()),
         sum(tally.estimated for tally in entries.values()),
+        sum(tally.unsettled for tally in entries.values()),
         losses(entries, groups),
         sorted(timeouts, key=lambda line: (-(line.saved_micros or 0), line.key, line.setting)),
         _lines(entries, lost_line, lambda line: line.micros),

@@ -45,7 +45,8 @@ class EntryTally:
     - ``runs``: length, completed (1 or 0), time left as it began (-1: not known), lost (1 or 0).
     - ``ran``, ``never``: pilots that ran jobs, and that never did; of others it is not known.
     - ``uploads``: of completed runs, and how long the run lasted until then.
-    - ``amounts``: settled, by category; ``estimated`` of that; ``never_micros``: of ``never``.
+    - ``amounts``: settled, by category; ``estimated`` of that; ``unsettled``: beside that;
+      ``never_micros``: settled, of ``never``.
     - ``held``: core- and memory-seconds that runs held on pilots that ran jobs; ``offered``.
     """
 
@@ -57,7 +58,7 @@ class EntryTally:
         self.runs, self.lost, self.early = Sample(4), 0, 0
         self.uploads = Sample(2)
         self.amounts: Counter[Category] = Counter()
-        self.estimated = self.never_micros = 0
+        self.estimated = self.unsettled = self.never_micros = 0
         self.units = dict.fromkeys((True, False), 0.0)
         self.held, self.offered = [0.0, 0.0], [0.0, 0.0]
 
@@ -68,6 +69,7 @@ class EntryTally:
         for (resource, measure, category), micros in pilot.settled.items():
             if (resource, measure) == CPU:
                 self.amounts[category] += micros
+        self.unsettled += max(0, pilot.unsettled[CPU])
         self.estimated += sum(
             micros for (_, resource), micros in row.assumed_micros.items() if resource == "cpu"
         )
