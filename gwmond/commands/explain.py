@@ -25,6 +25,8 @@ from gwmond.service import log
 from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, name_of
 from gwmond.service.poller import Poller, remembered
 from gwmond.service.pool import Pool
+from gwmond.sources.registry import SOURCES
+from gwmond.sources.round import CLAIMS
 
 _EPILOG = """\
 examples:
@@ -132,7 +134,7 @@ def _past(config: Config, name: str) -> Document:
 
 def _asked(config: Config, site: str) -> Explainer:
     """Ask the pool once."""
-    pool = Pool.open(config, once=True)
+    pool = Pool.open(config, once=True, kinds=frozenset(SOURCES) - {CLAIMS})
     memory, _ = remembered(config)
     snapshot = Poller(config, pool, None, memory).poll()
     poll = snapshot, pool.gatherer.last(), pool.targets

@@ -17,7 +17,7 @@ from gwmond.sources.round import Targets
 class Pool:
     """The pool of a configuration: who to ask, how, and by which clock."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, kinds: frozenset[str] | None = None) -> None:
         self._config = config
         self.recording: Recording | None = None
         self.clock: Clock
@@ -40,19 +40,23 @@ class Pool:
         else:
             self.clock = SystemClock()
             wms = pool.wms
-            self.targets = Targets(pool.collectors or ("",), wms.collectors, wms.factory_schedds)
+            collectors = pool.collectors or ("",)
+            self.targets = Targets(collectors, wms.collectors, wms.factory_schedds, kinds=kinds)
         self.gatherer = Gatherer(config, self.targets, self.clock.speed)
 
     @classmethod
-    def open(cls, config: Config, *, once: bool = False) -> Self:
+    def open(
+        cls, config: Config, *, once: bool = False, kinds: frozenset[str] | None = None
+    ) -> Self:
         """Return the pool, with what forks the processes of its queries at hand.
 
-        ``once``: it is asked once, by a command.
+        ``once``: it is asked once, by a command; ``kinds``: what collectors are asked for, if not
+        for all.
         """
         factory = config.factory
         files = bool(factory.directories or factory.central_logs or factory.log_socket)
         child.start(files=files, once=once)
-        return cls(config)
+        return cls(config, kinds)
 
     @property
     def period_s(self) -> float:

@@ -7,6 +7,7 @@ brackets or strings (HTCondor manual, "ClassAd Mechanism", syntax of expressions
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from gwmond.sources.htcondor import ads
@@ -19,6 +20,7 @@ _NAME = re.compile(r"(?:my\.)?([a-z_]\w*)", re.IGNORECASE)
 _MOST_DEPTH = 8
 
 
+@lru_cache(4096)  # most slots have the same expressions
 def divide(text: str) -> tuple[str, ...]:
     """Return the clauses of an expression; all hold if, and only if, the expression does.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Size, Verdict
@@ -41,6 +42,7 @@ FEW_GROUPS = 200
 _STATIC = ("Requirements", "Start")
 _REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
 _NO_SIZE = Size(0, 0)
+_parsed = lru_cache(4096)(ads.expression)
 _BLANK = JobPlace(
     "slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1
 )
@@ -264,7 +266,7 @@ def place(
     estimated = evidence == "estimated"
 
     def blocks(clause: str, mine: classad2.ClassAd, target: classad2.ClassAd) -> bool:
-        expression = ads.expression(clause)
+        expression = _parsed(clause)
         value = expression and matching.holds(expression, mine, target, untold=estimated)
         return value is False or (not value and not estimated)
 
