@@ -30,6 +30,7 @@ from gwmond.reports.ledger_reading import Report, pilots_ended
 from gwmond.reports.stored_pilot import AsOf
 
 T = TypeVar("T")
+_ASKED = frozenset(kind for kind in FactoryKind if kind.startswith(("asked_idle", "status_idle")))
 
 
 class Advice(NamedTuple):
@@ -125,21 +126,21 @@ def _averages(
     ledger: LedgerReader, period: Period, group: str | None
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return how many idle pilots were asked for, and waited, on average, by entry."""
-    sums: Counter[tuple[str, str, FactoryKind]] = Counter()
+    sums: dict[str, Counter[tuple[str, FactoryKind]]] = {}
     first, last = period.hours
     for day in range(first, last + 1, 24):
         for key, number in ledger.factory_hours(day, min(day + 23, last)).items():
-            if group in (None, key.client):
-                sums[key.total] += number
+            if key.kind in _ASKED and group in (None, key.client):
+                sums.setdefault(key.entry, Counter())[key.client, key.kind] += number
     return {
-        entry: (_average(sums, entry, "asked_idle"), _average(sums, entry, "status_idle"))
-        for entry in {entry for entry, _, _ in sums}
+        entry: (_average(of_entry, "asked_idle"), _average(of_entry, "status_idle"))
+        for entry, of_entry in sums.items()
     }
 
 
-def _average(sums: Counter[tuple[str, str, FactoryKind]], entry: str, name: str) -> float | None:
+def _average(sums: Counter[tuple[str, FactoryKind]], name: str) -> float | None:
     """Return a mean over the time in which ads had it, of all clients; None: no ad did."""
     amount, time = FactoryKind(f"{name}_seconds"), FactoryKind(f"{name}_watched_seconds")
-    clients = [client for at, client, kind in sums if (at, kind) == (entry, time)]
-    means = [sums[entry, client, amount] / sums[entry, client, time] for client in clients]
+    watched = {client: number for (client, kind), number in sums.items() if kind is time}
+    means = [sums[client, amount] / number for client, number in watched.items() if number]
     return sum(means) if means else None
