@@ -85,6 +85,7 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     moved_out: int | None = msgspec.field(default=None, name="O")
     about_job: _Job | None = msgspec.field(default=None, name="q")
     used: Used | None = msgspec.field(default=None, name="m")
+    wants: str = msgspec.field(default="", name="k")
     same: str = msgspec.field(default="", name="=")
     ending: _StoredEnding | None = msgspec.field(default=None, name="!")
 
@@ -157,7 +158,7 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
                 transfer_out=before.transfer_out
                 if "o" in known.same
                 else _transfer(known.transfer_out, known.moved_out, zero),
-                about_job=before.about_job if _JOB in known.same else _job(known.about_job, zero),
+                about_job=before.about_job if _JOB in known.same else _job(known, zero),
                 used=before.used if _USED in known.same else known.used,
                 **values,
             )
@@ -189,6 +190,7 @@ def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> Non
     if before is not None and job == before.about_job:
         known.same += _JOB
     else:
+        known.wants = _clean(job.wants)
         known.about_job = (
             *(_less(job.queued_us, zero), job.procs, _clean(job.traceparent)),
             *(_clean(job.tracestate), _less(job.left_us, zero), job.status),
@@ -202,11 +204,13 @@ def _transfer(stored: _Transfer | None, moved: int | None, zero: int) -> Transfe
     return Transfer(_less(queued, -zero), _less(start, -zero), _less(end, -zero), total, moved)
 
 
-def _job(stored: _Job | None, zero: int) -> JobFact | None:
-    if stored is None:
+def _job(known: _StoredFact, zero: int) -> JobFact | None:
+    if known.about_job is None:
         return None
-    queued, procs, parent, state, left, status = stored
-    return JobFact(_less(queued, -zero), procs, parent, state, _less(left, -zero), status)
+    queued, procs, parent, state, left, status = known.about_job
+    return JobFact(
+        _less(queued, -zero), procs, parent, state, _less(left, -zero), status, known.wants
+    )
 
 
 def _less(time_us: int | None, zero: int) -> int | None:

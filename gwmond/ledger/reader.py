@@ -161,6 +161,11 @@ class LedgerReader(PilotLookup):
         with self.reading() as connection:
             return wait_rows.of_group(connection, schedd, group, since_us)
 
+    def waits_by_wants(self, wanted: Collection[str], since_us: int) -> tuple[WaitInterval, ...]:
+        """Return for which reasons jobs waited that want one of these."""
+        with self.reading() as connection:
+            return wait_rows.of_wants(connection, wanted, since_us) if wanted else ()
+
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""
         with self.reading() as connection:

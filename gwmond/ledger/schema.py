@@ -258,11 +258,10 @@ waits = Table(
     Column("identity", Text, primary_key=True),
     Column("since_us", BigInteger, primary_key=True, autoincrement=False),
     Column("until_us", BigInteger, index=True),
-    Column("wants", Text, nullable=False),
+    Column("wants", Text, nullable=False, index=True),
     Column("reason", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("site", Text, nullable=False),
-    Index("ix_waits_wants", "wants", "schedd"),
     sqlite_with_rowid=False,
 )
 

@@ -59,6 +59,7 @@ class JobFact(NamedTuple):
     - ``traceparent``, ``tracestate``: W3C Trace Context of whoever submitted it, or empty.
     - ``left_us``, ``status``: when the job left the queue, with which JobStatus; only a schedd's
       history has that.
+    - ``wants``: what identifies its Requirements and requests (see ``DemandGroup``), or empty.
     """
 
     queued_us: int | None = None
@@ -67,6 +68,7 @@ class JobFact(NamedTuple):
     tracestate: str = ""
     left_us: int | None = None
     status: int | None = None
+    wants: str = ""
 
 
 class RunFact(NamedTuple):

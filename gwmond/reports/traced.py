@@ -17,6 +17,7 @@ from gwmond.traces.contexts import TraceRules, is_traced
 from gwmond.traces.job_trace import job_spans
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.spans import Span
+from gwmond.traces.wait_events import by_wants, wanted
 
 _NUMBER = re.compile(r"[0-9]{1,9}\.[0-9]{1,9}")
 SOME = 20
@@ -52,7 +53,8 @@ def trace_of_job(ledger: LedgerReader, job: str, rules: TraceRules, now_us: int)
     found = ledger.find_runs([job]).get(job, [])
     runs = sorted(filter(is_traced, found), key=lambda run: (run.start_us, run.key))
     pilots = ledger.pilots_by_id({run.pilot for run in runs})
-    spans = job_spans(runs, pilots, rules, now_us)
+    waits = by_wants(ledger.waits_by_wants(*wanted(runs)))
+    spans = job_spans(runs, pilots, rules, now_us, waits)
     return Traced(f"job {job}", spans, runs, job=job) if spans else None
 
 

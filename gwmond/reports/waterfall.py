@@ -25,13 +25,14 @@ from gwmond.reports.render.document import (
     Spans,
     Word,
 )
+from gwmond.reports.render.formats import words
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.reports.timeline import axis
 from gwmond.reports.traced import Traced
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Attributes, Link, Span
 
-MOST = 200
+MOST, _CAUSES = 200, 3
 """Lines; of more the first are shown."""
 _WAITING = frozenset({SpanName.QUEUE, SpanName.REQUESTED, SpanName.PENDING})
 _OWN = frozenset({SpanName.IDLE, SpanName.RETIREMENT})
@@ -207,7 +208,10 @@ def _note(one: Span) -> str:
         found.append(str(known.get("gwms.validation.test", "")))
     moved = known.get("htcondor.transfer.bytes")
     found.append("" if moved is None else f"{int(moved) / 1e6:.1f} MB")
-    found += [str(dict(event.attributes).get("gwmond.outcome")) for event in one.events]
+    said = [dict(event.attributes) for event in one.events]
+    found += [str(event["gwmond.outcome"]) for event in said if "gwmond.outcome" in event]
+    causes = [str(event["gwmond.wait.cause"]) for event in said if "gwmond.wait.cause" in event]
+    found.append(", then ".join(words(cause) for cause in causes[-_CAUSES:]))
     found.append("not settled" if known.get("gwmond.settled") is False else "")
     return ", ".join(filter(None, found))
 
@@ -250,6 +254,7 @@ def _json(one: Span) -> dict[str, Any]:
             {"name": event.name, **both("time", event.time_us), **_named(event.attributes)}
             for event in one.events
         ],
+        "dropped_events": one.dropped_events,
         "links": [{**_ids(link), "attributes": _named(link.attributes)} for link in one.links],
         "dropped_links": one.dropped_links,
     }

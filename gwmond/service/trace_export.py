@@ -39,6 +39,7 @@ from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.selection import NamePatterns, TraceSelection
 from gwmond.traces.spans import Span
+from gwmond.traces.wait_events import WaitsByWants, by_wants, wanted
 
 log = structlog.get_logger()
 _SOURCE = "traces"
@@ -95,10 +96,12 @@ class ChosenSpans:
         by_job = reader.find_runs({one.job for one in settled if one.job})
         ids = {run.pilot for runs in by_job.values() for run in runs}
         pilots = reader.pilots_by_id(ids | {one.pilot for one in settled})
+        every = [run for runs in by_job.values() for run in runs]
+        waits = by_wants(reader.waits_by_wants(*wanted(every)))
         for one in settled:
             try:
                 spans = (
-                    self._of_job(one, by_job.get(one.job, []), pilots)
+                    self._of_job(one, by_job.get(one.job, []), pilots, waits)
                     if one.job
                     else self._of_pilot(reader, pilots.get(one.pilot))
                 )
@@ -120,14 +123,18 @@ class ChosenSpans:
         return spans if self._selection.has_pilot(pilot, spans) else []
 
     def _of_job(
-        self, one: Settled, runs: list[RunRow], pilots: dict[PilotId, PilotRow]
+        self,
+        one: Settled,
+        runs: list[RunRow],
+        pilots: dict[PilotId, PilotRow],
+        waits: WaitsByWants,
     ) -> list[Span] | None:
         if not runs:
             return None
         chosen = [run for run in runs if self._selection.has_run(run, pilots.get(run.pilot))]
         if not chosen:
             return []
-        trace = JobTrace(runs, pilots, self._rules)
+        trace = JobTrace(runs, pilots, self._rules, waits=waits)
         if self._selection.of_trace(trace.context) is False:
             return []
         spans: list[Span] = []

@@ -67,6 +67,13 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gwmond.run.seconds", (), "how long the run was", link=True),
     Attribute("gwmond.runs", (_K.JOB, _K.PILOT), "how many runs there were"),
     Attribute("gwmond.settled", _ALL, "false: shown while it may still change; never exported"),
+    Attribute("gwmond.wait.cause", (), "what kept jobs like it there (docs/explain.md); absent: "
+              "not known", event=True),
+    Attribute("gwmond.wait.reason", (), "how far jobs like it had come: `nowhere`, `no_pilot`, "
+              "`on_their_way`, `pilots_there`, `unexplained`, `unknown`; `several`: they differed",
+              event=True),
+    Attribute("gwmond.wait.site", (), "where they could run: a site, `several`, or `none`",
+              event=True),
     Attribute("gwms.entry", _PLACE, "the entry"),
     Attribute("gwms.frontend.group", _PLACE, "for which the pilot runs: `frontend.group`"),
     Attribute("gwms.site", _PLACE, "the site"),

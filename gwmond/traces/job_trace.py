@@ -16,6 +16,7 @@ trace.  Times are whole microseconds since the epoch.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeAlias
 
 from gwmond.model.pilot_facts import Category, RunKey
@@ -35,6 +36,7 @@ from gwmond.traces.ids import SpanName
 from gwmond.traces.making import SpanTimes, link_to, made, place_of, run_number, sane, within
 from gwmond.traces.run_phases import RunPhases, phases_of, transferred_bytes
 from gwmond.traces.spans import Event, Link, Role, Span, Value
+from gwmond.traces.wait_events import WaitsByWants, waiting_events, wants_of
 
 Values: TypeAlias = dict[str, Value | None]
 
@@ -48,10 +50,14 @@ def job_spans(
     pilots: Mapping[PilotId, PilotRow],
     rules: TraceRules,
     now_us: int | None = None,
+    waits: WaitsByWants = MappingProxyType({}),
 ) -> list[Span]:
-    """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known."""
+    """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known.
+
+    ``waits``: for which reasons jobs that want the same waited, as far as known.
+    """
     known = [run for run in runs if is_traced(run)]
-    return JobTrace(known, pilots, rules, now_us).spans() if known else []
+    return JobTrace(known, pilots, rules, now_us, waits).spans() if known else []
 
 
 class JobTrace:
@@ -63,6 +69,7 @@ class JobTrace:
         pilots: Mapping[PilotId, PilotRow],
         rules: TraceRules,
         now_us: int | None = None,
+        waits: WaitsByWants = MappingProxyType({}),
     ) -> None:
         # A run that two pilots are said to have had: the better known.
         ranked = sorted(runs, key=lambda run: (run.outcome is not None, run.end_us or 0, run.pilot))
@@ -70,7 +77,7 @@ class JobTrace:
         self._runs = sorted(once.values(), key=lambda run: (run.start_us, run.key))
         self._indexes = {run.key: index for index, run in enumerate(self._runs)}
         self._pilots = pilots
-        self._now_us = now_us
+        self._now_us, self._waits = now_us, waits
         self._fact = job_fact(self._runs)
         self._context = job_context(runs[0].key.job, self._fact, rules)
         self._ends: list[int] = []  # the latest end of the runs so far
@@ -163,7 +170,7 @@ class JobTrace:
         return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
 
     def _queue(self, index: int, identity: str, times: SpanTimes, *, settled: bool) -> Span:
-        """Return a wait, with how the run before it ended as its only event."""
+        """Return a wait: how the run before it ended, and for which reasons it waited."""
         before = self._runs[index - 1] if index else None
         run = self._runs[min(index, len(self._runs) - 1)]
         values = {
@@ -174,11 +181,13 @@ class JobTrace:
         span = made(
             SpanName.QUEUE, context, self._context.own.span_id, times, values, settled=settled
         )
-        if before is None or before.outcome is None:
-            return span
-        ending = phases_of(before.facts)
-        known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
-        return span._replace(events=(Event("run ended", times.start_us, known),))
+        key = self._context.job.partition("#")[0], wants_of(run, self._fact)
+        events, dropped = waiting_events(self._waits.get(key, ()), times)
+        if before is not None and before.outcome is not None:
+            ending = phases_of(before.facts)
+            known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
+            events.insert(0, Event("run ended", times.start_us, known))
+        return span._replace(events=tuple(events), dropped_events=dropped)
 
     def _run(
         self, run: RunRow, identity: str, times: SpanTimes, phases: RunPhases, shared: Values

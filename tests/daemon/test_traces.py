@@ -50,9 +50,9 @@ def submitted(pool: CondorPool) -> dict[str, int]:
     }
 
 
-def played(pool: CondorPool) -> dict[str, dict[str, Any]]:
+def played(pool: CondorPool, waited: int) -> dict[str, dict[str, Any]]:
     """What the schedd recorded of each, once all have left its queue."""
-    schedd, clusters = pool.schedds[0], submitted(pool)
+    schedd, clusters = pool.schedds[0], submitted(pool) | {"waited": waited}
     for name, action in (("evicted", "Vacate"), ("held", "Hold")):
         mine = f"ClusterId == {clusters[name]}"
         begun = f"{mine} && JobStatus == 2 && JobCurrentStartExecutingDate =!= undefined"
@@ -90,9 +90,11 @@ def test_traces_of_real_jobs(
         export = {"read_environment": True, "endpoint": receiver.url}
         tables = {**QUICK, "traces": export}
         running = daemon(pool.collector, tables=tables)
+        waited = pool.submit(pool.schedds[0], **shell("exec sleep 1"))
+        running.wait_until("it waits", lambda m: m.sum("gwmond_idle_canonical_units") >= 1)
         pool.start_pilot("one", cores=4, memory=8192, attrs=REAL)
-        ads = played(pool)
-        running.wait_until("all runs", lambda m: m.sum("gwmond_job_runs_total") >= 4)
+        ads = played(pool, waited)
+        running.wait_until("all runs", lambda m: m.sum("gwmond_job_runs_total") >= 5)
         pilots, runs = running.stored("one@pool.test")
         traces = {
             name: running.document("trace", ad["GlobalJobId"])["spans"] for name, ad in ads.items()
@@ -103,7 +105,7 @@ def test_traces_of_real_jobs(
         receiver.await_spans(len(shown))
         running.next_polls()
         exported(receiver, shown)
-    assert len(runs) == 4
+    assert len(runs) == 5
     said = repr(traces) + page
     ledger = b"".join(path.read_bytes() for path in tmp_path.glob("ledger*"))
     assert SECRET not in said
@@ -119,6 +121,7 @@ def test_traces_of_real_jobs(
     of_traced(traces["traced"], ads["traced"])
     of_evicted(traces["evicted"], ads["evicted"])
     of_held(traces["held"])
+    of_waited(traces["waited"])
     of_pilot(traces)
 
 
@@ -129,13 +132,19 @@ def exported(receiver: Sink, shown: list[dict[str, Any]]) -> None:
         (
             *(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name),
             *(span.start_time_unix_nano / 1e9, span.end_time_unix_nano / 1e9),
+            [(event.name, round(event.time_unix_nano / 1e9, 3)) for event in span.events],
         )
         for span in receiver.accepted
         if span.name in kinds
     ]
     keys = ("trace_id", "span_id", "parent_span_id", "name")
     assert sorted(found) == sorted(
-        (*(span[key] or "" for key in keys), *seconds(span)) for span in shown
+        (
+            *(span[key] or "" for key in keys),
+            *seconds(span),
+            [(event["name"], round(event["time_epoch_seconds"], 3)) for event in span["events"]],
+        )
+        for span in shown
     )
     assert SECRET not in str(receiver.accepted)
 
@@ -169,7 +178,7 @@ def of_evicted(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
     assert (first, run) == (waited[0], runs[0])
     assert seconds(waited[1]) == (seconds(runs[0])[1], ad["JobCurrentStartDate"])
     assert runs[0]["error"]
-    assert [event["name"] for event in waited[1]["events"]] == ["run ended"]
+    assert waited[1]["events"][0]["name"] == "run ended"
     assert (root["error"], runs[1]["error"]) == (None, None)
     moved = [span for span in spans if span["name"] == "stage-in"]
     assert [span["attributes"]["htcondor.transfer.bytes"] for span in moved] == [INPUT, INPUT]
@@ -186,12 +195,23 @@ def of_held(spans: list[dict[str, Any]]) -> None:
     assert seconds(last) == (seconds(run)[1], seconds(root)[1])
 
 
+def of_waited(spans: list[dict[str, Any]]) -> None:
+    """The poll before there was any pilot said why it waited."""
+    queue = next(span for span in spans if span["name"] == "queue")
+    first = queue["events"][0]
+    assert first["name"] == "waiting"
+    assert first["gwmond.wait.cause"] == "no_site"
+    assert (first["gwmond.wait.reason"], first["gwmond.wait.site"]) == ("nowhere", "none")
+    start, end = seconds(queue)
+    assert all(start <= event["time_epoch_seconds"] < end for event in queue["events"])
+
+
 def of_pilot(traces: dict[str, list[dict[str, Any]]]) -> None:
     """The pilot's span leads to all runs, and each run's to it."""
     pilot = traces["pilot"][0]
     runs = [
         span
-        for name in ("traced", "evicted", "held")
+        for name in ("traced", "evicted", "held", "waited")
         for span in traces[name]
         if span["name"] == "run"
     ]

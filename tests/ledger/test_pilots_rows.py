@@ -58,7 +58,9 @@ numbers = st.none() | st.integers(0, 2**62)
 transfers = st.none() | st.builds(Transfer, *[maybe_times] * 3, numbers, numbers)
 amounts_used = st.none() | st.floats(0, 1e9)
 uses = st.none() | st.builds(Used, amounts_used, amounts_used)
-jobs = st.none() | st.builds(JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers)
+jobs = st.none() | st.builds(
+    JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers, texts
+)
 
 
 @st.composite

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from gwmond.model.endings import Ending
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.outcomes import RUNS, SUMMARISED
 from gwmond.model.pilot_facts import Category, Outcome, Validation
 from gwmond.model.run_facts import JobFact
@@ -33,7 +34,12 @@ def some_spans() -> list[Span]:
     failed = pilot(validation=Validation.FAILED, failure="Config a.sh")._replace(ran_jobs=False)
     many = [run(n, 100 + 20 * n, 110 + 20 * n) for n in range(1, 250)]
     many[0] = many[0]._replace(facts=(many[0].facts[0]._replace(about_job=JobFact(0, 1)),))
+    about = JobFact(us(0), 1, wants="w")
+    waited = run(1, 100, 200, about_job=about)
+    waits = [WaitInterval("ap", "g", us(0), None, "w", "no_pilot", "down", "S")]
+    key = waited.key.job.partition("#")[0], "w"
     return [
+        *job_spans([waited], {1: row}, rules, us(2000), {key: waits}),
         *job_spans(runs, {1: row}, rules, us(2000)),
         *job_spans([run(1, 5, None)], {1: row}, rules, us(2000)),
         *pilot_spans(gpu_pilot, runs, rules),
@@ -53,7 +59,7 @@ def test_each_attribute_is_where_the_list_says_and_each_of_the_list_is_somewhere
     names = {name for _, name in on}
     on_links = {n for span in spans for link in span.links for n, _ in link.attributes}
     on_events = {n for span in spans for event in span.events for n, _ in event.attributes}
-    assert {of.name for of in ATTRIBUTES} - names - on_links == set()
+    assert {of.name for of in ATTRIBUTES} - names - on_links - on_events == set()
     assert on_links == {of.name for of in ATTRIBUTES if of.link}
     assert on_events == {of.name for of in ATTRIBUTES if of.event}
     assert [of.name for of in ATTRIBUTES] == sorted(of.name for of in ATTRIBUTES)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.endings import Ending
+from gwmond.model.idle_history import WaitInterval
 from gwmond.model.run_facts import JobFact, Transfer
 from gwmond.model.stored_pilots import RunRow
 from gwmond.traces.contexts import TraceRules, parse_traceparent, pilot_context
@@ -217,3 +218,39 @@ def test_what_a_run_settles_and_what_the_end_does_is_all() -> None:
     trace = JobTrace(runs, PILOTS, RULES)
     parts = [*trace.last(), *(span for one in runs for span in trace.of_run(one.key))]
     assert parts == trace.spans()
+
+
+def interval(identity: str, since: float, until: float | None, cause: str) -> WaitInterval:
+    end = None if until is None else us(until)
+    return WaitInterval("ap", identity, us(since), end, "w", "no_pilot", cause, "S")
+
+
+def test_reasons_of_a_wait_are_events() -> None:
+    """Changes within it; where groups differ it is several, and what no poll saw is unknown."""
+    job = run(1, 100, 200, about_job=JobFact(us(0), 1, wants="w"))
+    schedd = job.key.job.partition("#")[0]
+    rows = [
+        interval("a", -50, 20, "down"),
+        interval("a", 20, 60, "frontend_limit"),
+        interval("b", 40, 70, "down"),
+        interval("a", 80, 150, "held_pilots"),
+        interval("a", 150, None, "ramp_up"),
+    ]
+
+    def found(rows: list[WaitInterval]) -> list[tuple[float, object]]:
+        queue = job_spans([job], PILOTS, RULES, waits={(schedd, "w"): rows})[0]
+        assert (queue.name, queue.dropped_events) == (SpanName.QUEUE, 0)
+        return [
+            (event.time_us / 1e6 - BASE, dict(event.attributes).get("gwmond.wait.cause"))
+            for event in queue.events
+        ]
+
+    expected = [
+        *[(0, "down"), (20, "frontend_limit"), (40, "several"), (60, "down")],
+        *[(70, None), (80, "held_pilots")],
+    ]
+    assert found(rows) == expected
+    assert found([*rows[::-1], interval("c", 100, None, "other")]) == expected  # the same again
+    many = [interval("a", n, n + 1, "ab"[n % 2]) for n in range(90)]
+    queue = job_spans([job], PILOTS, RULES, waits={(schedd, "w"): many})[0]
+    assert (len(queue.events), queue.dropped_events) == (32, 59)

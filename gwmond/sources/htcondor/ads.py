@@ -163,6 +163,12 @@ def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
     return "[" + "; ".join(parts) + "]"
 
 
+def wants_of(ad: classad2.ClassAd) -> str:
+    """Return what identifies a job's Requirements and requests, as they are written."""
+    names = "Requirements", "RequestCpus", "RequestMemory", "RequestGPUs"
+    return signature(source_text(ad, names))[:12]
+
+
 def signature(ad_text: str) -> str:
     """Return a short name for all that ``ad_text`` says."""
     return hashlib.sha256(ad_text.encode()).hexdigest()[:24]

@@ -333,7 +333,7 @@ def _group(
         size=size,
         walltime_s=walltime_of(ad, attributes),
         identity=identity_of(ad, grouping),
-        wants=wants_of(ad),
+        wants=ads.wants_of(ad),
     )
 
 
@@ -347,11 +347,6 @@ def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
     names = {name.lower() for name in (*keys(grouping), *grouping.start.grouped)} - own
     known = (name for name in names | referred if _written(ad, name) not in ("", "undefined"))
     return ads.signature(ads.source_text(ad, known))
-
-
-def wants_of(ad: classad2.ClassAd) -> str:
-    """Return what identifies a job's Requirements and requests, as they are written."""
-    return ads.signature(ads.source_text(ad, ("Requirements", *_REQUESTS)))[:12]
 
 
 def walltime_of(ad: classad2.ClassAd, attributes: Attributes) -> int | None:

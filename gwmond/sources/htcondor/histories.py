@@ -118,7 +118,7 @@ KINDS = {
         claim="PublicClaimId",
         # The two ads of a run that a policy holds have the same date.
         key=("GlobalJobId", "NumShadowStarts", "EpochWriteDate", "HoldReasonCode"),
-        names=(*_ALL, *_OF_SHADOW, "EpochWriteDate", "RemoteHost", "PublicClaimId"),
+        names=(*_ALL, "Requirements", *_OF_SHADOW, "EpochWriteDate", "RemoteHost", "PublicClaimId"),
     ),
     "history": History(
         Source.SCHEDD_HISTORY,
@@ -127,8 +127,8 @@ KINDS = {
         claim="LastPublicClaimId",
         key=("GlobalJobId",),
         names=(
-            *(*_ALL, *_OF_SHADOW, "LastRemoteHost", "LastPublicClaimId", "CompletionDate"),
-            *("JobStatus", "LastJobStatus", "LastVacateTime"),
+            *(*_ALL, "Requirements", *_OF_SHADOW, "LastRemoteHost", "LastPublicClaimId"),
+            *("CompletionDate", "JobStatus", "LastJobStatus", "LastVacateTime"),
             *("RemoteWallClockTime", "LastRemoteWallClockTime"),
             *("LastHoldReasonCode", "LastHoldReasonSubCode", "LastHoldReason"),
         ),
@@ -308,6 +308,7 @@ def _about(kind: str, ad: classad2.ClassAd, carried: str) -> JobFact | None:
         tracestate=_matching(_TRACESTATE, ads.text(ad, "TraceState")),
         left_us=None if left is None else left * SECOND_US,
         status=ads.count(ad, "JobStatus") if left is not None else None,
+        wants=ads.wants_of(ad) if kind != "startd_history" else "",
     )
     return None if fact == JobFact() else fact
 

@@ -26,7 +26,7 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_waits_until_us", "waits", ["until_us"])
-    op.create_index("ix_waits_wants", "waits", ["wants", "schedd"])
+    op.create_index("ix_waits_wants", "waits", ["wants"])
 
 
 def downgrade() -> None:
