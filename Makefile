@@ -19,7 +19,7 @@ BIN := $(VENV)/bin
 BACKENDS := $(VENV)/phoenix/.done $(VENV)/mlflow/.done
 LOWEST := $(VENV)/lowest
 LOWEST_TESTS := tests/config/test_settings.py tests/traces/test_otlp.py tests/sites/test_flow.py tests/metrics/test_render.py \
-    $(addprefix tests/web/,test_app.py test_connections.py test_server.py) \
+    $(addprefix tests/web/,test_api.py test_app.py test_connections.py test_server.py) \
     $(addprefix tests/ledger/,test_schema.py test_store.py test_pilots_export.py)
 PIP_OPTIONS := -m pip --disable-pip-version-check --no-input --quiet
 PIP := $(BIN)/python $(PIP_OPTIONS)
@@ -106,7 +106,7 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 system-packages:
 	$(SAY) 'Debian packages for the tests'
 	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd \
-	    busybox-static curl shellcheck wget iproute2 mandoc rpm zsh
+	    busybox-static curl jq shellcheck wget iproute2 mandoc rpm zsh
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python

@@ -20,8 +20,8 @@ from gwmond.reports.periods import FORMS_HELP, parse_time
 from gwmond.reports.pilots import PilotList, stored_pilots
 from gwmond.reports.render import document
 from gwmond.reports.stored_pilot import AsOf
+from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service import log
-from gwmond.service.waiting_periods import later_us, rules
 
 _LIMIT = 1000
 

@@ -29,15 +29,13 @@ from gwmond.reports.categories import INFOS
 from gwmond.reports.failures import MOST
 from gwmond.reports.groupings import GROUPINGS, listed, parse_by
 from gwmond.reports.ledger_reading import Age, add_ledger_option, nothing, unknown
-from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import FORMS_HELP, parse_period
 from gwmond.reports.render import document
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
 from gwmond.reports.report_document import DEFINITIONS
-from gwmond.reports.report_gather import gather
+from gwmond.reports.report_gather import report_of
 from gwmond.service import log
-from gwmond.service.waiting_periods import later_us, rules
 
 _OWN = " - ".join(info.header for info in INFOS if info.category and not info.of_jobs)
 _CATEGORIES = "\n".join(
@@ -199,12 +197,8 @@ def _report(
 ) -> tuple[Document, bool]:
     """Return a report, and whether there is nothing in it."""
     counted, failures = not arguments.hours_only, arguments.failures
-    memory_per_unit_mib = config.canonical.memory_mib
-    report = gather(ledger, scope, memory_per_unit_mib, counted=counted, failures=failures)
-    places = arguments.site, arguments.entry, arguments.group
-    waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
-    most = MOST if arguments.limit is None else arguments.limit
-    report = report._replace(waits=waits, most=most)
+    report = report_of(ledger, scope, config, counted=counted, failures=failures)
+    report = report._replace(most=MOST if arguments.limit is None else arguments.limit)
     return report_document.document(report, age), not report.groups
 
 

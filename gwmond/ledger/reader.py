@@ -46,6 +46,7 @@ from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.idle_history import WaitInterval
+from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Category, Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import (
@@ -245,6 +246,35 @@ class LedgerReader(PilotLookup):
                 return
             last = rows[-1].id
             left = None if left is None else left - len(chunk)
+
+    def runs_begun(
+        self,
+        period: Period,
+        wanted: RunFilter = EVERY_RUN,
+        *,
+        job: str | None = None,
+        category: Category | None = None,
+        limit: int,
+        skip: int = 0,
+    ) -> list[tuple[RunRow, PilotRow]]:
+        """Return runs that began in a period, each with its pilot, the latest first.
+
+        Without those that stand for what is known from statistics only.  At most ``limit``, after
+        the first ``skip``.  Times of ``wanted`` do not matter.  ``job``: a GlobalJobId.
+        """
+        c = runs.c
+        query = RUN_ROWS.join_from(runs, pilots, c.pilot == pilots.c.id)
+        query = query.where(c.start_us >= period.since_us, c.start_us < period.until_us)
+        query = query.where(func.coalesce(c.outcome, "") != SUMMARISED)
+        query = query.where(*of_pilots(PilotFilter(None, None, None, *wanted[2:5])))
+        for column, value in ((c.user_name, wanted.user), (c.job, job), (c.category, category)):
+            if value is not None:
+                query = query.where(column == value)
+        query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
+        with self._reading() as connection:
+            rows = [run_row(row) for row in connection.execute(query.limit(limit).offset(skip))]
+        pilot = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]
 
     def open_runs(
         self,

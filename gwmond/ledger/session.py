@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -14,7 +15,7 @@ from sqlalchemy import Connection
 from gwmond.ledger import sqlite
 from gwmond.ledger.backend import Backend
 from gwmond.ledger.classify import translate
-from gwmond.ledger.errors import LedgerClosed
+from gwmond.ledger.errors import LedgerClosed, LedgerFailed
 from gwmond.ledger.location import SqliteFile, parse
 
 
@@ -30,6 +31,7 @@ class Session:
         self._mutex = threading.Lock()
         self._pid = os.getpid()
         self._unusable: str | None = None
+        self._until_s: float | None = None
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -50,6 +52,7 @@ class Session:
         """Let whatever still runs in so many seconds fail; of a ledger that is open to read."""
         with self._held() as backend:
             backend.end_within(seconds)
+        self._until_s = time.monotonic() + seconds
 
     def close(self) -> None:
         """Close; never raises, harmless when repeated."""
@@ -86,6 +89,8 @@ class Session:
         with self._mutex:
             if self._unusable:
                 raise LedgerClosed(backend.where, self._unusable, "Close and open it again.")
+            if self._until_s is not None and time.monotonic() >= self._until_s:
+                raise LedgerFailed(backend.where, "the time for reading is over", "Read less.")
             try:
                 backend.verify()
                 yield backend

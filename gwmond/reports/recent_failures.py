@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
 from gwmond.ledger.reader import PilotFilter
 from gwmond.model.facts import EntryKey
+from gwmond.model.suspects import Suspect
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures
 from gwmond.reports.ledger_reading import DEADLINE_S, ledger_for_page
+from gwmond.reports.periods import both
 from gwmond.reports.pilot_sums import PilotSums
+from gwmond.reports.render.formats import seconds
 from gwmond.reports.stored_pilot import StoredPilot
 
 MOST_PILOTS = 5000
@@ -133,6 +136,55 @@ class RecentFailures:
             found.append((place, failed.get(place, PilotSums()), ended[place], count))
         lost = {line[0]: line[1].time[CPU] + line[3].micros for line in found}
         return sorted(found, key=lambda line: (-lost[line[0]], -line[3].open, line[0]))
+
+
+def failures_json(found: RecentFailures, suspects: Sequence[Suspect], most: int) -> dict[str, Any]:
+    """Return what failed for programs: at most so many lines of each kind, the worst first."""
+    groups = found.validations.records()
+    nodes = sorted(
+        (
+            (cause, count._replace(ended=found.runs_ended[cause.place]))
+            for cause, count in found.runs.items()
+        ),
+        key=lambda line: (-line[1].failed, -line[1].open, line[0]),
+    )
+    return {
+        "period": {**both("from", found.wanted.since_us), **both("to", found.wanted.until_us)},
+        "partial": found.partial,
+        **both("complete_since", found.since_us),
+        "validation_failures": {
+            "groups": groups[:most],
+            "left_off": max(0, len(groups) - most),
+            "total": found.validations.total_record(),
+            "pilots_not_known": found.unknown,
+        },
+        "run_failures": {
+            "groups": [
+                {key: name or None for key, name in cause._asdict().items()} | _run_json(count)
+                for cause, count in nodes[:most]
+            ],
+            "left_off": max(0, len(nodes) - most),
+            "total": _run_json(found.all_runs),
+        },
+        "suspected_black_holes": [
+            {
+                **{name: getattr(suspect, name) for name in ("site", "entry", "kind", "place")},
+                "runs": suspect.finding.jobs,
+                "too_soon": suspect.finding.failures,
+                "expected": suspect.finding.expected,
+            }
+            for suspect in suspects[:most]
+        ],
+    }
+
+
+def _run_json(count: RunCount) -> dict[str, Any]:
+    return {
+        "runs": count.failed,
+        "not_judged": count.open,
+        "of_runs": count.ended,
+        "cpu_canonical_seconds": seconds(count.micros),
+    }
 
 
 def recent_failures(url: str, period: Period, site: str, entry: str, group: str) -> RecentFailures:

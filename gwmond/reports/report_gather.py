@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader, PilotFilter, RunFilter
 from gwmond.model.pilot_facts import KINDS, Assumption, Measure, Outcome
 from gwmond.model.stored_pilots import PilotId, RunRow
@@ -20,10 +21,12 @@ from gwmond.reports.failures import Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
 from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
 from gwmond.reports.phases import divided
+from gwmond.reports.open_runs import open_runs
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
 from gwmond.reports.stored_pilot import AsOf, StoredPilot, stands_in
+from gwmond.reports.waiting_periods import later_us, rules
 
 
 @dataclass(slots=True)
@@ -89,6 +92,22 @@ def gather(
             why.take(rows)
     found = suspected(ledger, scope) if failures else ()
     return Report(scope, made.groups, made.total, made.series, counted, why, suspects=found)
+
+
+def report_of(
+    ledger: LedgerReader,
+    scope: Scope,
+    config: Config,
+    *,
+    counted: bool = True,
+    failures: bool = False,
+) -> Report:
+    """Make a report as a deployment is configured, with what its runs wait for."""
+    memory_per_unit_mib = config.canonical.memory_mib
+    report = gather(ledger, scope, memory_per_unit_mib, counted=counted, failures=failures)
+    places = scope.site, scope.entry, scope.group
+    waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
+    return report._replace(waits=waits)
 
 
 def _hours(ledger: LedgerReader, made: _Made) -> None:

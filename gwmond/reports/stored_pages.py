@@ -7,22 +7,24 @@ from itertools import groupby
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import Doing, PilotFilter
+from gwmond.ledger.reader import Doing, LedgerReader, PilotFilter
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import DoingNow
 from gwmond.model.times import Period
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFO
-from gwmond.reports.ledger_reading import age_of, ledger_for_page
+from gwmond.reports.ledger_reading import Age, age_of, ledger_for_page
+from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import span
 from gwmond.reports.pilot_story import Story, story_of, story_rules
-from gwmond.reports.pilots import SortBy, stored_pilots
+from gwmond.reports.pilots import PilotList, SortBy, stored_pilots
 from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
 from gwmond.reports.render.formats import words
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.timeline import BLANK, lanes
-from gwmond.reports.traced import trace_of_job, trace_of_pilot
+from gwmond.reports.traced import Traced, trace_of_job, trace_of_pilot
+from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.reports.waterfall import SpanBar, page_parts
 from gwmond.traces.contexts import TraceRules
 
@@ -57,6 +59,14 @@ def pilots_shown(
 
     Raises Unreadable.
     """
+    with ledger_for_page(config.ledger.url) as ledger:
+        return pilots_listed(ledger, config, now_us, shown, MOST)
+
+
+def pilots_listed(
+    ledger: LedgerReader, config: Config, now_us: int, shown: PilotsListed, most: int
+) -> tuple[list[StoredPilot], tuple[int, int] | None]:
+    """Return the latest of the pilots that are wanted, and after which the others come."""
     past, since_us = shown.which == "past", shown.since_us
     site, entry, group = (name or None for name in shown.place)
     wanted = PilotFilter(
@@ -70,30 +80,64 @@ def pilots_shown(
         failed=shown.failed or None,
         category=shown.category,
     )
-    with ledger_for_page(config.ledger.url) as ledger:
-        silent = silent_before_us(ledger.cursors())
-        if shown.doing:
-            wanted = wanted._replace(doing=Doing(shown.doing, now_us, silent))
-        as_of = AsOf(now_us, config.canonical.memory_mib, silent)
-        sort: SortBy = "end" if past else "start"
-        found = stored_pilots(ledger, wanted, as_of, sort=sort, limit=MOST + 1, after=shown.after)
-    if len(found) <= MOST:
+    silent = silent_before_us(ledger.cursors())
+    if shown.doing:
+        wanted = wanted._replace(doing=Doing(shown.doing, now_us, silent))
+    as_of = AsOf(now_us, config.canonical.memory_mib, silent)
+    sort: SortBy = "end" if past else "start"
+    found = stored_pilots(ledger, wanted, as_of, sort=sort, limit=most + 1, after=shown.after)
+    if len(found) <= most:
         return found, None
-    last = found[MOST - 1].row
+    last = found[most - 1].row
     time_us = last.end_us if past else last.start_us
     assert time_us is not None
-    return found[:MOST], (time_us, last.id)
+    return found[:most], (time_us, last.id)
 
 
-def life(config: Config, now_us: int, number: int) -> list[Part] | None:
-    """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
+def pilot_list(
+    config: Config, now_us: int, shown: PilotsListed, most: int
+) -> tuple[PilotList, tuple[int, int] | None]:
+    """Return the same as ``gwmond pilots`` lists them.  Raises Unreadable."""
+    places = tuple(name or None for name in shown.place)
+    with ledger_for_page(config.ledger.url) as ledger:
+        age = age_of(ledger, now_us, config.poll.interval)
+        found, following = pilots_listed(ledger, config, now_us, shown, most)
+        waits = open_runs(ledger, rules(config), later_us(config), places)
+    return PilotList(age, found, following is not None, waits, ""), following
+
+
+def pilot_story(config: Config, now_us: int, number: int) -> tuple[Story, Age] | None:
+    """Return a pilot's story, and the ledger's age; None if there is none.  Raises Unreadable."""
     with ledger_for_page(config.ledger.url) as ledger:
         row = ledger.pilots_by_id([number]).get(number)
         if row is None:
             return None
         age = age_of(ledger, now_us, config.poll.interval)
-        story = story_of(ledger, row, now_us, story_rules(config))
-    return list(_with_drawing(story, pilot_document.document(story, age, 80, _LANES).parts()))
+        return story_of(ledger, row, now_us, story_rules(config)), age
+
+
+def life(config: Config, now_us: int, number: int) -> list[Part] | None:
+    """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
+    found = pilot_story(config, now_us, number)
+    if found is None:
+        return None
+    return list(_with_drawing(found[0], pilot_document.document(*found, 80, _LANES).parts()))
+
+
+def traced(config: Config, now_us: int, job: str, pilot: int) -> tuple[Traced, Age] | None:
+    """Return a job's trace, or a pilot's, and the ledger's age; None if there is none.
+
+    Raises Unreadable.
+    """
+    with ledger_for_page(config.ledger.url) as ledger:
+        age = age_of(ledger, now_us, config.poll.interval)
+        until_us, rules = age.written_us or now_us, TraceRules(config.traces.join_at_most)
+        if job:
+            found = trace_of_job(ledger, job, rules, until_us)
+        else:
+            row = ledger.pilots_by_id([pilot]).get(pilot)
+            found = row and trace_of_pilot(ledger, row, rules, until_us)
+    return (found, age) if found is not None and found.spans else None
 
 
 def trace(
@@ -103,17 +147,8 @@ def trace(
 
     ``see`` makes the links of a line.  Raises Unreadable.
     """
-    with ledger_for_page(config.ledger.url) as ledger:
-        age = age_of(ledger, now_us, config.poll.interval)
-        until_us, rules = age.written_us or now_us, TraceRules(config.traces.join_at_most)
-        if job:
-            traced = trace_of_job(ledger, job, rules, until_us)
-        else:
-            row = ledger.pilots_by_id([pilot]).get(pilot)
-            traced = row and trace_of_pilot(ledger, row, rules, until_us)
-    if traced is None or not traced.spans:
-        return None
-    return traced.title, list(page_parts(traced, age, see))
+    found = traced(config, now_us, job, pilot)
+    return None if found is None else (found[0].title, list(page_parts(*found, see)))
 
 
 def _with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.ledger import hourly
 from gwmond.ledger.counters import Kind
@@ -16,11 +16,12 @@ from gwmond.ledger.hourly import Labels
 from gwmond.model.evaluation import PROVISIONED
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotSeries
-from gwmond.model.times import HOUR_US
+from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import Hour, SiteKey
 from gwmond.model.units import Resource
 from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import ledger_for_page
+from gwmond.reports.periods import both
 
 Values: TypeAlias = Mapping[str, Sequence[float | None]]
 STATES = (PROVISIONED, *(state.value for state in State))
@@ -55,6 +56,15 @@ class Times(NamedTuple):
     starts: tuple[int, ...] = ()
     capacity: Values = MappingProxyType({})
     pilots: Values = MappingProxyType({})
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The steps with when they begin, and the averages in their order."""
+        return {
+            "steps": [both("start", start * SECOND_US) for start in self.starts],
+            "capacity": {name: list(values) for name, values in self.capacity.items()},
+            "pilots": {name: list(values) for name, values in self.pilots.items()},
+        }
 
 
 def read(

@@ -91,7 +91,8 @@ class Service:
         """Serve until SIGTERM or SIGINT."""
         config = self.config
         http = config.http
-        app = create(self, http.auth_token_file, http.hosts, self.listener.connections)
+        connections, shows = self.listener.connections, http.shows_jobs
+        app = create(self, http.auth_token_file, http.hosts, connections, shows_jobs=shows)
         server = Server(app, self.listener, http)
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

@@ -45,9 +45,9 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.factory_numbers import FactoryNumbers
 from gwmond.pilots.verdicts import recent_keys, slice_us
+from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.pilot_steps import PilotSteps
-from gwmond.service.waiting_periods import later_us, rules
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
 from gwmond.sources.folding import fold_records

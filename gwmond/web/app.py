@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
@@ -20,6 +20,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
+from gwmond.web import api
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.explain import Question
 from gwmond.web.failures import Failing
@@ -85,6 +86,10 @@ def _token(path: str) -> bytes:
         return b""
 
 
+def _refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{text}\n", status, headers)
+
+
 class Guard:
     """Accepts requests that name this server and have the token (/-/healthy needs none).
 
@@ -111,18 +116,14 @@ class Guard:
         self._connections.begin(client, trusted=trusted and bool(self._token_file))
         try:
             answer: ASGIApp = self._app
+            refuse = api.problem if scope["path"].startswith("/api/") else _refusal
             if not host_is_known(headers.get("host", "localhost"), self._hosts):
                 self._connections.count(ProblemName.BAD_HOST)
-                answer = PlainTextResponse(
-                    "this name is not gwmond's: add it to [http] hosts\n", status_code=421
-                )
+                answer = refuse(421, "this name is not gwmond's: add it to [http] hosts")
             elif not trusted and scope["path"] != HEALTH:
                 self._connections.count(ProblemName.NO_TOKEN)
-                answer = PlainTextResponse(
-                    "a bearer token is needed\n",
-                    status_code=401,
-                    headers={"WWW-Authenticate": "Bearer"},
-                )
+                needed = {"WWW-Authenticate": "Bearer"}
+                answer = refuse(401, "a bearer token is needed", headers=needed)
             await answer(scope, receive, send)
         finally:
             self._connections.end(client)
@@ -140,10 +141,13 @@ def create(
     token_file: str,
     hosts: Collection[str] = (),
     connections: Connections | None = None,
+    *,
+    shows_jobs: bool = False,
 ) -> FastAPI:
     """Make the application; with ``token_file`` everything but ``/-/healthy`` needs the token.
 
-    ``hosts`` are names of this server besides its addresses, localhost and the host's own.
+    ``shows_jobs``: REST also shows single jobs and their users.  ``hosts`` are names of this server
+    besides its addresses, localhost and the host's own.
     """
     app = FastAPI(
         title="gwmond", version=__version__, docs_url=None, redoc_url=None, openapi_url=None
@@ -155,6 +159,7 @@ def create(
     _add_machines(app, state)
     _add_pages(app, state)
     _add_files(app)
+    app.mount(api.ROOT, api.mounted(state, shows_jobs=shows_jobs))
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> JSONResponse:
@@ -169,6 +174,7 @@ def create(
             "/site",
             "/entry",
             "/metrics",
+            f"{api.ROOT}/openapi.json",
             HEALTH,
             "/-/ready",
         ]

@@ -6,9 +6,11 @@ time: whoever asks for many waits, and a poll does not.
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
@@ -25,22 +27,56 @@ from gwmond.web.parts import STATE_COLOURS, USES, shown
 from gwmond.web.pilots import Selection
 from gwmond.web.time import Choice
 
-MOST_KEPT = 200
-"""So many pages of a poll stay in memory."""
+MOST_KEPT, MOST_BYTES = 200, 32 << 20
+"""So many pages or answers of a poll, and so much of them, stay in memory."""
+K = TypeVar("K", bound=Sized)
+_SEQUENCE = itertools.count(1)
+
+
+class Busy(Exception):
+    """Others are asked for, and not made in time."""
+
+
+class Kept:
+    """What was made of one poll when it was asked for: each once, and one at a time."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[object, ...], Any] = {}
+        self._size = 0
+        self._making = threading.Lock()
+
+    def made(
+        self, key: tuple[object, ...], make: Callable[[], K | None], wait_s: float = -1
+    ) -> K | None:
+        """Return it; waits so long for others (-1: for as long as they take), or raises Busy."""
+        if not self._making.acquire(timeout=wait_s):
+            raise Busy
+        try:
+            if key not in self._kept:
+                self._kept[key] = made = make()
+                self._size += len(made or ())
+                while len(self._kept) > MOST_KEPT or (
+                    self._size > MOST_BYTES and len(self._kept) > 1
+                ):
+                    self._size -= len(self._kept.pop(next(iter(self._kept))) or ())
+                return made
+            found: K | None = self._kept[key]
+            return found
+        finally:
+            self._making.release()
 
 
 class Pages:
-    """The pages of a snapshot; None before the first poll."""
+    """The pages of a snapshot, None before the first poll; ``sequence`` is no other one's."""
 
     def __init__(
         self, snapshot: Snapshot | None, config: Config, explanations: Explanations | None = None
     ) -> None:
         self.explanations = explanations or Explanations(snapshot, None, Turns())
-        self._snapshot = snapshot
-        self._config = config
+        self.snapshot, self.config = snapshot, config
+        self.sequence = f"{time.time_ns():x}-{next(_SEQUENCE)}"
         self._now = now.page(snapshot)
-        self._kept: dict[tuple[str, ...], str | None] = {}
-        self._making = threading.Lock()
+        self.kept = Kept()
 
     @property
     def now(self) -> str:
@@ -50,16 +86,16 @@ class Pages:
     @property
     def problems(self) -> str | None:
         """The page of problems."""
-        return self._made(("problems",), lambda: problems.page(self._snapshot))
+        return self._made(("problems",), lambda: problems.page(self.snapshot))
 
     def site(self, site: str) -> str | None:
         """Return the page of a site; None if it is not known."""
-        s = self._snapshot
+        s = self.snapshot
         return self._made(("site", site), lambda: place.site_page(s, site) if s else None)
 
     def entry(self, site: str, entry: str) -> str | None:
         """Return the page of an entry; None if it is not known."""
-        s, key = self._snapshot, EntryKey(site, entry)
+        s, key = self.snapshot, EntryKey(site, entry)
         return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
     def time(self, choice: Choice) -> str | None:
@@ -70,53 +106,47 @@ class Pages:
         """Return the page of failures, for which the ledger is read."""
         return self._made(
             ("failures", *chosen),
-            lambda: failures.page(self._config, self._snapshot, self._now_us, chosen),
+            lambda: failures.page(self.config, self.snapshot, self._now_us, chosen),
         )
 
     def pilots(self, selection: Selection) -> str | None:
         """Return the list of pilots, for which the ledger is read."""
         return self._made(
             ("pilots", *selection),
-            lambda: pilots.list_page(self._config, self._snapshot, self._now_us, selection),
+            lambda: pilots.list_page(self.config, self.snapshot, self._now_us, selection),
         )
 
     def pilot(self, number: int) -> str | None:
         """Return the page of a pilot, for which the ledger is read; None if there is none."""
         return self._made(
-            ("pilot", str(number)), lambda: pilots.life_page(self._config, self._now_us, number)
+            ("pilot", str(number)), lambda: pilots.life_page(self.config, self._now_us, number)
         )
 
     def trace(self, job: str, pilot: int) -> str | None:
         """Return the page of a trace, for which the ledger is read; None if there is none."""
         return self._made(
             ("trace", job, str(pilot)),
-            lambda: pilots.trace_page(self._config, self._now_us, job, pilot),
+            lambda: pilots.trace_page(self.config, self._now_us, job, pilot),
         )
 
     @property
     def _now_us(self) -> int:
         """The pool's time of the last poll."""
-        now_s = self._snapshot.pool_time if self._snapshot else time.time()
+        now_s = self.snapshot.pool_time if self.snapshot else time.time()
         return round(now_s * SECOND_US)
 
     def _made(self, key: tuple[str, ...], make: Callable[[], str | None]) -> str | None:
-        with self._making:
-            if key not in self._kept:
-                page = make()
-                if len(self._kept) >= MOST_KEPT:
-                    del self._kept[next(iter(self._kept))]
-                self._kept[key] = page
-            page = self._kept[key]
+        page = self.kept.made(key, make)
         return None if page is None else shown(page, time.time())
 
     def _time(self, choice: Choice) -> str:
         now_s = self._now_us / SECOND_US
         where = choice.resource, *choice.place
         try:
-            times, error = read(self._config.ledger.url, choice.range, now_s, *where), ""
+            times, error = read(self.config.ledger.url, choice.range, now_s, *where), ""
         except Unreadable as unreadable:
             times, error = Times(), str(unreadable)
-        return time_page.page(self._snapshot, choice, times, error)
+        return time_page.page(self.snapshot, choice, times, error)
 
 
 def style_sheet() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
@@ -12,7 +12,7 @@ from gwmond.web.parts import ago, render, time_text
 _ROWS = 1000
 
 
-class _Counted(NamedTuple):
+class CountedProblem(NamedTuple):
     """How often a source has had a problem; ``now``: a query to the source fails with it."""
 
     source: str
@@ -20,16 +20,31 @@ class _Counted(NamedTuple):
     number: int
     now: bool
 
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "problem": self.problem.value,
+            "times": self.number,
+            "fails_now": self.now,
+            "meaning": self.problem.meaning,
+            "what_to_do": self.problem.remedy,
+        }
+
+
+def counted_problems(s: Snapshot) -> list[CountedProblem]:
+    """Return what was counted since the daemon began: what fails now first, then most often."""
+    failing = {(status.source, status.problem) for status in s.sources if not status.up}
+    return sorted(
+        (CountedProblem(*kind, number, kind in failing) for kind, number in s.problems.items()),
+        key=lambda row: (not row.now, -row.number, row.source, row.problem),
+    )
+
 
 def page(s: Snapshot | None) -> str:
     """Return the page; ages in it are still to be filled in."""
     if s is None:
         return render("problems", snapshot=None)
-    failing = {(status.source, status.problem) for status in s.sources if not status.up}
-    rows = sorted(
-        (_Counted(*kind, number, kind in failing) for kind, number in s.problems.items()),
-        key=lambda row: (not row.now, -row.number, row.source, row.problem),
-    )
+    rows = counted_problems(s)
     return render(
         "problems",
         snapshot=s,
@@ -41,7 +56,7 @@ def page(s: Snapshot | None) -> str:
     )
 
 
-_COLUMNS: tuple[Column[_Counted], ...] = (
+_COLUMNS: tuple[Column[CountedProblem], ...] = (
     Column("source", lambda row: row.source, name=True),
     Column("problem", lambda row: row.problem.value, name=True),
     Column("times", lambda row: str(row.number)),

@@ -132,6 +132,7 @@ def test_unknown_path(client: Client) -> None:
             "/site",
             "/entry",
             "/metrics",
+            "/api/v1/openapi.json",
             "/-/healthy",
             "/-/ready",
         ],

@@ -1,0 +1,267 @@
+"""REST at ``/api/v1/``: reading only, one poll at a time, errors as RFC 9457 has them.
+
+Answers are made in worker threads, and kept until the next poll.  ``ETag`` stands for the poll, so
+that who asks again with ``If-None-Match`` costs nothing until there is another one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, Protocol
+
+import structlog
+from fastapi import FastAPI, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gwmond import __version__
+from gwmond.reports.ledger_reading import DEADLINE_S, Unreadable
+from gwmond.web import answers
+from gwmond.web.answers import Answers, Record, Refused
+from gwmond.web.pages import Busy, Pages
+
+log = structlog.get_logger()
+ROOT = "/api/v1"
+OPENAPI = Path(__file__).parents[1] / "data" / "openapi.json"
+"""The description that is served: written by ``python -m tests.web.openapi``."""
+PROBLEM = "application/problem+json"
+_SOON_S = 5
+_FIRST = "the first poll is under way"
+_HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
+
+
+class State(Protocol):
+    """What is served: swapped whole with each poll."""
+
+    @property
+    def pages(self) -> Pages: ...
+
+
+class Made(NamedTuple):
+    """An answer as it is sent."""
+
+    body: bytes
+    status: int = 200
+    kind: str = "application/json"
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+
+def problem_body(status: int, detail: str, errors: Sequence[Mapping[str, str]] = ()) -> bytes:
+    """Return an error as RFC 9457 has it; ``about:blank``: it is what its status says."""
+    record: dict[str, Any] = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
+    return json.dumps({**record, "errors": list(errors)} if errors else record).encode()
+
+
+def problem(
+    status: int,
+    detail: str,
+    errors: Sequence[Mapping[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return an error as an answer."""
+    body = problem_body(status, detail, errors)
+    return Response(body, status, {**_HEADERS, **(headers or {})}, media_type=PROBLEM)
+
+
+class _Reading:
+    """Answers HEAD as GET; the server leaves out the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET"}
+        await self._app(scope, receive, send)
+
+
+def mounted(state: State, *, shows_jobs: bool) -> ASGIApp:
+    """Return what answers below ``ROOT``."""
+    return _Reading(create_api(state, shows_jobs=shows_jobs))
+
+
+def create_api(state: State, *, shows_jobs: bool) -> FastAPI:
+    """Make the application; ``shows_jobs``: also of single jobs and their users."""
+    api = FastAPI(
+        title="gwmond",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    ask = partial(_answered, state, shows_jobs)
+    _add_poll(api, ask)
+    _add_ledger(api, ask)
+    _add_description(api)
+    _add_errors(api)
+    return api
+
+
+Ask = Callable[[Request, BaseModel | None, Callable[[Answers], Record]], Response]
+
+
+def _add_poll(api: FastAPI, ask: Ask) -> None:
+    """Add what the last poll says."""
+
+    @api.get("/sites")
+    def sites(request: Request, asked: Annotated[answers.SitesAsked, Query()]) -> Response:
+        """Sites now: state, reason, capacity, pilots, demand; as `gwmond sites`."""
+        return ask(request, asked, lambda made: made.sites(asked))
+
+    @api.get("/entries")
+    def entries(request: Request, asked: Annotated[answers.EntriesAsked, Query()]) -> Response:
+        """Entries now; as `gwmond sites --entries`."""
+        return ask(request, asked, lambda made: made.entries(asked))
+
+    @api.get("/problems")
+    def problems(request: Request, asked: Annotated[answers.ProblemsAsked, Query()]) -> Response:
+        """Problems since the daemon began, what they mean, and what to do."""
+        return ask(request, asked, lambda made: made.problems(asked))
+
+
+def _add_ledger(api: FastAPI, ask: Ask) -> None:
+    """Add what the ledger says."""
+
+    @api.get("/pilots")
+    def pilots(request: Request, asked: Annotated[answers.PilotsAsked, Query()]) -> Response:
+        """Pilots, the latest first; as `gwmond pilots`."""
+        return ask(request, asked, lambda made: made.pilots(asked))
+
+    @api.get("/pilots/{number}")
+    def pilot(request: Request, number: Annotated[int, InPath(ge=1, lt=1 << 62)]) -> Response:
+        """One pilot's life, its runs and the evidence; as `gwmond pilot`."""
+        return ask(request, None, lambda made: made.pilot(number))
+
+    @api.get("/runs")
+    def runs(request: Request, asked: Annotated[answers.RunsAsked, Query()]) -> Response:
+        """Runs of jobs that began in a period, the latest first."""
+        return ask(request, asked, lambda made: made.runs(asked))
+
+    @api.get("/report")
+    def report(request: Request, asked: Annotated[answers.ReportAsked, Query()]) -> Response:
+        """Where pilots' time went in a period; as `gwmond report`."""
+        return ask(request, asked, lambda made: made.report(asked))
+
+    @api.get("/totals")
+    def totals(request: Request, asked: Annotated[answers.TotalsAsked, Query()]) -> Response:
+        """Capacity by state and pilots by category over time; as the page of time."""
+        return ask(request, asked, lambda made: made.totals(asked))
+
+    @api.get("/failures")
+    def failures(request: Request, asked: Annotated[answers.FailuresAsked, Query()]) -> Response:
+        """What failed in a period, the worst first; as the page of failures."""
+        return ask(request, asked, lambda made: made.failures(asked))
+
+    @api.get("/traces")
+    def traces(request: Request, asked: Annotated[answers.TracesAsked, Query()]) -> Response:
+        """The spans of a job's trace, or of a pilot's; as `gwmond trace`."""
+        return ask(request, asked, lambda made: made.traces(asked))
+
+
+def _add_description(api: FastAPI) -> None:
+    body = OPENAPI.read_bytes()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+    @api.get("/openapi.json", include_in_schema=False)
+    async def openapi(request: Request) -> Response:
+        """What can be asked, and what is answered."""
+        return _unchanged(request, tag) or Response(
+            body, 200, {**_HEADERS, "ETag": tag}, media_type="application/json"
+        )
+
+
+def _add_errors(api: FastAPI) -> None:
+    @api.exception_handler(RequestValidationError)
+    async def invalid(_request: Request, error: RequestValidationError) -> Response:
+        found = {str(one["loc"][1]): str(one["msg"]) for one in error.errors()}
+        errors = [{"parameter": name, "detail": text} for name, text in found.items()]
+        what = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
+        return problem(422, what, errors)
+
+    @api.exception_handler(Refused)
+    async def refused(_request: Request, error: Refused) -> Response:
+        errors = [{"parameter": error.parameter, "detail": error.detail}]
+        headers = {} if error.again_s is None else {"Retry-After": str(error.again_s)}
+        return problem(error.status, error.detail, errors if error.parameter else (), headers)
+
+    @api.exception_handler(HTTPException)
+    async def failed(request: Request, error: HTTPException) -> Response:
+        detail = str(error.detail)
+        if error.status_code == 404:
+            detail = f"no {request.scope['path']}: {ROOT}/openapi.json has what there is"
+        if error.status_code == 405:
+            detail = "only GET and HEAD are answered"
+            return problem(405, detail, (), {"Allow": "GET, HEAD"})
+        return problem(error.status_code, detail, (), error.headers)
+
+
+def _answered(
+    state: State,
+    shows_jobs: bool,
+    request: Request,
+    asked: BaseModel | None,
+    make: Callable[[Answers], Record],
+) -> Response:
+    """Answer from what is kept of the poll, or make the answer; raises Refused."""
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if asked is None or given.count(name) > 1:
+            what = "there is no such parameter" if asked is None else "it is given more than once"
+            raise Refused(422, f"{name}: {what}", name)
+    pages = state.pages
+    if pages.snapshot is None:
+        raise Refused(503, _FIRST, again_s=_SOON_S)
+    key = request.scope["path"], asked.model_dump_json() if asked else "", shows_jobs
+    tag = f'W/"{pages.sequence}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"'
+    unchanged = _unchanged(request, tag)
+    if unchanged is not None:
+        return unchanged
+    of_poll = Answers(pages.snapshot, pages.config, shows_jobs=shows_jobs)
+    try:
+        made = pages.kept.made(key, lambda: _made(of_poll, make), DEADLINE_S)
+    except Busy:
+        raise Refused(503, "other answers are made now", again_s=_SOON_S) from None
+    assert made is not None
+    headers = {**_HEADERS, "ETag": tag} if made.status == 200 else _HEADERS
+    return Response(made.body, made.status, headers, media_type=made.kind)
+
+
+def _made(of_poll: Answers, make: Callable[[Answers], Record]) -> Made:
+    try:
+        return Made(json.dumps(make(of_poll), allow_nan=False).encode())
+    except Refused as error:
+        errors = [{"parameter": error.parameter, "detail": error.detail}] * bool(error.parameter)
+        return Made(problem_body(error.status, error.detail, errors), error.status, PROBLEM)
+    except Unreadable as error:
+        return Made(problem_body(503, str(error)), 503, PROBLEM)
+    except Exception:
+        log.exception("no answer of REST")
+        return Made(problem_body(500, "gwmond made a mistake, which its log has"), 500, PROBLEM)
+
+
+def _unchanged(request: Request, tag: str) -> Response | None:
+    """Return 304 if the client has the answer (RFC 9110, 13.1.2: tags are compared weakly).
+
+    A tag is of a poll and of what is asked, so whoever has one was answered.
+    """
+    lines = request.headers.getlist("if-none-match")
+    given = {one.strip().removeprefix("W/") for line in lines for one in line.split(",")}
+    if tag.removeprefix("W/") not in given:
+        return None
+    return Response(status_code=304, headers={**_HEADERS, "ETag": tag})

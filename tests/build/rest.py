@@ -1,0 +1,59 @@
+"""What REST serves in tests: a poll that knows the places of a ledger with pilots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from fastapi import FastAPI
+
+from gwmond.metrics.render import Exposition
+from gwmond.model.evaluation import EntryTime
+from gwmond.model.facts import EntryKey
+from gwmond.model.snapshot import Snapshot
+from gwmond.model.states import State
+from gwmond.model.suspects import Finding, Suspect
+from gwmond.model.units import Resource
+from gwmond.web.app import create
+from gwmond.web.pages import Pages
+from tests.build.pilot_ledger import BASE, LAST
+from tests.build.snapshots import row, snapshot
+from tests.build.web import with_ledger
+
+NOW_S = float(BASE + LAST)
+JOB = f"schedd.example.org#1.0#{BASE}"
+SUSPECT = Suspect("node", "wn1.example.org", "entry-a", "Site-A", Finding(40, 12, 1.5, 1e-7, 2e-7))
+
+
+@dataclass
+class Polled:
+    """What the application sees of a daemon between two polls."""
+
+    pages: Pages
+    exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return self.pages.snapshot
+
+    def ready(self) -> str:
+        return ""
+
+
+def polled(url: str) -> Polled:
+    """Return what is served as of the last time of ``pilot_ledger``."""
+    shown = snapshot()
+    rows: dict[tuple[EntryKey, Resource], EntryTime] = dict(shown.evaluation.rows) | {
+        (key, "cpu"): row(key, "cpu", State.FULL, 4, 4)
+        for key in (EntryKey("Site-A", "entry-a"), EntryKey("Site-A", "entry-a2"))
+    }
+    evaluation = shown.evaluation._replace(rows=rows)
+    assert shown.pilot_time is not None
+    pilot_time = shown.pilot_time._replace(suspects=(SUSPECT,))
+    made = replace(shown, evaluation=evaluation, pool_time=NOW_S, pilot_time=pilot_time)
+    return Polled(Pages(made, with_ledger(url)))
+
+
+def served(url: str, **options: Any) -> FastAPI:
+    """Return the application; ``options``: of ``create``."""
+    return create(polled(url), "", **options)

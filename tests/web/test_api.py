@@ -1,0 +1,544 @@
+"""REST: what is answered, what is refused, and that it is what pages and commands say."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from gwmond.config.settings import Http
+from gwmond.reports.ledger_reading import Unreadable
+from gwmond.web import answers, pages
+from gwmond.web.api import PROBLEM
+from gwmond.web.app import create
+from gwmond.web.server import Server, bind
+from tests.build import pilot_ledger
+from tests.build.command_line import gwmond
+from tests.build.rest import JOB, Polled, polled
+from tests.build.web import Daemon
+from tests.promql import ROOT
+
+DOCS = ROOT / "docs" / "api.md"
+PLACES = 10
+"""Sites and resources that the poll knows."""
+
+
+@contextmanager
+def serving(state: Any, **options: Any) -> Iterator[httpx.Client]:
+    """A client of a real server."""
+    http = Http(listen="127.0.0.1:0")
+    listener = bind(http)
+    token = options.pop("token_file", "")
+    app = create(state, token, (), listener.connections, **options)
+    server = Server(app, listener, http)
+    server.start()
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+        yield client
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    url = str(tmp_path_factory.mktemp("rest") / "ledger.sqlite")
+    pilot_ledger.write(url)
+    return url
+
+
+@pytest.fixture(scope="module")
+def state(url: str) -> Polled:
+    return polled(url)
+
+
+@pytest.fixture(scope="module")
+def client(state: Polled) -> Iterator[httpx.Client]:
+    """Sees jobs and their users."""
+    with serving(state, shows_jobs=True) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def stranger(state: Polled) -> Iterator[httpx.Client]:
+    """Sees neither."""
+    with serving(state) as client:
+        yield client
+
+
+def answered(client: httpx.Client, path: str) -> Any:
+    answer = client.get(path)
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    return answer.json()
+
+
+def refused(client: httpx.Client, path: str, status: int, method: str = "GET") -> dict[str, Any]:
+    """An error as RFC 9457 has it."""
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
+    problem: dict[str, Any] = answer.json()
+    assert {"type", "title", "status", "detail"} <= problem.keys()
+    assert (problem["type"], problem["status"]) == ("about:blank", status)
+    assert "etag" not in answer.headers
+    return problem
+
+
+# --- The same as commands ---------------------------------------------------------------------
+
+
+def command(url: str, *arguments: str) -> Any:
+    done = gwmond(*arguments, "--ledger", url, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+_OF_NOW = {"time", "time_epoch_seconds", "stale", "not_settled", "next", "withheld", "left_off"}
+
+
+def without_now(record: Any) -> Any:
+    """A record without what depends on when it was made."""
+    ages = _OF_NOW | {"last_contact", "until_retire_seconds", "until_die_seconds", "state"}
+    if isinstance(record, dict):
+        return {k: without_now(v) for k, v in record.items() if k not in ages}
+    return [without_now(item) for item in record] if isinstance(record, list) else record
+
+
+def test_pilots_are_those_of_the_command(client: httpx.Client, url: str) -> None:
+    """Record for record, by the same names."""
+    ours = answered(client, "pilots?which=past")
+    assert len(ours["pilots"]) == 2
+    assert without_now(ours) == without_now(command(url, "pilots", "--past", "--sort", "end"))
+
+
+def test_a_pilot_is_that_of_the_command(client: httpx.Client, url: str) -> None:
+    """Its runs, its own time, its sums."""
+    ours = answered(client, "pilots/1")
+    assert without_now(ours) == without_now(command(url, "pilot", "1"))
+    assert ours["left_off"] == dict.fromkeys(
+        ("runs", "own_time", "corrections", "rules", "steps"), 0
+    )
+
+
+def test_a_report_is_that_of_the_command(client: httpx.Client, url: str) -> None:
+    """Groups, total, definitions."""
+    period = {"from": "2023-11-15", "to": "2023-11-15T08:00:00Z"}
+    ours = answered(client, f"report?by=site,category&from={period['from']}&to={period['to']}")
+    asked = [part for name, time in period.items() for part in (f"--{name}", time)]
+    assert without_now(ours) == without_now(command(url, "report", "--by", "site,category", *asked))
+
+
+def test_a_trace_is_that_of_the_command(client: httpx.Client, url: str) -> None:
+    """Of a job and of a pilot."""
+    for ours, name in ((f"traces?job={quote(JOB)}", JOB), ("traces?pilot=1", "1")):
+        found = answered(client, ours)
+        assert len(found["spans"]) > 1
+        assert without_now(found) == without_now(command(url, "trace", name))
+
+
+# --- Lists, and their pages -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "number"),
+    [
+        ("sites?", "sites", PLACES - 2),
+        ("entries?", "entries", PLACES),
+        ("entries?resource=cpu&", "entries", PLACES - 1),
+        ("problems?", "problems", None),
+        ("pilots?which=all&", "pilots", 3),
+        ("runs?from=1d&", "runs", 4),
+        ("report?by=entry,category&from=1d&", "groups", None),
+    ],
+)
+def test_pages_together_are_the_list(
+    client: httpx.Client, path: str, name: str, number: int | None
+) -> None:
+    """With any limit: nothing twice, nothing left out, in the same order."""
+    whole = answered(client, f"{path}limit=500")
+    assert whole["next"] is None
+    assert number in (None, len(whole[name]))
+    assert len(whole[name]) >= 2
+    for limit in (1, 2):
+        found: list[Any] = []
+        after = ""
+        while after is not None:
+            page = answered(client, f"{path}limit={limit}&after={after}")
+            assert len(page[name]) <= limit
+            found += page[name]
+            after = page["next"]
+        assert found == whole[name]
+
+
+def test_runs_that_began_at_once_are_paged(client: httpx.Client, state: Polled) -> None:
+    """The cursor tells runs apart that began in the same microsecond."""
+    rows = [(start, number) for start, number in ((9, 1), (5, 1), (5, 2), (5, 3), (2, 1))]
+    shown: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch:
+
+        def some(_config: Any, _now: int, wanted: Any, most: int) -> Any:
+            since, until = wanted.period
+            found = [row for row in rows if since <= row[0] < until][wanted.skip :][: most + 1]
+            made = [type("Row", (), {"start_us": start}) for start, _ in found]
+            return {"runs": found[:most]}, made
+
+        patch.setattr(answers, "runs_json", some)
+        after = ""
+        while after is not None:
+            asked = answers.RunsAsked.model_validate(
+                {"from": "1970-01-01T00:00:00Z", "to": "1970-01-01T00:00:01Z"}
+                | {"limit": 2, "after": after}
+            )
+            snapshot = state.snapshot
+            assert snapshot is not None
+            of_poll = answers.Answers(snapshot, state.pages.config, shows_jobs=True)
+            page = of_poll.runs(asked)
+            shown += page["runs"]
+            after = page["next"]
+    assert shown == rows
+
+
+def test_filters(client: httpx.Client) -> None:
+    """Each leaves what it names."""
+    assert {row["site"] for row in answered(client, "entries?site=T2_Bored")["entries"]} == {
+        "T2_Bored"
+    }
+    assert [row["entry"] for row in answered(client, "entries?entry=bored-ce2")["entries"]] == [
+        "bored-ce2"
+    ]
+    down = answered(client, "sites?state=down&resource=cpu")["sites"]
+    assert [row["site"] for row in down] == ["T2_Down"]
+    assert answered(client, "sites?state=down&resource=gpu")["sites"] == []
+    (running,) = answered(client, "pilots?doing=running")["pilots"]
+    assert running["entry"] == "entry-a2"
+    assert len(answered(client, "pilots?which=past&failed=false")["pilots"]) == 2
+    assert answered(client, "pilots?which=past&failed=true")["pilots"] == []
+    runs = answered(client, "runs?user=alice@example.org&from=1d")["runs"]
+    assert [run["category"] for run in runs] == ["preemption_badput", "goodput"]
+    assert len(answered(client, f"runs?job={quote(JOB)}&from=1d")["runs"]) == 1
+    (cut_off,) = answered(client, "runs?category=preemption_badput&from=1d")["runs"]
+    assert cut_off["pilot"] == 1
+    assert answered(client, "runs?entry=entry-a2&from=1d&category=goodput")["runs"] == []
+    assert answered(client, "runs?from=2h&to=1h")["runs"] == []
+
+
+def test_totals_over_time(client: httpx.Client) -> None:
+    """As many values as steps; null where nothing was accounted."""
+    found = answered(client, "totals?last=24h")
+    assert (found["step_seconds"], len(found["steps"])) == (3600, 24)
+    series = [*found["capacity"].values(), *found["pilots"].values()]
+    assert {len(values) for values in series} == {24}
+    goodput = [value for value in found["pilots"]["goodput"] if value]
+    assert sum(goodput) == pytest.approx(2.5)  # 2 cores for an hour, 1 for half of one
+    assert answered(client, "totals?last=30d&resource=gpu&site=Site-B")["pilots"] == {}
+
+
+def test_failures(client: httpx.Client) -> None:
+    """With what is suspected, and since when the answer is complete."""
+    found = answered(client, "failures?from=1d")
+    assert found["partial"] is False
+    assert found["validation_failures"]["total"]["of_pilots"] == 2
+    assert found["run_failures"]["total"]["of_runs"] == 3
+    assert [suspect["too_soon"] for suspect in found["suspected_black_holes"]] == [12]
+    assert answered(client, "failures?site=Site-B")["suspected_black_holes"] == []
+
+
+def test_problems(client: httpx.Client) -> None:
+    """With what they mean and what to do."""
+    found = answered(client, "problems")["problems"]
+    assert all(one["meaning"] and one["what_to_do"] and one["times"] > 0 for one in found)
+
+
+# --- Jobs and users ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("runs?user=alice@example.org", f"runs?job={quote(JOB)}", "report?by=user"),
+        *("report?by=user,day", f"traces?job={quote(JOB)}"),
+    ],
+)
+def test_jobs_are_not_shown_to_everybody(stranger: httpx.Client, path: str) -> None:
+    """Whoever asks for one learns why, and not whether there is such a job."""
+    assert "[http] jobs" in refused(stranger, path, 403)["detail"]
+    assert refused(stranger, path.replace("alice", "nobody"), 403)
+
+
+@pytest.mark.parametrize(
+    "path", ["runs?from=1d", "pilots?which=all", "pilots/1", "pilots/3", "traces?pilot=1"]
+)
+def test_users_are_left_out(client: httpx.Client, stranger: httpx.Client, path: str) -> None:
+    """No name of a user or of a job is in an answer; what is missing is said; the rest is there."""
+    names = re.compile(r"alice|bob|carol|schedd\.example\.org#")
+    assert names.search(client.get(path).text)
+    text = stranger.get(path).text
+    assert not names.search(text)
+    assert "user" in json.loads(text)["withheld"]
+    assert answered(client, path)["withheld"] == []
+    assert json.loads(text).keys() == answered(client, path).keys()
+
+
+@pytest.mark.parametrize(
+    ("jobs", "token", "shown"),
+    [
+        *(("token", False, False), ("token", True, True), ("all", False, True)),
+        *(("nobody", False, False), ("nobody", True, False)),
+    ],
+)
+def test_who_may_see_jobs(
+    jobs: Literal["token", "all", "nobody"], token: bool, shown: bool, tmp_path: Path
+) -> None:
+    """Without a setting only whoever has a token."""
+    file = tmp_path / "token"
+    file.write_text("se-cret")
+    assert Http(auth_token_file=str(file) if token else "", jobs=jobs).shows_jobs is shown
+
+
+# --- What is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "parameter"),
+    [
+        ("sites?sit=A", "sit"),
+        ("pilots/1?limit=1", "limit"),
+        ("sites?limit=0", "limit"),
+        ("sites?limit=501", "limit"),
+        ("sites?limit=many", "limit"),
+        ("sites?limit=1&limit=2", "limit"),
+        ("sites?state=odd", "state"),
+        ("sites?after=!", "after"),
+        ("sites?after=abcd", "after"),
+        ("sites?after=WzFd", "after"),  # [1]
+        ("runs?after=WyJhIl0", "after"),  # ["a"]
+        ("runs?after=Wy0xLCAwXQ", "after"),  # [-1, 0]
+        ("pilots?after=WzFd", "after"),
+        ("report?after=W3RydWVd", "after"),  # [true]
+        ("sites?after=" + "W1tb" * 250, "after"),
+        ("sites?site=a%00b", "site"),
+        ("sites?site=" + "a" * 257, "site"),
+        ("pilots?which=some", "which"),
+        ("pilots/0", "number"),
+        ("pilots/x", "number"),
+        (f"pilots/{1 << 62}", "number"),
+        ("runs?from=soon", "from, to"),
+        ("runs?from=1h&to=2h", "from, to"),
+        ("runs?from=500d", "from, to"),
+        ("report?by=colour", "by"),
+        ("report?by=hour,day", "by"),
+        ("report?by=node&hours_only=true", "hours_only"),
+        ("totals?last=1y", "last"),
+        ("traces", "job, pilot"),
+        ("traces?job=a&pilot=1", "job, pilot"),
+        ("traces?pilot=-1", "pilot"),
+    ],
+)
+def test_wrong_parameters(client: httpx.Client, path: str, parameter: str) -> None:
+    """The error names the parameter."""
+    problem = refused(client, path, 422)
+    assert parameter in [one["parameter"] for one in problem["errors"]]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "site", "sites/", "sites/x", "pilots/99", "traces?pilot=99", "traces?job=a%23b", "docs"],
+)
+def test_what_there_is_not(client: httpx.Client, path: str) -> None:
+    """Paths, pilots and traces."""
+    assert refused(client, f"/{path}", 404)["detail"]
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_only_reading(client: httpx.Client, method: str) -> None:
+    """Nothing can be changed."""
+    refused(client, "sites", 405, method)
+    assert client.request(method, "sites").headers["allow"] == "GET, HEAD"
+
+
+def test_head(client: httpx.Client) -> None:
+    """The same head, and nothing below."""
+    get, head = client.get("sites"), client.head("sites")
+    assert (head.status_code, head.content) == (200, b"")
+    for name in ("etag", "content-length", "content-type", "cache-control"):
+        assert head.headers[name] == get.headers[name]
+    assert client.head("nothing").status_code == 404
+
+
+# --- Polls ------------------------------------------------------------------------------------
+
+
+def test_unchanged_until_the_next_poll(url: str) -> None:
+    """A tag is of one question at one poll; a client that has it gets no answer again."""
+    state = polled(url)
+    with serving(state) as client:
+        for path in ("sites", "pilots?which=all", "pilots/1", "openapi.json"):
+            first = client.get(path)
+            tag = first.headers["etag"]
+            for given in (tag, f'"x", {tag}', tag.removeprefix("W/")):
+                again = client.get(path, headers={"If-None-Match": given})
+                assert (again.status_code, again.content) == (304, b"")
+                assert again.headers["etag"] == tag
+            other = client.get("entries", headers={"If-None-Match": tag})
+            assert other.status_code == 200
+            assert client.get(path, headers={"If-None-Match": '"x"'}).content == first.content
+        tag = client.get("sites").headers["etag"]
+        state.pages = polled(url).pages
+        assert client.get("sites", headers={"If-None-Match": tag}).status_code == 200
+
+
+def test_before_the_first_poll() -> None:
+    """It is said when to ask again."""
+    with serving(Daemon()) as client:
+        assert refused(client, "sites", 503)["detail"] == "the first poll is under way"
+        assert client.get("pilots").headers["retry-after"] == "5"
+        assert client.get("openapi.json").status_code == 200
+
+
+def test_without_a_ledger(tmp_path: Path) -> None:
+    """What needs none is answered."""
+    with serving(polled(str(tmp_path / "none.sqlite"))) as client:
+        for path in ("pilots", "pilots/1", "runs", "report", "totals", "failures"):
+            assert "none.sqlite" in refused(client, path, 503)["detail"]
+        assert client.get("sites").status_code == 200
+
+
+def test_each_is_read_once_a_poll(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was answered is kept, and what could not be read too."""
+    asked = []
+
+    def unreadable(*_: object) -> Any:
+        asked.append(1)
+        raise Unreadable("too long")
+
+    monkeypatch.setattr(answers, "pilot_list", unreadable)
+    with serving(polled(url)) as client:
+        assert [refused(client, "pilots", 503)["detail"] for _ in range(3)] == ["too long"] * 3
+    assert asked == [1]
+
+
+def test_who_waits_too_long_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others' questions do not hold all threads of the server."""
+    monkeypatch.setattr("gwmond.web.api.DEADLINE_S", 0.01)
+    state = polled(url)
+    with serving(state) as client, state.pages.kept._making:
+        assert refused(client, "sites", 503)["detail"] == "other answers are made now"
+        assert client.get("sites").headers["retry-after"] == "5"
+
+
+def test_a_mistake_is_a_problem(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody foresaw is no secret, and no page of HTML; the next answer comes."""
+
+    def broken(*_: object) -> Any:
+        raise RuntimeError("a secret")
+
+    with serving(polled(url)) as client:
+        monkeypatch.setattr(answers, "pilot_list", broken)
+        assert "secret" not in refused(client, "pilots", 500)["detail"]
+        assert client.get("sites").status_code == 200
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In number and in bytes; the oldest goes first."""
+    monkeypatch.setattr(pages, "MOST_KEPT", 3)
+    monkeypatch.setattr(pages, "MOST_BYTES", 10)
+    kept, made = pages.Kept(), []
+
+    def get(name: str, size: int = 1) -> None:
+        def make() -> bytes:
+            made.append(name)
+            return b"x" * size
+
+        assert kept.made((name,), make) == b"x" * size
+
+    for name in "abca":
+        get(name)
+    assert made == ["a", "b", "c"]
+    get("d")
+    get("a")
+    assert made == ["a", "b", "c", "d", "a"]
+    get("large", 20)
+    get("large", 20)
+    assert made[-1] == "large"
+    assert made.count("large") == 1
+
+
+# --- Strangers --------------------------------------------------------------------------------
+
+
+def test_the_guard_is_before_it(url: str, tmp_path: Path) -> None:
+    """Token and name of the host are asked for, errors are problems, and counted."""
+    token = tmp_path / "token"
+    token.write_text("se-cret\n")
+    http = Http(listen="127.0.0.1:0")
+    listener = bind(http)
+    app = create(polled(url), str(token), (), listener.connections, shows_jobs=True)
+    server = Server(app, listener, http)
+    server.start()
+    try:
+        with httpx.Client(base_url=f"{server.url}/api/v1") as client:
+            refused(client, "sites", 401)
+            refused(client, "openapi.json", 401)
+            assert client.get("nothing").headers["www-authenticate"] == "Bearer"
+            assert client.get("sites", headers={"Host": "evil.example"}).status_code == 421
+            client.headers["Authorization"] = "Bearer se-cret"
+            assert answered(client, "runs?from=1d")["withheld"] == []
+            assert len(listener.connections.clients) == 1
+    finally:
+        server.stop()
+    counted = {one.problem.value: one.records for one in listener.connections.problems()}
+    assert counted == {"no_token": 3, "bad_host": 1}
+
+
+# --- The documentation ------------------------------------------------------------------------
+
+
+def blocks() -> list[str]:
+    """The examples of docs/api.md, which are indented; those of one block belong together."""
+    found = re.findall(r"^(?:    .*\n)+", DOCS.read_text(), re.M)
+    assert len(found) >= 5
+    return [textwrap.dedent(block) for block in found]
+
+
+@pytest.mark.parametrize("block", blocks(), ids=range(len(blocks())))
+def test_examples_of_the_documentation(client: httpx.Client, block: str, tmp_path: Path) -> None:
+    """Each command does as written: curl and jq succeed, and something is there."""
+    base = str(client.base_url).removesuffix("/api/v1/")
+    for number, command in enumerate(re.findall(r"(?:.*\\\n)*.*\n", block)):
+        assert command.startswith("curl -s")
+        asked = command.replace("http://127.0.0.1:9818", base)
+        assert asked != command
+        shell = ["bash", "-euo", "pipefail", "-c", asked]
+        done = subprocess.run(
+            shell, cwd=tmp_path, check=False, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, ""), command
+        written = [file.read_text() for file in tmp_path.iterdir()]
+        shown = done.stdout.strip() or "".join(written)
+        assert shown not in ("", "null", "[]"), (number, command)
+    if "etag-compare" in block:
+        assert done.stdout == "304\n"
+
+
+def test_every_path_is_documented() -> None:
+    """With all its parameters."""
+    text = DOCS.read_text()
+    found = json.loads((ROOT / "gwmond" / "data" / "openapi.json").read_text())
+    for path, methods in found["paths"].items():
+        (line,) = re.findall(rf"^\| `{re.escape(path)}` .*$", text, re.M)
+        for parameter in methods["get"].get("parameters", ()):
+            assert f"`{parameter['name']}`" in line, (path, parameter["name"])
+
+
+def test_commands_do_not_load_it() -> None:
+    """Nor does what starts often."""
+    code = "import sys, gwmond.cli, gwmond.commands.pilots; print('gwmond.web.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

@@ -1,0 +1,80 @@
+"""REST under random questions, right and wrong, and the description that these are made from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.generation import GenerationMode
+
+from gwmond.config.settings import Http
+from gwmond.web.api import OPENAPI
+from gwmond.web.app import create
+from gwmond.web.server import Server, bind
+from tests.build import pilot_ledger
+from tests.build.rest import polled
+from tests.examples import examples
+from tests.web import openapi
+
+DESCRIPTION = json.loads(OPENAPI.read_text())
+load_all_checks()
+CHECKED: Any = CHECKS.get_by_names(
+    [
+        "not_a_server_error",
+        "status_code_conformance",
+        "content_type_conformance",
+        "response_headers_conformance",
+        "response_schema_conformance",
+        "negative_data_rejection",
+    ]
+)
+"""Not that each right parameter is accepted: times, cursors and names have forms of their own."""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[requests.Session, str]]:
+    """A client of a real server, which shows jobs; the server is not busy with others."""
+    url = str(tmp_path_factory.mktemp("rest") / "ledger.sqlite")
+    pilot_ledger.write(url)
+    http = Http(listen="127.0.0.1:0")
+    listener = bind(http)
+    app = create(polled(url), "", (), listener.connections, shows_jobs=True)
+    server = Server(app, listener, http)
+    server.start()
+    with requests.Session() as session:
+        yield session, f"{server.url}/api/v1"
+    server.stop()
+
+
+@pytest.mark.parametrize("mode", GenerationMode)
+@pytest.mark.parametrize("path", sorted(DESCRIPTION["paths"]))
+def test_random_questions(
+    session: tuple[requests.Session, str], path: str, mode: GenerationMode
+) -> None:
+    """Each answer is as described; what is wrong is refused, and nothing breaks the server."""
+    client, url = session
+    schema = schemathesis.openapi.from_dict(DESCRIPTION)
+    cases = schema[path]["GET"].as_strategy(mode)
+
+    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+    @given(cases)
+    def ask(case: Case[Any]) -> None:
+        case.call_and_validate(base_url=url, session=client, checks=CHECKED, timeout=30)
+
+    ask()
+
+
+def test_the_description_is_of_this_code() -> None:
+    """python -m tests.web.openapi writes it."""
+    made = json.loads(openapi.text())
+    assert made["paths"].keys() == DESCRIPTION["paths"].keys()
+    for path, methods in made["paths"].items():
+        assert methods == DESCRIPTION["paths"][path], path
+    assert made == DESCRIPTION
