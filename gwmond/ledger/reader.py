@@ -271,7 +271,7 @@ class LedgerReader(PilotLookup):
             if value is not None:
                 query = query.where(column == value)
         query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
-        with self._reading() as connection:
+        with self.reading() as connection:
             rows = [run_row(row) for row in connection.execute(query.limit(limit).offset(skip))]
         pilot = self.pilots_by_id({row.pilot for row in rows})
         return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]

@@ -91,7 +91,7 @@ class Service:
         """Serve until SIGTERM or SIGINT."""
         config = self.config
         http = config.http
-        connections, shows = self.listener.connections, http.shows_jobs
+        connections, shows = self.listener.connections, self._shows_jobs
         app = create(self, http.auth_token_file, http.hosts, connections, shows_jobs=shows)
         server = Server(app, self.listener, http)
         server.start()

@@ -169,9 +169,14 @@ class TracesAsked(Asked):
     pilot: Annotated[int, Field(ge=0, lt=1 << 62, description="its number")] = 0
 
 
-class ProblemsAsked(Asked):
+class ListAsked(Asked):
     limit: Limit = 100
     after: After = ""
+
+
+class ExplainAsked(Asked):
+    schedd: Name = ""
+    site: Annotated[Name, Field(description="only why not at this site, or entry")] = ""
 
 
 class Answers:
@@ -281,7 +286,7 @@ class Answers:
         here = [x for x in known if asked.site in ("", x.site) and asked.entry in ("", x.entry)]
         return failures_json(found, here, asked.limit)
 
-    def problems(self, asked: ProblemsAsked) -> Record:
+    def problems(self, asked: ListAsked) -> Record:
         """Return the problems that were counted since the daemon began."""
         rows = counted_problems(self._s)
         page, following = _paged(rows, lambda row: (row.source, row.problem.value), asked)
@@ -292,6 +297,13 @@ class Answers:
             "problems": [row.as_json() for row in page],
             "next": following,
         }
+
+    def idle(self, asked: ListAsked) -> Record:
+        """Return why idle jobs are not running: jobs and canonical units by reason."""
+        page, following = _paged(self._s.idle, lambda one: one[:4], asked)
+        names = ("reason", "cause", "site", "whose_move", "jobs", "cpu_units", "gpu_units")
+        reasons = [dict(zip(names, one, strict=True)) for one in page]
+        return {**both("time", self._now_us), "idle": reasons, "next": following}
 
     def traces(self, asked: TracesAsked) -> Record:
         """Return the trace of a job, or of a pilot."""
@@ -333,7 +345,7 @@ def _bounded(record: Record, *names: str) -> Record:
 
 
 def _paged(
-    rows: Iterable[R], key: Callable[[R], tuple[str, ...]], asked: SitesAsked | ProblemsAsked
+    rows: Iterable[R], key: Callable[[R], tuple[str, ...]], asked: SitesAsked | ListAsked
 ) -> tuple[list[R], str | None]:
     """Return a page of rows by their keys, and the cursor of the next one."""
     after = _decoded(asked.after)

@@ -26,12 +26,15 @@ from gwmond import __version__
 from gwmond.reports.ledger_reading import DEADLINE_S, Unreadable
 from gwmond.web import answers
 from gwmond.web.answers import Answers, Record, Refused
+from gwmond.web.explain import Question
 from gwmond.web.pages import Busy, Pages
 
 log = structlog.get_logger()
 ROOT = "/api/v1"
 OPENAPI = Path(__file__).parents[1] / "data" / "openapi.json"
 """The description that is served: written by ``python -m tests.web.openapi``."""
+NUMBER = r"^([^\x00-\x20#/]+#)?[0-9]{1,10}\.[0-9]{1,10}(#[0-9]{1,12})?$"
+"""A job: cluster.proc, or a GlobalJobId."""
 PROBLEM = "application/problem+json"
 _SOON_S = 5
 _FIRST = "the first poll is under way"
@@ -108,6 +111,7 @@ def create_api(state: State, *, shows_jobs: bool) -> FastAPI:
     ask = partial(_answered, state, shows_jobs)
     _add_poll(api, ask)
     _add_ledger(api, ask)
+    _add_explain(api, state)
     _add_description(api)
     _add_errors(api)
     return api
@@ -130,9 +134,33 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
         return ask(request, asked, lambda made: made.entries(asked))
 
     @api.get("/problems")
-    def problems(request: Request, asked: Annotated[answers.ProblemsAsked, Query()]) -> Response:
+    def problems(request: Request, asked: Annotated[answers.ListAsked, Query()]) -> Response:
         """Problems since the daemon began, what they mean, and what to do."""
         return ask(request, asked, lambda made: made.problems(asked))
+
+    @api.get("/explain")
+    def idle(request: Request, asked: Annotated[answers.ListAsked, Query()]) -> Response:
+        """Why idle jobs are not running: jobs and units by reason."""
+        return ask(request, asked, lambda made: made.idle(asked))
+
+
+def _add_explain(api: FastAPI, state: State) -> None:
+    """Add what asks HTCondor: few questions at a time, as the page asks them."""
+
+    @api.get("/explain/{job}")
+    def explain(
+        request: Request,
+        job: Annotated[str, InPath(max_length=256, pattern=NUMBER)],
+        asked: Annotated[answers.ExplainAsked, Query()],
+    ) -> Response:
+        """Why one job is not running, what would change that, whose move it is."""
+        _given_once(request, asked)
+        found = state.pages.explanations.answer(Question(job, asked.schedd, asked.site))
+        if found.status != 200:
+            status = 422 if found.status == 400 else found.status
+            raise Refused(status, json.loads(found.json)["error"], again_s=found.again_s)
+        headers = {**_HEADERS, "Cache-Control": "no-store"}
+        return Response(found.json, 200, headers, media_type="application/json")
 
 
 def _add_ledger(api: FastAPI, ask: Ask) -> None:
@@ -219,11 +247,7 @@ def _answered(
     make: Callable[[Answers], Record],
 ) -> Response:
     """Answer from what is kept of the poll, or make the answer; raises Refused."""
-    given = [name for name, _ in request.query_params.multi_items()]
-    for name in given:
-        if asked is None or given.count(name) > 1:
-            what = "there is no such parameter" if asked is None else "it is given more than once"
-            raise Refused(422, f"{name}: {what}", name)
+    _given_once(request, asked)
     pages = state.pages
     if pages.snapshot is None:
         raise Refused(503, _FIRST, again_s=_SOON_S)
@@ -240,6 +264,15 @@ def _answered(
     assert made is not None
     headers = {**_HEADERS, "ETag": tag} if made.status == 200 else _HEADERS
     return Response(made.body, made.status, headers, media_type=made.kind)
+
+
+def _given_once(request: Request, asked: BaseModel | None) -> None:
+    """Raise Refused for a parameter that is given twice, or where there is none."""
+    given = [name for name, _ in request.query_params.multi_items()]
+    for name in given:
+        if asked is None or given.count(name) > 1:
+            what = "there is no such parameter" if asked is None else "it is given more than once"
+            raise Refused(422, f"{name}: {what}", name)
 
 
 def _made(of_poll: Answers, make: Callable[[Answers], Record]) -> Made:

@@ -28,7 +28,7 @@ from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.pilots import Selection
 from gwmond.web.time import Choice
 
-HEALTH = "/-/healthy"
+HEALTH, _API = "/-/healthy", "/api/"
 _METHODS = ["GET", "HEAD"]
 _STATIC = Path(__file__).parent / "static"
 _FILES = ("gwmond.js", "charts.js", "uplot/uPlot.iife.min.js", "uplot/uPlot.min.css")
@@ -116,7 +116,7 @@ class Guard:
         self._connections.begin(client, trusted=trusted and bool(self._token_file))
         try:
             answer: ASGIApp = self._app
-            refuse = api.problem if scope["path"].startswith("/api/") else _refusal
+            refuse = api.problem if scope["path"].startswith(_API) else _refusal
             if not host_is_known(headers.get("host", "localhost"), self._hosts):
                 self._connections.count(ProblemName.BAD_HOST)
                 answer = refuse(421, "this name is not gwmond's: add it to [http] hosts")
@@ -162,7 +162,7 @@ def create(
     app.mount(api.ROOT, api.mounted(state, shows_jobs=shows_jobs))
 
     @app.exception_handler(404)
-    async def missing(request: Request, _error: Exception) -> JSONResponse:
+    async def missing(request: Request, _error: Exception) -> Response:
         known = [
             "/",
             "/time",
@@ -179,6 +179,8 @@ def create(
             "/-/ready",
         ]
         path = request.scope["path"]
+        if path.startswith(_API):
+            return api.problem(404, f"no {path}: {api.ROOT}/openapi.json has what there is")
         return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
     return app

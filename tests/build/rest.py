@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-from fastapi import FastAPI
 
 from gwmond.metrics.render import Exposition
 from gwmond.model.evaluation import EntryTime
@@ -14,11 +11,11 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.units import Resource
-from gwmond.web.app import create
+from gwmond.web.explain import Explanations, Turns
 from gwmond.web.pages import Pages
 from tests.build.pilot_ledger import BASE, LAST
 from tests.build.snapshots import row, snapshot
-from tests.build.web import with_ledger
+from tests.build.web import Waiting, with_ledger
 
 NOW_S = float(BASE + LAST)
 JOB = f"schedd.example.org#1.0#{BASE}"
@@ -40,7 +37,7 @@ class Polled:
         return ""
 
 
-def polled(url: str) -> Polled:
+def polled(url: str, *, shows_jobs: bool = True, turns: Turns | None = None) -> Polled:
     """Return what is served as of the last time of ``pilot_ledger``."""
     shown = snapshot()
     rows: dict[tuple[EntryKey, Resource], EntryTime] = dict(shown.evaluation.rows) | {
@@ -51,9 +48,5 @@ def polled(url: str) -> Polled:
     assert shown.pilot_time is not None
     pilot_time = shown.pilot_time._replace(suspects=(SUSPECT,))
     made = replace(shown, evaluation=evaluation, pool_time=NOW_S, pilot_time=pilot_time)
-    return Polled(Pages(made, with_ledger(url)))
-
-
-def served(url: str, **options: Any) -> FastAPI:
-    """Return the application; ``options``: of ``create``."""
-    return create(polled(url), "", **options)
+    explanations = Explanations(made, Waiting() if shows_jobs else None, turns or Turns())
+    return Polled(Pages(made, with_ledger(url), explanations))

@@ -18,7 +18,7 @@ lock() {
 }
 
 lock requirements.lock --all-extras "$@"
-lock requirements-lowest.lock --all-extras "$@" --resolution lowest-direct
+lock requirements-lowest.lock --extra parquet --extra postgresql --extra test "$@" --resolution lowest-direct
 lock requirements-run.lock --extra parquet --extra postgresql --constraint requirements.lock --upgrade
 
 # Backends of traces that tests run, each in an environment of its own; without hashes, which would be

@@ -26,10 +26,14 @@ def locked(name: str) -> dict[str, set[Version]]:
 
 
 def direct(lock: str) -> list[Requirement]:
-    """What pyproject.toml asks for, extras included; of the tests not where gwmond runs."""
+    """What pyproject.toml asks for, extras included; of the tests not where gwmond runs.
+
+    Fuzzing is apart: it would raise the lowest versions of others.
+    """
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     wanted = project["optional-dependencies"]
-    extras = [wanted[key] for key in wanted if key != "test" or lock != "requirements-run.lock"]
+    left_out = {"requirements-run.lock": {"test", "fuzz"}, "requirements-lowest.lock": {"fuzz"}}
+    extras = [wanted[key] for key in wanted if key not in left_out.get(lock, ())]
     return [Requirement(text) for texts in (project["dependencies"], *extras) for text in texts]
 
 

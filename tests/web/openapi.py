@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ EXAMPLES = {
     "/report": ["?by=site&from=1d", "?by=user,day&from=1d", "?by=outcome&from=1d"],
     "/totals": ["?last=7d"],
     "/failures": ["?from=1d"],
+    "/explain": ["?limit=3"],
+    "/explain/{job}": ["4711.0", "ap1%234711.0%231763856000"],
     "/traces": ["?pilot=1", f"?job={JOB.replace('#', '%23')}"],
 }
 """Requests of each path; the first answer is the example."""
@@ -83,7 +86,7 @@ def described(url: str) -> dict[str, Any]:
             for path, methods in found["paths"].items():
                 answers = []
                 for query in EXAMPLES[path]:
-                    to = path.replace("{number}", query) if "{" in path else f"{path}{query}"
+                    to = re.sub("{.*}", query, path) if "{" in path else f"{path}{query}"
                     answer = await client.get(to)
                     assert answer.status_code == 200, (to, answer.text)
                     answers.append(answer.json())
@@ -101,6 +104,7 @@ def _responses(answer: dict[str, Any], example: Any) -> dict[str, Any]:
         "405": "another method than GET or HEAD",
         "421": "the name in Host is not gwmond's",
         "422": "a parameter is unknown or wrong",
+        "429": "too many questions of /explain/{job} at once: Retry-After says when to ask again",
         "503": "the first poll is under way, or the ledger could not be read in time",
     }
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}

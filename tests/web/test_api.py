@@ -21,6 +21,7 @@ from gwmond.reports.ledger_reading import Unreadable
 from gwmond.web import answers, pages
 from gwmond.web.api import PROBLEM
 from gwmond.web.app import create
+from gwmond.web.explain import BURST, Turns
 from gwmond.web.server import Server, bind
 from tests.build import pilot_ledger
 from tests.build.command_line import gwmond
@@ -67,9 +68,9 @@ def client(state: Polled) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture(scope="module")
-def stranger(state: Polled) -> Iterator[httpx.Client]:
+def stranger(url: str) -> Iterator[httpx.Client]:
     """Sees neither."""
-    with serving(state) as client:
+    with serving(polled(url, shows_jobs=False)) as client:
         yield client
 
 
@@ -153,6 +154,7 @@ def test_a_trace_is_that_of_the_command(client: httpx.Client, url: str) -> None:
         ("entries?", "entries", PLACES),
         ("entries?resource=cpu&", "entries", PLACES - 1),
         ("problems?", "problems", None),
+        ("explain?", "idle", None),
         ("pilots?which=all&", "pilots", 3),
         ("runs?from=1d&", "runs", 4),
         ("report?by=entry,category&from=1d&", "groups", None),
@@ -256,6 +258,28 @@ def test_problems(client: httpx.Client) -> None:
     assert all(one["meaning"] and one["what_to_do"] and one["times"] > 0 for one in found)
 
 
+def test_a_job_is_explained(client: httpx.Client) -> None:
+    """As the page explains it; what the page refuses, is refused."""
+    found = answered(client, "explain/4711.0?schedd=ap1&site=S")
+    assert found["reasons"][0]["whose_move"]
+    page = client.get(str(client.base_url).replace("api/v1/", "explain"), params={
+        "job": "4711.0", "schedd": "ap1", "site": "S", "format": "json"
+    })  # fmt: skip
+    assert found == page.json()
+    assert "no job 0.0" in refused(client, "explain/0.0", 404)["detail"]
+
+
+def test_few_jobs_are_explained_at_once(url: str) -> None:
+    """Who asks for too many is told when to ask again."""
+    turns = Turns(lambda: 0.0)
+    with serving(polled(url, turns=turns), shows_jobs=True) as client:
+        for number in range(BURST):
+            answered(client, f"explain/{number + 1}.0")
+        assert refused(client, "explain/99.0", 429)
+        assert int(client.get("explain/99.0").headers["retry-after"]) > 0
+        answered(client, "explain/1.0")  # which is kept
+
+
 # --- Jobs and users ---------------------------------------------------------------------------
 
 
@@ -263,7 +287,7 @@ def test_problems(client: httpx.Client) -> None:
     "path",
     [
         *("runs?user=alice@example.org", f"runs?job={quote(JOB)}", "report?by=user"),
-        *("report?by=user,day", f"traces?job={quote(JOB)}"),
+        *("report?by=user,day", f"traces?job={quote(JOB)}", "explain/4711.0"),
     ],
 )
 def test_jobs_are_not_shown_to_everybody(stranger: httpx.Client, path: str) -> None:
@@ -326,6 +350,9 @@ def test_who_may_see_jobs(
         ("sites?site=a%00b", "site"),
         ("sites?site=" + "a" * 257, "site"),
         ("pilots?which=some", "which"),
+        ("explain/x.y", "job"),
+        ("explain/4711.0?sit=A", "sit"),
+        ("explain/4711.0?site=A&site=B", "site"),
         ("pilots/0", "number"),
         ("pilots/x", "number"),
         (f"pilots/{1 << 62}", "number"),
@@ -349,7 +376,18 @@ def test_wrong_parameters(client: httpx.Client, path: str, parameter: str) -> No
 
 @pytest.mark.parametrize(
     "path",
-    ["", "site", "sites/", "sites/x", "pilots/99", "traces?pilot=99", "traces?job=a%23b", "docs"],
+    [
+        "",
+        "site",
+        "sites/",
+        "sites%0A",
+        "../v2/sites",
+        "sites/x",
+        "pilots/99",
+        "traces?pilot=99",
+        "traces?job=a%23b",
+        "docs",
+    ],
 )
 def test_what_there_is_not(client: httpx.Client, path: str) -> None:
     """Paths, pilots and traces."""

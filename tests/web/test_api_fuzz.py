@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from schemathesis.generation import GenerationMode
 from gwmond.config.settings import Http
 from gwmond.web.api import OPENAPI
 from gwmond.web.app import create
+from gwmond.web.explain import Turns
 from gwmond.web.server import Server, bind
 from tests.build import pilot_ledger
 from tests.build.rest import polled
@@ -45,7 +47,8 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[requests
     pilot_ledger.write(url)
     http = Http(listen="127.0.0.1:0")
     listener = bind(http)
-    app = create(polled(url), "", (), listener.connections, shows_jobs=True)
+    unhurried = Turns(itertools.count(step=60).__next__)  # so that questions of jobs are answered
+    app = create(polled(url, turns=unhurried), "", (), listener.connections, shows_jobs=True)
     server = Server(app, listener, http)
     server.start()
     with requests.Session() as session:
