@@ -73,9 +73,17 @@ class Refused(Exception):
 
 
 class Asked(BaseModel):
-    """Parameters of a query; others are refused.  What is empty does not matter."""
+    """Parameters of a query; others are refused.  What is empty does not matter.
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=False)
+    Old FastAPI passes parameters by the names of fields, not by their aliases.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @classmethod
+    def names(cls) -> set[str]:
+        """Return the names of parameters."""
+        return {field.alias or name for name, field in cls.model_fields.items()}
 
 
 class OfPlace(Asked):

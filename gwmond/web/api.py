@@ -18,14 +18,13 @@ import structlog
 from fastapi import FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.reports.ledger_reading import DEADLINE_S, Unreadable
 from gwmond.web import answers
-from gwmond.web.answers import Answers, Record, Refused
+from gwmond.web.answers import Answers, Asked, Record, Refused
 from gwmond.web.explain import Question
 from gwmond.web.pages import Busy, Pages
 
@@ -117,7 +116,7 @@ def create_api(state: State, *, shows_jobs: bool) -> FastAPI:
     return api
 
 
-Ask = Callable[[Request, BaseModel | None, Callable[[Answers], Record]], Response]
+Ask = Callable[[Request, Asked | None, Callable[[Answers], Record]], Response]
 
 
 def _add_poll(api: FastAPI, ask: Ask) -> None:
@@ -243,7 +242,7 @@ def _answered(
     state: State,
     shows_jobs: bool,
     request: Request,
-    asked: BaseModel | None,
+    asked: Asked | None,
     make: Callable[[Answers], Record],
 ) -> Response:
     """Answer from what is kept of the poll, or make the answer; raises Refused."""
@@ -266,12 +265,13 @@ def _answered(
     return Response(made.body, made.status, headers, media_type=made.kind)
 
 
-def _given_once(request: Request, asked: BaseModel | None) -> None:
-    """Raise Refused for a parameter that is given twice, or where there is none."""
+def _given_once(request: Request, asked: Asked | None) -> None:
+    """Raise Refused for a parameter that there is not, or that is given twice."""
     given = [name for name, _ in request.query_params.multi_items()]
     for name in given:
-        if asked is None or given.count(name) > 1:
-            what = "there is no such parameter" if asked is None else "it is given more than once"
+        known = asked is not None and name in asked.names()
+        if not known or given.count(name) > 1:
+            what = "it is given more than once" if known else "there is no such parameter"
             raise Refused(422, f"{name}: {what}", name)
 
 

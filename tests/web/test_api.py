@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from gwmond.config.settings import Http
 from gwmond.reports.ledger_reading import Unreadable
@@ -333,6 +334,7 @@ def test_who_may_see_jobs(
     ("path", "parameter"),
     [
         ("sites?sit=A", "sit"),
+        ("runs?since=1d", "since"),
         ("pilots/1?limit=1", "limit"),
         ("sites?limit=0", "limit"),
         ("sites?limit=501", "limit"),
@@ -477,10 +479,11 @@ def test_a_mistake_is_a_problem(url: str, monkeypatch: pytest.MonkeyPatch) -> No
     def broken(*_: object) -> Any:
         raise RuntimeError("a secret")
 
-    with serving(polled(url)) as client:
+    with serving(polled(url)) as client, capture_logs() as logged:
         monkeypatch.setattr(answers, "pilot_list", broken)
         assert "secret" not in refused(client, "pilots", 500)["detail"]
         assert client.get("sites").status_code == 200
+    assert [(one["event"], one["exc_info"]) for one in logged] == [("no answer of REST", True)]
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
