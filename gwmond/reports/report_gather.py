@@ -20,8 +20,8 @@ from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
 from gwmond.reports.ledger_reading import pilots_ended, rows_ended, windows
-from gwmond.reports.phases import divided
 from gwmond.reports.open_runs import open_runs
+from gwmond.reports.phases import divided
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report_suspects import suspected
