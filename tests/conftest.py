@@ -5,10 +5,15 @@ A pool which cannot be had is a failure with its remedy in the text (SetupError)
 
 from __future__ import annotations
 
+import locale
+import os
 import re
+import resource
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +27,20 @@ from tests.pool.prometheus import Prometheus
 
 load_profile()
 
+#: What a test alone and all tests of a worker see of this host: no HTCondor, no service manager.
+for name in [name for name in os.environ if name.startswith(("_CONDOR_", "OTEL_"))]:
+    del os.environ[name]
+for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "NOTIFY_SOCKET", "STATE_DIRECTORY", "TZ"):
+    os.environ.pop(name, None)
+os.environ["CONDOR_CONFIG"] = "ONLY_ENV"  # else the first poll of a worker sets it for the others
+
+# A shell's "&" has what it starts ignore these, and so all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
 #: Files that take minutes: begun first, each by a worker of its own, they end with the others.
 LONG = (
-    "proof/test_ledger.py",
+    "proof/",
     "referee/test_negotiator.py",
     "daemon/test_restart.py",
     "daemon/test_first_hour.py",
@@ -32,7 +48,6 @@ LONG = (
     "alerts/test_incidents.py",
     "packaging/test_debian.py",
     "alerts/test_quickstart.py",
-    "proof/",
     "daemon/test_pilots",
     "daemon/test_reconciled.py",
     "daemon/test_faults.py",
@@ -57,6 +72,9 @@ LONG = (
     "pilots/test_pilot_properties.py",
 )
 
+#: of HTCondor
+VERSIONS = ("23", "25")
+
 #: Files of which no test needs what another one has set up: their tests run side by side.
 DIVIDED = (
     "referee/test_negotiator",
@@ -68,12 +86,17 @@ DIVIDED = (
 
 
 class Units(LoadFileScheduling):  # type: ignore[misc]
-    """Gives workers files to run: in those of ``DIVIDED`` tests, in others each version alone."""
+    """Gives workers files to run: in those of ``DIVIDED`` tests, in others each version alone.
+
+    All of ``proof`` is one file, for one scenario serves all.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         if file in {f"tests/{name}.py" for name in DIVIDED}:
             return nodeid
+        if file.startswith("tests/proof/"):
+            file = "tests/proof"
         return f"{file} {''.join(re.findall('htcondor[0-9]+', nodeid))}"
 
 
@@ -93,7 +116,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=rank)
 
 
-@pytest.fixture(scope="module", params=["23", "25"], ids=lambda version: f"htcondor{version}")
+@pytest.fixture(scope="module", params=VERSIONS, ids=lambda version: f"htcondor{version}")
 def htcondor(request: pytest.FixtureRequest) -> str:
     """The version of a module's pools: its tests run with each, the two side by side."""
     return str(request.param)
@@ -147,6 +170,53 @@ def run(
         return code, told.out, told.err
 
     return run
+
+
+def _process() -> dict[str, dict[Any, Any]]:
+    """What a test can change of its process for the tests that follow, by kind."""
+    umask = re.search(r"Umask:\s*(\d+)", Path("/proc/self/status").read_text())
+    kept: set[Any] = {"PYTEST_CURRENT_TEST", signal.SIGALRM}  # pytest's own, and pytest-timeout's
+    return {
+        "environment": {name: v for name, v in os.environ.items() if name not in kept},
+        "handler": {n: signal.getsignal(n) for n in signal.valid_signals() if n not in kept},
+        "limit": {n: resource.getrlimit(n) for n in (resource.RLIMIT_AS, resource.RLIMIT_NOFILE)},
+        "other": {
+            "directory": os.getcwd(),
+            "locale": locale.setlocale(locale.LC_ALL),
+            "umask": umask and int(umask[1], 8),
+        },
+    }
+
+
+@pytest.fixture(autouse=True)
+def leaves_its_process_as_it_was() -> Iterator[None]:
+    """A test that leaves a change of its process fails, rather than those that come after it."""
+    before = _process()
+    yield
+    after = _process()
+    left = [
+        f"{kind} {name}: {before[kind].get(name)!r} is {after[kind].get(name)!r}"
+        for kind in before
+        for name in {**before[kind], **after[kind]}
+        if before[kind].get(name) != after[kind].get(name)
+    ]
+    if left:
+        _restore(before)
+        pytest.fail("the test leaves to those after it: " + "; ".join(left))
+
+
+def _restore(before: dict[str, dict[Any, Any]]) -> None:
+    for name in set(os.environ) - set(before["environment"]):
+        del os.environ[name]
+    os.environ.update(before["environment"])
+    for number, handler in before["handler"].items():
+        if signal.getsignal(number) != handler:
+            signal.signal(number, handler)
+    for kind, limits in before["limit"].items():
+        resource.setrlimit(kind, limits)
+    os.chdir(before["other"]["directory"])
+    os.umask(before["other"]["umask"])
+    locale.setlocale(locale.LC_ALL, before["other"]["locale"])
 
 
 @pytest.fixture(autouse=True)

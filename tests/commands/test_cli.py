@@ -487,7 +487,7 @@ def test_reader_that_has_seen_enough() -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == b""
-    assert process.wait(20) == 0
+    assert process.wait(120) == 0
 
 
 def test_as_a_module() -> None:

@@ -40,7 +40,7 @@ class LatencyProbe:
         while not self._stop.is_set():
             began = time.monotonic()
             try:
-                with urllib.request.urlopen(self._url, timeout=30) as reply:
+                with urllib.request.urlopen(self._url, timeout=120) as reply:
                     reply.read()
                 self.seconds.append(time.monotonic() - began)
             except OSError as error:

@@ -20,6 +20,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build import command_line
+from tests.daemon import sooner
 from tests.daemon.probe import LatencyProbe
 from tests.daemon.scrape import Metrics
 from tests.pool.ports import free_port
@@ -27,6 +28,7 @@ from tests.pool.sandbox import PATIENCE_S, wait_until
 
 INTERVAL_S = 5.0
 _MARK = "GWMOND_TEST_DAEMON"
+_SOONER = "sooner"  # not an option: see tests/daemon/sooner.py
 
 
 def gwmond(
@@ -48,9 +50,17 @@ Tables = Mapping[str, Mapping[str, object]]
 
 
 def polls(interval_s: float) -> dict[str, dict[str, object]]:
-    """Configuration in which a poll comes that often, and its queries have most of that time."""
+    """Configuration in which a poll comes that often, and its queries have most of that time.
+
+    For tests of what a daemon does about a source that does not answer; see ``patient``.
+    """
     deadline = round(interval_s * 750)
     return {"poll": {"interval": f"{interval_s:g}s", "deadline": f"{deadline}ms"}}
+
+
+def patient(interval_s: float) -> dict[str, dict[str, object]]:
+    """Configuration in which polls come that often too, but may take long on a busy machine."""
+    return {"poll": {"interval": "60s", "deadline": "50s", _SOONER: interval_s}}
 
 
 def toml(tables: Tables) -> str:
@@ -79,7 +89,7 @@ def configuration(
     """
     base: dict[str, dict[str, object]] = {
         "pool": {"collectors": list(collectors)},
-        **polls(INTERVAL_S),
+        **patient(INTERVAL_S),
         "site": {"collector_distrust": "1ms"},
         "http": {"listen": f"127.0.0.1:{port or free_port()}"},
         "ledger": {"url": f"sqlite:///{ledger}"},
@@ -87,6 +97,7 @@ def configuration(
     }
     for name, table in (tables or {}).items():
         base[name] = {**base.get(name, {}), **table}
+    base["poll"].pop(_SOONER, None)
     return toml(base)
 
 
@@ -124,6 +135,8 @@ class RunningDaemon:
 
     def configure(self, tables: Tables | None = None) -> None:
         """Write the configuration file; a running daemon reads it upon ``hup``."""
+        poll = {**patient(INTERVAL_S), **(tables or {})}["poll"]
+        self._sooner = poll.get(_SOONER)
         text = configuration(self._ledger, self._collectors, tables, self.port)
         self.config.write_text(text)
 
@@ -141,7 +154,9 @@ class RunningDaemon:
 
     def start(self, *, ready: bool = True) -> None:
         """Start it; returns when it has polled once (with ``ready``) or serves."""
-        command = [sys.executable, "-m", "gwmond", "run", "--config", str(self.config)]
+        launcher = ["-P", sooner.__file__, str(self._sooner)]
+        program = ["-m", "gwmond"] if self._sooner is None else launcher
+        command = [sys.executable, *program, "run", "--config", str(self.config)]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 # Killed with the test process, whatever becomes of that.
@@ -218,7 +233,7 @@ class RunningDaemon:
     def get(self, path: str, accept: str = "*/*") -> str:
         """The body that it serves; HTTPError and OSError are the caller's."""
         request = urllib.request.Request(self.url + path, headers={"Accept": accept})
-        with urllib.request.urlopen(request, timeout=60) as reply:
+        with urllib.request.urlopen(request, timeout=120) as reply:
             body: bytes = reply.read()
             return body.decode()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from tests.daemon.running import patient
 from tests.pool import feign
 from tests.pool.adtext import literal
 from tests.pool.condor import CondorPool
@@ -26,7 +27,7 @@ Tables = dict[str, dict[str, object]]
 
 #: Configuration in which pilots' time is settled within seconds.
 QUICK: Tables = {
-    "poll": {"interval": "4s", "deadline": "3900ms"},
+    **patient(4),
     "pilots": {
         "settle_delay": "3s",
         "outcome_wait": "20s",

@@ -12,7 +12,7 @@ import pytest
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.facts import Size
 from tests.build.gwms import generate, simulated
-from tests.daemon.running import RunningDaemon
+from tests.daemon.running import RunningDaemon, patient
 from tests.pool import feign
 from tests.pool.adtext import Ad
 from tests.pool.condor import CondorPool
@@ -22,7 +22,7 @@ SECONDS = "gwmond_pilot_canonical_seconds_total"
 #: So long pilots whose validation failed are there to be seen.
 LIFE_S = 30
 TABLES: dict[str, dict[str, object]] = {
-    "poll": {"interval": "3s", "deadline": "2900ms"},
+    **patient(3),
     "pilots": {
         "settle_delay": "1s",
         "outcome_wait": "5s",

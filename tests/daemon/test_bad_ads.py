@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from tests.daemon.running import RunningDaemon, polls
+from tests.daemon.running import RunningDaemon, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.pool import feign
 from tests.pool.adtext import Expr, Value
@@ -45,7 +45,7 @@ def test_ads_that_make_no_sense(shared_scene: Scene, daemon: Callable[..., Runni
     scene.pilot("Good", busy=PILOT)
     scene.resource("Good", running=1)
     scene.jobs(5, "Good")
-    running = daemon(scene.pool.collector, tables=pledged(Good=20) | polls(4))
+    running = daemon(scene.pool.collector, tables=pledged(Good=20) | patient(4))
     before = running.wait_until(
         "the good site's state", lambda m: m.units("Good", "provisioning_bottleneck") == 5
     )

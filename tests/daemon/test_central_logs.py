@@ -12,13 +12,13 @@ from pathlib import Path
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.service.log_socket import TAKE_LINES
-from tests.daemon.running import RunningDaemon, gwmond
+from tests.daemon.running import RunningDaemon, gwmond, patient
 from tests.daemon.scene import Scene, Tables
 from tests.daemon.scrape import Metrics
 
 Start = Callable[..., RunningDaemon]
 TABLES: Tables = {
-    "poll": {"interval": "3s", "deadline": "2900ms"},
+    **patient(3),
     "pilots": {
         "settle_delay": "1s",
         "end_tolerance": "2s",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.running import RunningDaemon, gwmond
+from tests.daemon.running import RunningDaemon, gwmond, patient
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until
 
 TRIAL = Path(__file__).parents[2] / "etc" / "trial.toml"
-FAST = {
-    "poll": {"interval": "2s", "deadline": "1900ms"},
+FAST: dict[str, dict[str, object]] = {
+    **patient(2),
     "pilots": {
         "settle_delay": "4s",
         "outcome_wait": "20s",

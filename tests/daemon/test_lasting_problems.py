@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gwmond.model.problem_names import ProblemName
-from tests.daemon.running import RunningDaemon, polls
+from tests.daemon.running import RunningDaemon, patient
 from tests.daemon.scene import Scene
 
 Start = Callable[..., RunningDaemon]
@@ -48,7 +48,7 @@ def source(request: pytest.FixtureRequest) -> str:
 
 
 def tables(source: str, root: Path, every: str) -> dict[str, dict[str, Any]]:
-    return {**polls(1), "factory": {OPTIONS[source]: [str(root)], "every": every}}
+    return {**patient(1), "factory": {OPTIONS[source]: [str(root)], "every": every}}
 
 
 def events(running: RunningDaemon, source: str, problem: str) -> list[str]:

@@ -154,4 +154,4 @@ def test_a_killed_daemon_leaves_no_child(scene: Scene, daemon: Start) -> None:
     scene.pool.signal("SCHEDD", signal.SIGSTOP)
     running = daemon(scene.pool.collector, tables=polls(4))
     running.kill9()
-    wait_until("the children's end", lambda: not running.processes(), 60)
+    wait_until("the children's end", lambda: not running.processes(), 120)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gwmond.model.pilot_facts import Category
-from tests.daemon.running import RunningDaemon
+from tests.daemon.running import RunningDaemon, patient
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until
 
 Start = Callable[..., RunningDaemon]
 OUTCOME_WAIT_S = 8
 TABLES: dict[str, dict[str, object]] = {
-    "poll": {"interval": "2s", "deadline": "1900ms"},
+    **patient(2),
     "pilots": {
         "settle_delay": "2s",
         "outcome_wait": f"{OUTCOME_WAIT_S}s",

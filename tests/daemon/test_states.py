@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.daemon.running import RunningDaemon, polls
+from tests.daemon.running import RunningDaemon, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS
 from tests.pool.prometheus import Prometheus
@@ -66,7 +66,7 @@ def test_five_sites_as_prometheus_sees_them(
     scene.resource("Down", down=True)
     waiting = scene.jobs(20, "Starved", accounting_group="cms.prod", accounting_group_user="alice")
 
-    tables = pledged(**PLEDGES) | polls(4)
+    tables = pledged(**PLEDGES) | patient(4)
     tables["site"]["pending_grace"] = "40s"  # and all that follows is asked before that
     running = daemon(scene.pool.collector, tables=tables, ready=False)
     seen = prometheus(f"127.0.0.1:{running.port}")

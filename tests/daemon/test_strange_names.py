@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.daemon.running import RunningDaemon, Tables, polls
+from tests.daemon.running import RunningDaemon, Tables, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool import feign
@@ -22,7 +22,7 @@ HOSTILE = "\u202e<script>\u2028 problem over"
 
 def configured(forget_after: str) -> Tables:
     bounds = {"entries": ENTRIES, "groups": 30, "accounting_groups": ACCOUNTING, "schedds": SCHEDDS}
-    return pledged(Good=20) | polls(6) | {"names": {**bounds, "forget_after": forget_after}}
+    return pledged(Good=20) | patient(6) | {"names": {**bounds, "forget_after": forget_after}}
 
 
 def flood(scene: Scene) -> None:

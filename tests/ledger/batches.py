@@ -120,7 +120,7 @@ def in_child(work: Callable[[], object]) -> None:
 
     child = fork.Process(target=run)
     child.start()
-    child.join(60)
+    child.join(120)
     assert child.exitcode == -signal.SIGKILL
 
 

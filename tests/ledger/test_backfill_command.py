@@ -140,7 +140,9 @@ def test_a_disk_that_is_full(imported: Path) -> None:
     """A failure of the file lets go of the ledger, and is said."""
     command = [sys.executable, "-m", "gwmond", *EXPORT, str(imported)]
     with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, check=False, timeout=120
+        )
     assert done.returncode == EXIT_FAILED
     assert b"cannot write -: " in done.stderr
 

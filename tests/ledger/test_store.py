@@ -231,7 +231,7 @@ def test_a_forked_child_cannot_harm_the_ledger(url: str) -> None:
 
         process = fork.Process(target=child)
         process.start()
-        process.join(30)
+        process.join(120)
         assert process.exitcode == 0
         ledger.commit(batch(2))
         assert prove(ledger) == 2

@@ -83,7 +83,7 @@ def test_the_demo_of_an_installed_wheel(installed: Path, tmp_path: Path) -> None
     with demo([str(installed / "bin/gwmond")], tmp_path / "gwmond.toml") as url:
 
         def get(path: str) -> str:
-            with urllib.request.urlopen(f"{url}/{path}", timeout=60) as answer:
+            with urllib.request.urlopen(f"{url}/{path}", timeout=120) as answer:
                 return str(answer.read().decode())
 
         metrics = get("metrics")

@@ -79,7 +79,7 @@ class Alertmanager:
         return True
 
     def _get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self.url + path, timeout=30) as reply:
+        with urllib.request.urlopen(self.url + path, timeout=120) as reply:
             body: bytes = reply.read()
             return body
 

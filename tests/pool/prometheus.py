@@ -79,7 +79,7 @@ class Store:
         """The data of an API call, such as api("targets") or api("query_range", query=…)."""
         url = f"{self.url}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
         try:
-            with urllib.request.urlopen(url, timeout=30) as reply:
+            with urllib.request.urlopen(url, timeout=120) as reply:
                 return json.load(reply)["data"]
         except urllib.error.HTTPError as error:
             raise ValueError(f"{path} {parameters}: {error.read().decode()}") from error

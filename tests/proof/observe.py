@@ -95,7 +95,7 @@ class Observer:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(90)
+        self._thread.join(120)
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause_s):

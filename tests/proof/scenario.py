@@ -29,6 +29,13 @@ Run: TypeAlias = tuple[str, int]
 SEEN_WITHIN_S = 120.0
 """So long a pilot is left as it is for who watches to see it."""
 
+TOLD_WITHIN_S = 90.0
+"""So long a pilot is left for who watches to be told of its runs."""
+
+DRAINED_S = 15.0
+"""So long one that was drained is: less than the daemons' ``end_tolerance``, for whoever then knows
+nothing from it has to take it for a pilot that ended with its jobs."""
+
 LASTS_S = 75.0
 """So long a pilot goes on after runs that did not end with it: nobody can think that they did."""
 
@@ -44,16 +51,15 @@ class Scenario:
         self,
         pool: CondorPool,
         knows: Callable[[str, Collection[Run]], bool] = lambda *_: True,
-        patience_s: float = 90.0,
     ) -> None:
         """``pool`` is running, with ``POOL_CONFIG``.
 
         ``knows`` says whether who watches has seen a pilot (by its name here), and been told all
-        that it takes with it about these runs; else it is not ended yet, for ``patience_s`` at
-        most; it is not touched at all before it was seen, for much longer.
+        that it takes with it about these runs.  Before, the pilot is not ended, for so long at most
+        as the constants say.
         """
         self.pool = pool
-        self._knows, self._patience_s = knows, patience_s
+        self._knows = knows
         self._held: dict[tuple[str, bool], float] = {}
         self.stop = threading.Event()
         #: by the names in ``PILOTS``
@@ -221,7 +227,7 @@ class Scenario:
             for run, end in enumerate(plan.runs, 1)
             if end.pilot == name
         }
-        return self._known(name, runs, self._patience_s)
+        return self._known(name, runs, DRAINED_S if name == "drained" else TOLD_WITHIN_S)
 
     def _seen(self, name: str) -> bool:
         """Whether who watches has seen a pilot, or was waited for long enough."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from tests.pool.condor import CondorPool
 from tests.proof.compare import compare
-from tests.proof.observe import Observer
-from tests.proof.pilots import POOL_CONFIG
-from tests.proof.scenario import Scenario
+from tests.proof.played import Played
 from tests.proof.truth import Moment, PilotTruth, RunTruth, Truth, expected
 
 Records = dict[tuple[str, int], list[dict[str, Any]]]
@@ -55,31 +51,11 @@ EXITS = {"exit_zero", "exit_nonzero", "exit_retried", "exit_signal", "transfer_o
 pytestmark = pytest.mark.timeout(1200)
 
 
-class Played(NamedTuple):
-    """A scenario that is over; the machine was behind by ``late_s`` at most."""
-
-    truth: Truth
-    dump: dict[str, Any]
-    late_s: float
-    htcondor: str
-
-    def expected(self, outcome: str) -> dict[str, object]:
-        """What the epoch record of a run must say."""
-        cause = "access point" if outcome in DECIDED else outcome
-        code = _CODES[self.htcondor].get(cause)
-        return EPOCHS[outcome] if code is None else {"VacateReasonCode": code, "ExitSignal": 15}
-
-
-@pytest.fixture(scope="module")
-def played(htcondor: str) -> Iterator[Played]:
-    """Played once for this module."""
-    with CondorPool(htcondor=htcondor, config=POOL_CONFIG) as pool:
-        observer = Observer(pool)
-        with Scenario(pool, observer.knows) as scenario:
-            with observer:
-                scenario.play()
-            late_s = scenario.sight.watch.longest_pause_s
-            yield Played(scenario.truth(), observer.dump(), late_s, htcondor)
+def _expected(outcome: str, htcondor: str) -> dict[str, object]:
+    """What the epoch record of a run must say."""
+    cause = "access point" if outcome in DECIDED else outcome
+    code = _CODES[htcondor].get(cause)
+    return EPOCHS[outcome] if code is None else {"VacateReasonCode": code, "ExitSignal": 15}
 
 
 def _by_run(records: list[dict[str, Any]]) -> Records:
@@ -104,15 +80,15 @@ def _exited(record: dict[str, Any], htcondor: str) -> bool:
     return ticket.get("HowCode") == 0 and same
 
 
-def test_each_run_ended_as_planned(played: Played) -> None:
+def test_each_run_ended_as_planned(played: Played, htcondor: str) -> None:
     epochs, startds = _by_run(played.dump["epoch"]), _by_run(played.dump["startd"])
     near_s = 1.5 + played.late_s
     assert set(epochs) == {(run.job, run.number) for run in played.truth.runs}
     for run in played.truth.runs:
-        wanted = played.expected(run.outcome)
+        wanted = _expected(run.outcome, htcondor)
         for record in epochs[run.job, run.number]:
             assert {key: record.get(key) for key in wanted} == wanted, run
-            assert _exited(record, played.htcondor) is (run.outcome in EXITS), run
+            assert _exited(record, htcondor) is (run.outcome in EXITS), run
             assert record["RemoteHost"].endswith(f"@{run.pilot}")
             given = record["CpusProvisioned"], record["MemoryProvisioned"]
             assert given == (run.cores, run.memory)
@@ -120,11 +96,11 @@ def test_each_run_ended_as_planned(played: Played) -> None:
             submitted = int(run.job.rpartition("#")[2])
             assert submitted <= record["JobCurrentStartDate"] <= run.start.hi
             # In 25 a starter stays after a failed start, until its startd kills it.
-            stays = {"23": "", "25": "program_not_started"}[played.htcondor]
+            stays = {"23": "", "25": "program_not_started"}[htcondor]
             if run.outcome not in {"lost_contact", "transfer_output_failed", stays}:
                 assert run.end.lo - near_s <= record["EpochWriteDate"] <= run.end.hi + near_s, run
         for record in startds[run.job, run.number]:
-            assert _exited(record, played.htcondor) is (run.outcome in EXITS), run
+            assert _exited(record, htcondor) is (run.outcome in EXITS), run
             assert record["BadputCausedByDraining"] is (run.outcome == "drained")
             assert run.end.lo - near_s <= record["CompletionDate"] <= run.end.hi + near_s, run
 

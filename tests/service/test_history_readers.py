@@ -65,7 +65,7 @@ def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     assert histories.behind
     batches = histories.read(access, [], 0.0, only_behind=True)
     assert next(batches).cursor.state == "1"
-    assert backlog.third.wait(10), "the next was not asked for while the last is accounted"
+    assert backlog.third.wait(120), "the next was not asked for while the last is accounted"
     assert [batch.cursor.state for batch in batches] == ["2", "3", "4"]
     assert backlog.asked == ["", "", "1", "2", "3"]
     assert not histories.behind

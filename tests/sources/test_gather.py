@@ -341,7 +341,7 @@ def test_schedds_are_asked_for_what_start_refers_to(world: World) -> None:
 
 def test_a_first_round_does_not_wait_for_a_silent_collector(tmp_path: Path, world: World) -> None:
     """If templates cannot be had in time schedds are asked without them."""
-    late = World(tmp_path / "late", options(deadline="8s"), Targets(("cm", "cm2"), (), ()))
+    late = World(tmp_path / "late", options(deadline="16s"), Targets(("cm", "cm2"), (), ()))
     late.answers = world.answers | {("cm2", "slots"): ["~60"]}
     found, _ = late.round()
     assert status(found, "ap1", "demand").up

@@ -43,13 +43,13 @@ def machine() -> Iterator[Machine]:
 
 
 def _healthy() -> bool:
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/-/healthy", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/-/healthy", timeout=120) as answer:
         return bool(answer.status == 200)
 
 
 def _scraped(sample: str) -> bool:
     """Whether a scrape has a sample of the number of records."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=60) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/metrics", timeout=120) as answer:
         return f"gwmond_source_records_total{{{sample}" in answer.read().decode()
 
 
@@ -213,14 +213,14 @@ def test_the_token_is_for_the_service_alone(
 
         def collector_up() -> str | None:
             request = urllib.request.Request(address, headers={"Authorization": "Bearer scrape"})
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 lines = answer.read().decode().splitlines()
             return next((s for s in lines if s.startswith('gwmond_source_up{kind="slots"')), None)
 
         sample = machine.wait_for("a poll", collector_up)
         assert float(sample.rpartition(" ")[2]) == with_token
         with pytest.raises(urllib.error.HTTPError, match="401"):
-            urllib.request.urlopen(address, timeout=60)
+            urllib.request.urlopen(address, timeout=120)
 
 
 def test_the_whole_daemon_works_on_a_replayed_pool() -> None:
@@ -232,7 +232,7 @@ def test_the_whole_daemon_works_on_a_replayed_pool() -> None:
         machine.wait_state("active", "running")
 
         def states() -> list[str]:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=120) as answer:
                 lines = answer.read().decode().splitlines()
             return [s for s in lines if s.startswith("gwmond_site_state{") and s.endswith(" 1.0")]
 

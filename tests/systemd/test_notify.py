@@ -32,7 +32,7 @@ class Service:
 
     def get(self, path: str) -> int:
         """The status of an HTTP request."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=120) as answer:
             return int(answer.status)
 
 
@@ -161,7 +161,7 @@ def test_stop_with_a_scraper_that_keeps_its_connection(start: Callable[..., Serv
     """Prometheus holds connections open; they do not delay the end."""
     service = start()
     service.manager.expect("READY=1")
-    with urllib.request.urlopen(f"http://127.0.0.1:{service.port}/metrics", timeout=60):
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.port}/metrics", timeout=120):
         service.manager.signal(signal.SIGTERM)
         assert service.manager.wait(END_S) == 0
 

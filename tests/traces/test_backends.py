@@ -70,11 +70,11 @@ class Backend(NamedTuple):
     def post(self, body: bytes) -> None:
         kind = {"Content-Type": "application/x-protobuf", **self.headers}
         request = urllib.request.Request(f"{self.url}/v1/traces", body, kind)
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             assert answer.status == 200
 
     def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self.url + path, timeout=60) as answer:
+        with urllib.request.urlopen(self.url + path, timeout=120) as answer:
             return json.load(answer)
 
     def alive(self) -> bool:
@@ -152,7 +152,7 @@ def _running(
         yield process
     finally:
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(30)
+        process.wait(120)
 
 
 @pytest.fixture(scope="module")

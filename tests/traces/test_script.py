@@ -67,7 +67,7 @@ class Node:
     def run(self, *arguments: str, stdin: str = "", **env: str) -> tuple[int, str, str]:
         """Exit status, output, errors; nothing of the script's own is left."""
         process = self.popen(*arguments, **env)
-        out, errors = process.communicate(stdin, timeout=60)
+        out, errors = process.communicate(stdin, timeout=120)
         assert not list(self.place.glob(".gwmond-trace*"))
         return process.returncode, out, errors
 
@@ -292,7 +292,7 @@ def test_signals_are_passed_on(node: Node, received: Sink, name: str) -> None:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
             process.send_signal(signal.Signals[f"SIG{name}"])
-            out, errors = process.communicate(timeout=60)
+            out, errors = process.communicate(timeout=120)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -331,11 +331,15 @@ def endless(server: socket.socket) -> None:
 def test_a_dead_endpoint_costs_three_seconds_at_most(
     tmp_path: Path, dead: str, client: str
 ) -> None:
+    """Besides what the script's own programs take, on this machine now."""
     node = Node(["dash"], tmp_path, dead)
-    began = time.monotonic()
     path = only(tmp_path / "bin", client)
+    began = time.monotonic()
+    assert node.source("exit 3", PATH=path) == (3, "", "")
+    usual = time.monotonic() - began
+    began = time.monotonic()
     assert node.source("gwmond_span a echo x\nexit 3", PATH=path) == (3, "x\n", "")
-    assert time.monotonic() - began < 4.5
+    assert time.monotonic() - began < 4.5 + 50 * usual
 
 
 TOOLS = (

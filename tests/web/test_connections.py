@@ -36,7 +36,7 @@ class Running:
 
     def raw(self, request: bytes) -> bytes:
         """What the server answers to these bytes, until it closes the connection."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as client:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=120) as client:
             client.sendall(request)
             answer = b""
             while part := client.recv(65536):
@@ -117,10 +117,10 @@ def test_silent_connections_keep_nobody_out(start: Callable[..., Running]) -> No
     with ExitStack() as stack:
         for _ in range(3 * MOST):
             stack.enter_context(socket.create_connection(("127.0.0.1", running.port)))
-        assert httpx.get(f"{running.url}/-/healthy", timeout=60).status_code == 200
-        answer = httpx.get(f"{running.url}/metrics", headers=WITH_TOKEN, timeout=60)
+        assert httpx.get(f"{running.url}/-/healthy", timeout=120).status_code == 200
+        answer = httpx.get(f"{running.url}/metrics", headers=WITH_TOKEN, timeout=120)
         assert answer.status_code == 200
-        assert httpx.get(f"{running.url}/metrics", timeout=60).status_code == 401
+        assert httpx.get(f"{running.url}/metrics", timeout=120).status_code == 401
         assert len(running.connections.clients) <= MOST
     assert running.counted("too_many_connections") >= MOST
 
