@@ -78,6 +78,8 @@ class Reader:
             "CONDOR_CONFIG": "ONLY_ENV",
             "NOTED": str(self._noted),
             "COLUMNS": "200",
+            "PIP_CACHE_DIR": str(Path.home() / ".cache/pip"),
+            "PIP_NO_COMPILE": "1",  # little of what is installed is used
         }
 
     def commands(self, heading: str) -> str:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from tests.pool.adtext import Expr, Value, ad_text, literal
 
 _CHILD = Path(__file__).resolve().with_name("client_child.py")
+_STARTING = threading.Lock()
 _READING, _TRIES = frozenset({"query", "jobs", "matching"}), 3
 
 
@@ -29,29 +33,49 @@ class ClientError(RuntimeError):
         self.text = text
 
 
+@cache
+def _server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
+    """What clients connect to, and a process that has loaded the bindings and forks for each.
+
+    The process ends with this one, which holds its standard input.
+    """
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind("")  # Linux finds an abstract name
+    listening.listen(64)
+    number = listening.fileno()
+    command = [sys.executable, "-P", str(_CHILD), str(number)]
+    # With ONLY_ENV the bindings would never read a file.
+    env = {**os.environ, "CONDOR_CONFIG": os.devnull}
+    return listening, subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[number], env=env)
+
+
+def _ask(request: dict[str, object], timeout: float) -> bytes:
+    """The reply; empty if the process died without a word."""
+    with _STARTING:
+        listening, _ = _server()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(timeout)
+        connection.connect(listening.getsockname())
+        connection.sendall(json.dumps(request).encode())
+        connection.shutdown(socket.SHUT_WR)
+        with connection.makefile("rb") as reply:
+            return reply.read()
+
+
 def call(operation: str, env: Mapping[str, str], timeout: float = 120.0, **request: object) -> Any:
     """Run `operation` in a child with these variables added to the environment.
 
-    Raises ClientError for an exception in the child, subprocess.TimeoutExpired after `timeout`
-    seconds (the child is killed then).  A child that only reads is started again if it died without
-    a word, as the bindings do now and then.
+    Raises ClientError for an exception in the child, TimeoutError after `timeout` seconds (the
+    child is killed then).  A child that only reads is started again if it died without a word, as
+    the bindings do now and then.
     """
-    for left in range(_TRIES if operation in _READING else 1)[::-1]:
-        finished = subprocess.run(
-            [sys.executable, "-P", str(_CHILD)],
-            input=json.dumps({"operation": operation, **request}),
-            env={**os.environ, **env},
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
-        if finished.returncode == 0:
+    whole = {"operation": operation, "env": {**os.environ, **env}, "timeout": timeout, **request}
+    for _ in range(_TRIES if operation in _READING else 1):
+        if answer := _ask(whole, timeout):
             break
-        if finished.stderr or not left:
-            why = f"{operation} ended with {finished.returncode}: {finished.stderr[-2000:]}"
-            raise ClientError("ChildError", why)
-    reply = json.loads(finished.stdout)
+    else:
+        raise ClientError("ChildError", f"{operation} ended without a word")
+    reply = json.loads(answer)
     if "error" in reply:
         raise ClientError(*reply["error"])
     return reply["result"]

@@ -1,11 +1,17 @@
-"""One HTCondor client operation: a request in JSON on standard input, the reply on standard output.
+"""HTCondor client operations: a request in JSON on a connection, then the reply.
 
-Started by client.py, for the bindings must not be loaded into the test process.
+Started by client.py, for the bindings must not be loaded into the test process: ``FD``, a listening
+socket, is its argument.  Each operation has a process of its own, and reads the configuration anew.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import os
+import select
+import signal
+import socket
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -94,15 +100,33 @@ _OPERATIONS: dict[str, Any] = {
 }
 
 
-def _main() -> None:
-    request = json.load(sys.stdin)
+def _reply(request: dict[str, Any]) -> dict[str, Any]:
+    """What an operation gives, under the environment and within the seconds that come with it."""
+    os.environ.clear()
+    os.environ.update(request.pop("env"))
+    signal.alarm(math.ceil(request.pop("timeout")))
+    htcondor2.reload_config()
     operation = _OPERATIONS[request.pop("operation")]
     try:
-        reply = {"result": operation(**request)}
+        return {"result": operation(**request)}
     except Exception as error:
-        reply = {"error": [type(error).__name__, str(error)]}
-    json.dump(reply, sys.stdout)
+        return {"error": [type(error).__name__, str(error)]}
+
+
+def _serve(server: socket.socket) -> None:
+    """Fork a process for each request, until who started this one is gone."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while sys.stdin not in (ready := select.select([server, sys.stdin], [], [])[0]):
+        assert ready
+        connection, _ = server.accept()
+        with connection:
+            if os.fork():
+                continue
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            with connection.makefile("rb") as request:
+                connection.sendall(json.dumps(_reply(json.load(request))).encode())
+            os._exit(0)
 
 
 if __name__ == "__main__":
-    _main()
+    _serve(socket.socket(fileno=int(sys.argv[1])))

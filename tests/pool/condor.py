@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from subprocess import CompletedProcess, Popen, TimeoutExpired
+from subprocess import CompletedProcess, Popen
 from typing import Self, TypeVar
 
 from tests.pool.adtext import Value
@@ -199,7 +199,7 @@ class CondorPool(PoolClient):
             else:
                 self.query("Collector", timeout=5)
             return True
-        except (ClientError, TimeoutExpired):
+        except (ClientError, TimeoutError):
             return False
 
     def logs(self, lines: int = 15) -> str:

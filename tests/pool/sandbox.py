@@ -95,15 +95,19 @@ class SetupError(RuntimeError):
 def wait_until(
     what: str, probe: Callable[[], T | None], timeout: float = PATIENCE_S, pause: float = 0.1
 ) -> T:
-    """The first result of `probe` that is true; TimeoutError after `timeout` seconds."""
+    """The first result of `probe` that is true; TimeoutError after `timeout` seconds.
+
+    A probe that takes long, which a process of its own does, comes less often than `pause` says.
+    """
     deadline = time.monotonic() + timeout
     while True:
+        began = time.monotonic()
         result = probe()
         if result:
             return result
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout:.0f} s in vain for {what}; last seen: {result!r}")
-        time.sleep(pause)
+        time.sleep(max(pause, min(time.monotonic() - began, 2.0)))
 
 
 @cache
