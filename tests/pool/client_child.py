@@ -104,7 +104,7 @@ def _reply(request: dict[str, Any]) -> dict[str, Any]:
     """What an operation gives, under the environment and within the seconds that come with it."""
     os.environ.clear()
     os.environ.update(request.pop("env"))
-    signal.alarm(math.ceil(request.pop("timeout")))
+    signal.alarm(math.ceil(request.pop("timeout")) + 1)  # after who waits has given up
     htcondor2.reload_config()
     operation = _OPERATIONS[request.pop("operation")]
     try:

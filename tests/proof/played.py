@@ -182,7 +182,7 @@ def play(directory: Path, htcondor: str) -> Iterator[Played]:
             ):
                 with observer:
                     scenario.play()
-                until = time.monotonic() + 600
+                until = time.monotonic() + 1200
                 while time.monotonic() < until and (
                     len(kills) < KILLS or any(ledger.read(url).open for url in urls.values())
                 ):

@@ -20,7 +20,7 @@ from tests.proof.compare import compare, compare_seconds, compare_totals
 from tests.proof.played import DAEMONS, KILLS, Played
 
 #: The scenario lasts longer on a machine that does much else.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 Outcomes = dict[tuple[str, int], tuple[str, str]]
 

@@ -48,7 +48,7 @@ EXITS = {"exit_zero", "exit_nonzero", "exit_retried", "exit_signal", "transfer_o
 
 
 #: A scenario lasts longer on a machine that does much else.
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 
 def _expected(outcome: str, htcondor: str) -> dict[str, object]:
