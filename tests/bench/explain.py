@@ -15,13 +15,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
+from gwmond.commands.explain import _asked
+from gwmond.config.settings import Config
+from gwmond.explain.document import document
 from tests.bench.poll_cycle import crowd
-from tests.daemon.running import RunningDaemon, Tables
 from tests.explain.forty import KINDS, forty
 from tests.pool.condor import CondorPool
 
@@ -92,30 +91,30 @@ def _condor_q(pool: CondorPool, schedd: str, number: str) -> str:
 
 
 def _speed(pool: CondorPool, number: str, rounds: int) -> None:
-    """Print how long each takes, in turn, each of another job of one cluster."""
-    cluster = number.partition(".")[0]
-    asks: dict[str, Callable[[str], object]] = {
-        "gwmond explain": lambda job: _gwmond(pool, pool.schedds[0], job),
-        "condor_q -better-analyze": lambda job: _condor_q(pool, pool.schedds[0], job),
+    """Print how long each takes, in turn, each of another job of one cluster.
+
+    The daemon's page has a poll already: it asks for the job, the slots and the order only.
+    """
+    cluster, schedd = number.partition(".")[0], pool.schedds[0]
+    os.environ.update(pool.client_env())
+    patient = {
+        "pool": {"collectors": [pool.collector]},
+        "poll": {"interval": "2h", "deadline": "1h"},
     }
-    took: dict[str, list[float]] = defaultdict(list)
-    tables: Tables = {"http": {"jobs": "all"}, "poll": {"interval": "2h", "deadline": "10m"}}
-    env = pool.client_env()
-    with (
-        TemporaryDirectory() as directory,
-        RunningDaemon(Path(directory), [pool.collector], tables, env=env) as daemon,
-    ):
-        page = f"/explain?schedd={pool.schedds[0]}&format=json&job="
-        asks["page of the daemon"] = lambda job: daemon.get(page + job)
-        for proc in range(rounds):
-            for name, ask in asks.items():
-                began = time.perf_counter()
-                ask(f"{cluster}.{proc}")
-                took[name].append(time.perf_counter() - began)
-            print(f"... {dict(took)}", file=sys.stderr, flush=True)
+    explainer = _asked(Config.model_validate(patient), "")
+    asks: dict[str, Callable[[str], object]] = {
+        "condor_q -better-analyze": lambda job: _condor_q(pool, schedd, job),
+        "gwmond explain": lambda job: _gwmond(pool, schedd, job),
+        "the page of the daemon": lambda job: document(explainer.job(job, schedd)).record(),
+    }
+    took: dict[str, list[float]] = {name: [] for name in asks}
+    for proc in range(rounds):
+        for name, ask in asks.items():
+            began = time.perf_counter()
+            ask(f"{cluster}.{proc}")
+            took[name].append(time.perf_counter() - began)
+        print(f"... {took}", file=sys.stderr, flush=True)
+    theirs = next(iter(took.values()))
     for name, times in took.items():
-        ratio = statistics.median(
-            ours / theirs
-            for ours, theirs in zip(times, took["condor_q -better-analyze"], strict=True)
-        )
+        ratio = statistics.median(a / b for a, b in zip(times, theirs, strict=True))
         print(f"{name:26}{statistics.median(times):8.2f} s, ratio {ratio:.2f} (of {rounds} rounds)")

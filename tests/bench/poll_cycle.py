@@ -52,10 +52,6 @@ def main() -> None:
 
 def crowd(pool: CondorPool, jobs: int, slots: int) -> str:
     """Feign a pool's slots and entries, and submit jobs; return the number of one of the last."""
-    _say("advertising slots")
-    for chunk in _chunks(_slots(slots), 2000):
-        pool.advertise(chunk, "UPDATE_STARTD_AD")
-    pool.advertise(_requests(), "UPDATE_AD_GENERIC")
     for number in range(GROUPS):
         _say(f"submitting jobs, group {number + 1} of {GROUPS}")
         site = number % SITES
@@ -66,6 +62,10 @@ def crowd(pool: CondorPool, jobs: int, slots: int) -> str:
             request_memory=1000 + 100 * number,
             attrs={"DESIRED_Sites": f"Site{site:02}", "WantLevel": number},
         )
+    _say("advertising slots")  # last, as their ads live for 15 minutes
+    for chunk in _chunks(_slots(slots), 2000):
+        pool.advertise(chunk, "UPDATE_STARTD_AD")
+    pool.advertise(_requests(), "UPDATE_AD_GENERIC")
     _say("measuring")
     return f"{cluster}.0"
 
