@@ -122,7 +122,7 @@ RUNS = pa.schema(
         "result": _TEXT,
         "open": _BOOL,
         **dict.fromkeys((f"{name}_seconds" for name in _PHASES), _FLOAT),
-        **dict.fromkeys(("bytes_in", "bytes_out"), _INT),
+        **dict.fromkeys(("input_bytes", "output_bytes"), _INT),
         **dict.fromkeys(("failed_direction", "failed_protocol", "failed_host"), _TEXT),
         **{f"{kind}_micros": _INT for kind in _OF_RUN},
         **{f"{kind}_seconds": _FLOAT for kind in _OF_RUN},

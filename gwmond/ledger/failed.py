@@ -5,15 +5,17 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import Connection, and_, case, func, or_, select
 
-from gwmond.ledger.pilot_codec import pilot_row
-from gwmond.ledger.pilot_reader import PILOT_ROWS
+from gwmond.ledger.pilot_codec import pilot_row, run_row
+from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import FAILED, LedgerReader, PilotFilter, of_pilots
 from gwmond.ledger.schema import pilots, runs
 from gwmond.model.pilot_facts import Category, Validation
+from gwmond.model.run_phases import FailedTransfer, failed_transfer
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.pilots.early_failure import Result
 
@@ -49,11 +51,15 @@ class EndedRuns(NamedTuple):
 
 
 class EndedInPeriod(NamedTuple):
-    """What ended in a period; ``failed`` is None where more than ``most`` pilots failed."""
+    """What ended in a period; ``failed`` is None where more than ``most`` pilots failed.
+
+    ``transfers``: how many failed, by site and server; of more than ``most`` only so many.
+    """
 
     pilots: list[EndedPilots]
     failed: list[PilotRow] | None
     runs: list[EndedRuns]
+    transfers: Counter[tuple[str, FailedTransfer]]
 
 
 def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedInPeriod:
@@ -89,4 +95,26 @@ def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedI
                 EndedRuns(site, entry, node, kind, number, int(spent), job)
                 for site, entry, node, kind, number, spent, job in connection.execute(of_runs)
             ],
+            _transfers(connection, wanted, most),
         )
+
+
+def _transfers(
+    connection: Connection, wanted: PilotFilter, most: int
+) -> Counter[tuple[str, FailedTransfer]]:
+    """Count transfers that failed; what a fact has of one is in its text (``fact_codec``)."""
+    since_us, until_us = wanted.ended or (0, 0)
+    named = or_(*(runs.c.facts.contains(f'"u":"{way} ') for way in ("input", "output")))
+    query = (
+        select(pilots.c.site, *RUN)
+        .join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+        .where(runs.c.end_us >= since_us, runs.c.end_us < until_us, named)
+        .where(*of_pilots(wanted._replace(ended=None)))
+        .limit(most)
+    )
+    found = Counter[tuple[str, FailedTransfer]]()
+    for site, *values in connection.execute(query):
+        failed = failed_transfer(run_row(values).facts)
+        if failed is not None:
+            found[site, failed] += 1
+    return found

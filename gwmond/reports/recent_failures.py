@@ -15,6 +15,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
 from gwmond.ledger.reader import PilotFilter
 from gwmond.model.facts import EntryKey
+from gwmond.model.run_phases import FailedTransfer
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.categories import CPU
@@ -75,6 +76,7 @@ class RecentFailures:
     unknown: int = 0
     runs: dict[RunCause, RunCount] = field(default_factory=dict)
     runs_ended: Counter[Place] = field(default_factory=Counter)
+    transfers: Counter[tuple[str, FailedTransfer]] = field(default_factory=Counter)
     jobs: dict[RunCause, str] = field(default_factory=dict)
 
     @property
@@ -96,6 +98,7 @@ class RecentFailures:
                 cause = RunCause(*runs[:4])
                 self.jobs.setdefault(cause, runs.job)
                 self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
+        self.transfers.update(ended.transfers)
         self.since_us = since_us
 
     @property

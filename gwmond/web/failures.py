@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
+from gwmond.model.run_phases import FailedTransfer
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.categories import CPU
@@ -41,6 +42,11 @@ _RUNS = (
     "comparison with runs of the same users elsewhere blames on the place. The comparison is made "
     "{} after the end of a run, and up to a sixth more. A program's own failure is goodput. Hours "
     "are canonical hours of CPUs that are settled."
+)
+_SERVERS = (
+    "Runs whose input or output could not be transferred, whosever fault that was, by protocol and "
+    "host of the URL that the failure names. cedar is HTCondor's own protocol; unknown: none is "
+    "named. gwmond report --by transfer has their hours."
 )
 R = TypeVar("R")
 
@@ -154,6 +160,8 @@ def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part
     if runs.failed or runs.open:
         yield _by_outcome(found, runs, judged)
         yield _by_node(found, runs, chosen)
+    if found.transfers:
+        yield _transfers(found, chosen)
 
 
 def _table(title: str, columns: list[Column[R]], rows: list[R], whole: R, note: str) -> Table:
@@ -244,6 +252,26 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
     title = "Runs of jobs that failed at the beginning, by outcome"
     note = f"{judged} The share is of all {counted(runs.ended, 'run')} that ended."
     return _table(title, columns, rows, _FailedRuns(RunCause("", "", "", ""), runs), note)
+
+
+class _Server(NamedTuple):
+    """Transfers that failed at a site, from or to a server; of the last line all."""
+
+    site: str
+    failed: FailedTransfer
+    number: int
+
+
+def _transfers(found: RecentFailures, chosen: Failing) -> Table:
+    rows = [_Server(site, failed, n) for (site, failed), n in found.transfers.most_common()]
+    columns: list[Column[_Server]] = [
+        Column("direction", lambda row: row.failed.way, name=True),
+        Column("server", lambda row: row.failed.server, name=True),
+        Column("site", lambda row: chosen.to(row.site, row.site) if row.site else "", name=True),
+        Column("runs", lambda row: str(row.number)),
+    ]
+    whole = _Server("", FailedTransfer("all", "", ""), found.transfers.total())
+    return _table("Transfers that failed, by server", columns, rows, whole, _SERVERS)
 
 
 def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:

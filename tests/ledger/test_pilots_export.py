@@ -280,4 +280,4 @@ def test_columns_have_units() -> None:
             if "int" in text or "double" in text:
                 unit = field.name.rpartition("_")[2]
                 whole = {"pilot", "number", "cores", "gpus"}
-                assert unit in {"micros", "seconds", "mib"} or field.name in whole
+                assert unit in {"micros", "seconds", "mib", "bytes"} or field.name in whole

@@ -39,7 +39,7 @@ HOSTILE = "<script>alert(1)</script>|*_`"
 DAY = "--from", "2023-11-15", "--to", "2023-11-16"
 BYS = (
     *("site", "entry", "group", "user", "factory", "node", "failure"),
-    *("category", "outcome", "hour", "day"),
+    *("category", "outcome", "transfer", "hour", "day"),
 )
 
 

@@ -1,0 +1,115 @@
+"""Transfers of jobs on a real pool, by a plugin of which is known what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.daemon.running import RunningDaemon
+from tests.pool.condor import CondorPool
+
+SLOW_S, BYTES = 3, 70_000
+#: HTCondor's protocol of plugins: hosts "slow..." take their time, hosts "down..." refuse.
+PLUGIN = f"""#!/bin/sh
+if [ "$1" = -classad ]; then
+    printf '%s\\n' 'MultipleFileSupport = true' 'PluginVersion = "1.0"'
+    printf '%s\\n' 'PluginType = "FileTransfer"' 'SupportedMethods = "root"'
+    exit 0
+fi
+upload='' status=0
+while [ $# -gt 0 ]; do
+    case $1 in -infile) in=$2; shift ;; -outfile) out=$2; shift ;; -upload) upload=1 ;; esac
+    shift
+done
+tr -d '\\n' < "$in" | sed 's/\\]/]\\n/g' > "$out.list"
+while read -r ad; do
+    url=$(printf '%s' "$ad" | sed -n 's/.*[ [;]Url = "\\([^"]*\\)".*/\\1/p')
+    file=$(printf '%s' "$ad" | sed -n 's/.*LocalFileName = "\\([^"]*\\)".*/\\1/p')
+    [ -n "$url" ] || continue
+    ok=true why='' bytes={BYTES}
+    case $url in *slow*) sleep {SLOW_S} ;; esac
+    case $url in
+    *down*) ok=false why='TransferError = "Connection refused"; ' bytes=0 status=1 ;;
+    *) [ -n "$upload" ] || head -c {BYTES} /dev/zero > "$file" ;;
+    esac
+    one='[ TransferSuccess = %s; %sTransferUrl = "%s"; TransferFileName = "%s"; '
+    two='TransferProtocol = "root"; TransferTotalBytes = %s; TransferFileBytes = %s ]\\n'
+    printf "$one$two" "$ok" "$why" "$url" "${{file##*/}}" "$bytes" "$bytes" >> "$out"
+done < "$out.list"
+rm -f "$out.list"
+exit $status
+"""
+WRITE = {"executable": "/bin/sh", "arguments": "\"-c 'head -c 9000 /dev/zero > out; sleep 2'\""}
+OUT = {**WRITE, "transfer_output_files": "out"}
+JOBS: dict[str, dict[str, object]] = {
+    "plain": {**OUT, "transfer_input_files": "infile"},
+    "slow_in": {"transfer_input_files": "infile,root://slow.example.org//a?token=SeCreT"},
+    "slow_out": {**OUT, "transfer_output_remaps": '"out=root://slow.example.org//o?sig=SeCreT"'},
+    "down_in": {"transfer_input_files": "root://user:SeCreT@down.example.org:1094//path/a?SeCreT"},
+    "down_out": {**OUT, "transfer_output_remaps": '"out=root://down.example.org//path/o"'},
+}
+DOWN = {"protocol": "root", "host": "down.example.org", "site": "Site"}
+
+
+def submit(pool: CondorPool) -> dict[int, str]:
+    """Submit the jobs; their names by cluster."""
+    (Path(pool.local) / "alice" / "infile").write_text("x" * 5000)
+    commands = ({"arguments": "2", **job} for job in JOBS.values())
+    return {
+        pool.submit(pool.schedds[0], **job): name  # type: ignore[arg-type]
+        for name, job in zip(JOBS, commands, strict=True)
+    }
+
+
+def runs_of(running: RunningDaemon, names: dict[int, str]) -> dict[str, dict[str, Any]]:
+    """The first run of each job, as the story of the pilot has it."""
+    found: dict[str, dict[str, Any]] = {}
+    for run in running.document("pilot", "glidein_1_1@pool.test")["runs"]:
+        found.setdefault(names[int(run["job"].split("#")[1].split(".")[0])], run)
+    return found
+
+
+def test_transfers_of_real_jobs(
+    htcondor: str, daemon: Callable[..., RunningDaemon], tmp_path: Path
+) -> None:
+    """Seconds, bytes, and the server that failed; of its URL nothing else, anywhere."""
+    config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history"
+    with CondorPool(htcondor=htcondor, config=config) as pool:
+        plugin = pool.local / "root_plugin"
+        plugin.write_text(PLUGIN)
+        plugin.chmod(0o755)
+        use = f"FILETRANSFER_PLUGINS = {plugin}"
+        pool.start_pilot("glidein_1_1", cores=8, memory=16384, config=use)
+        names = submit(pool)
+        running = daemon(pool.collector)
+        failures = "gwmond_transfer_failures_total"
+        running.wait_until(
+            "input and output that failed",
+            lambda m: all(m.sum(failures, **DOWN, direction=way) for way in ("input", "output")),
+        )
+        ended = "JobStatus == 5"
+        pool.wait_for("three ends", lambda: len(pool.jobs(pool.schedds[0])) == 2)
+        pool.wait_for("two holds", lambda: len(pool.jobs(pool.schedds[0], ended)) == 2)
+        metrics = running.next_polls()
+        assert metrics.sum(failures) == 2
+        found = runs_of(running, names)
+        page = running.get("/failures")
+        running.stop()
+    assert found.keys() == set(JOBS)
+    for name, way in (("down_in", "input"), ("down_out", "output")):
+        failed = {"way": way, "protocol": "root", "host": "down.example.org"}
+        assert found[name]["failed_transfer"] == failed
+    plain, slow_in, slow_out = (found[name] for name in ("plain", "slow_in", "slow_out"))
+    assert [run["failed_transfer"] for run in (plain, slow_in, slow_out)] == [None] * 3
+    assert (plain["bytes_in"], plain["bytes_out"]) == (5000, 9000)
+    assert slow_in["stage_in_seconds"] >= SLOW_S > slow_in["stage_out_seconds"]
+    assert slow_out["stage_out_seconds"] >= SLOW_S
+    assert BYTES + 5000 <= slow_in["bytes_in"] < BYTES + 6000  # the shadow's messages beside
+    assert slow_out["bytes_out"] == BYTES
+    assert found["down_in"]["execute_seconds"] is None
+    assert found["down_out"]["execute_seconds"] >= 1
+    assert "root://down.example.org" in page
+    everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"down.example.org" in everything
+    assert b"SeCreT" not in everything + page.encode()

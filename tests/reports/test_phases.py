@@ -1,0 +1,94 @@
+"""The time of runs by phase, and by transfers that failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from gwmond.ledger.store import Ledger
+from gwmond.model.endings import Ending
+from gwmond.model.records import JobRecord
+from gwmond.model.run_facts import Transfer
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.accounting import PilotAccounting
+from gwmond.pilots.rules import Rules
+from gwmond.reports import phases
+from tests.build.accounting import Steps
+from tests.build.play import DONE, POLL_S, T0, record, shown
+
+
+def at(seconds: int) -> int:
+    """A time (us), in seconds from T0."""
+    return (T0 + seconds) * SECOND_US
+
+
+def staged(job: str, ending: Ending = DONE, *, known: bool = True) -> JobRecord:
+    """A run from 100 s to 700 s: 150 s of input, 390 s of program, 50 s of output, 10 s of rest."""
+    made = record(job, 100, 700, ending=ending)
+    if not known:
+        return made
+    fact = made.fact._replace(
+        transfer_in=Transfer(at(100), at(220), at(250), total=5000),
+        executing_us=at(250),
+        transfer_out=Transfer(None, at(640), at(690), total=700),
+    )
+    return made._replace(fact=fact)
+
+
+def written(path: Path) -> None:
+    """Three runs on a pilot: one whole, one of which no phase is known, one that failed."""
+    failed = Ending(over=True, hold_code=12, failed_transfer="output root se.org", began=True)
+    runs = [staged("1.0"), staged("2.0", known=False), staged("3.0", failed)]
+    with Ledger.open(str(path)) as ledger:
+        steps = Steps(PilotAccounting(ledger.load(), Rules(refresh_us=0)), ledger)
+        for second in range(0, 3 * 3600, POLL_S):
+            now = at(second)
+            alive = [shown(heard=second)] if second < 1200 else []
+            steps.add_ads(now, POLL_S * SECOND_US, alive, complete=True)
+            steps.add_records(runs if second == 900 else [])
+            steps.settle(now, at(second - 120))
+            steps.store(now)
+
+
+def test_a_report_by_phase_and_by_transfer(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    """Seconds of each phase; what no record has is in the group of the rest; the sums are whole."""
+    path = tmp_path / "ledger.sqlite"
+    written(path)
+
+    def report(by: str) -> tuple[dict[str, tuple[float, int]], dict[str, object]]:
+        period = "--from", "2023-11-14", "--to", "2023-11-16"
+        code, text, errors = run(
+            "report", "--ledger", path, "--by", by, "--format", "json", *period
+        )
+        assert code == 0, errors
+        found = json.loads(text)
+        groups = {
+            group[by]: (group["total"]["cpu"]["resource_seconds"], group["runs_ended"])
+            for group in found["groups"]
+        }
+        return groups, found["total"]
+
+    groups, total = report("phase")
+    assert groups == {
+        "execute": (780.0, 2),
+        "stage_in": (300.0, 2),
+        "stage_out": (100.0, 2),
+        "": (620.0, 3),
+    }
+    assert (total["runs_ended"], sum(seconds for seconds, _ in groups.values())) == (3, 1800.0)
+    groups, _ = report("transfer")
+    assert groups == {"": (1200.0, 2), "output root://se.org": (600.0, 1)}
+
+
+def test_parts_of_a_run_sum_up(tmp_path: Path) -> None:
+    """In micros, exactly."""
+    path = tmp_path / "ledger.sqlite"
+    written(path)
+    with Ledger.open(str(path)) as ledger:
+        for row in [row for rows in ledger.runs_of([1]).values() for row in rows]:
+            parts = phases.divided(row)
+            for kind, micros in row.settled.items():
+                assert sum(part[kind] for part in parts.values()) == micros
