@@ -48,7 +48,7 @@ ROOMS: dict[str, set[str]] = {
     "explain": {"model", "sites", "reports"},
     "advise": {"model", "pilots", "ledger", "reports"},
     "metrics": {"model", "config", "sites", "pilots", "ledger", "reports", "traces"},
-    "web": {"model", "config", "sites", "metrics", "reports", "traces"},
+    "web": {"model", "config", "sites", "metrics", "reports", "traces", "advise"},
     "service": {
         *("model", "config", "sources", "sites", "pilots", "ledger", "reports", "metrics", "web"),
         *("traces", "explain"),

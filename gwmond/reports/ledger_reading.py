@@ -43,7 +43,7 @@ _AT_ONCE_US = 6 * HOUR_US
 _PILOTS = 200
 DEADLINE_S = 8.0
 """A page may read for so long."""
-_TOO_LONG = (
+TOO_LONG = (
     f"Not all of this could be read within {DEADLINE_S:g} seconds, the most that a page may take: "
     "choose a shorter period. gwmond pilots and gwmond report have no such limit."
 )
@@ -64,7 +64,7 @@ def ledger_for_page(url: str) -> Iterator[LedgerReader]:
             ledger.end_within(DEADLINE_S)
             yield ledger
     except LedgerError as error:
-        raise Unreadable(_TOO_LONG if time.monotonic() >= end else str(error)) from None
+        raise Unreadable(TOO_LONG if time.monotonic() >= end else str(error)) from None
 
 
 class Age(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
@@ -23,7 +24,13 @@ from gwmond.model.times import DAY_US, SECOND_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import pilot_document, report_document, sites, waterfall
 from gwmond.reports.groupings import GROUPINGS, parse_by
-from gwmond.reports.ledger_reading import age_of, ledger_for_page
+from gwmond.reports.ledger_reading import (
+    DEADLINE_S,
+    TOO_LONG,
+    Unreadable,
+    age_of,
+    ledger_for_page,
+)
 from gwmond.reports.periods import FORMS, both, parse_period
 from gwmond.reports.recent_failures import failures_json, recent_failures
 from gwmond.reports.render.document import Document
@@ -172,6 +179,11 @@ class FailuresAsked(OfPeriod):
     limit: Limit = 100
 
 
+class AdviseAsked(OfPeriod):
+    since: Annotated[When, Field(alias="from")] = "7d"
+    limit: Annotated[Limit, Field(description="lines of each list at most")] = 100
+
+
 class TracesAsked(Asked):
     job: Annotated[Name, Field(description="a GlobalJobId")] = ""
     pilot: Annotated[int, Field(ge=0, lt=1 << 62, description="its number")] = 0
@@ -294,6 +306,29 @@ class Answers:
         here = [x for x in known if asked.site in ("", x.site) and asked.entry in ("", x.entry)]
         return failures_json(found, here, asked.limit)
 
+    def advise(self, asked: AdviseAsked) -> Record:
+        """Return what would waste less, by the pilots that ended in a period."""
+        from gwmond.advise.document import document  # noqa: PLC0415 (numpy is seldom needed)
+        from gwmond.advise.gather import gather  # noqa: PLC0415
+
+        end, memory_mib = time.monotonic() + DEADLINE_S, self._config.canonical.memory_mib
+
+        def until_end(*_: object) -> None:
+            if time.monotonic() > end:
+                raise Unreadable(TOO_LONG)
+
+        period = asked.period(self._now_us)
+        with ledger_for_page(self._config.ledger.url) as ledger:
+            age = age_of(ledger, self._now_us, self._config.poll.interval)
+            found = gather(
+                *(ledger, period, *asked.places),
+                memory_per_unit_mib=memory_mib,
+                progress=until_end,
+            )
+        record = _record(document(found, age))
+        lists = [name for name, value in record.items() if isinstance(value, list)]
+        return _bounded(record, *lists, most=asked.limit)
+
     def problems(self, asked: ListAsked) -> Record:
         """Return the problems that were counted since the daemon began."""
         rows = counted_problems(self._s)
@@ -346,10 +381,10 @@ def _without(value: Any) -> Any:
     return list(map(_without, value)) if isinstance(value, list) else value
 
 
-def _bounded(record: Record, *names: str) -> Record:
+def _bounded(record: Record, *names: str, most: int = MOST_LINES) -> Record:
     """Return a record with the first lines of its lists; how many are left off is said."""
-    left = {name: max(0, len(record[name]) - MOST_LINES) for name in names}
-    return {**record, **{name: record[name][:MOST_LINES] for name in names}, "left_off": left}
+    left = {name: max(0, len(record[name]) - most) for name in names}
+    return {**record, **{name: record[name][:most] for name in names}, "left_off": left}
 
 
 def _paged(

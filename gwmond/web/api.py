@@ -195,6 +195,11 @@ def _add_ledger(api: FastAPI, ask: Ask) -> None:
         """What failed in a period, the worst first; as the page of failures."""
         return ask(request, asked, lambda made: made.failures(asked))
 
+    @api.get("/advise")
+    def advise(request: Request, asked: Annotated[answers.AdviseAsked, Query()]) -> Response:
+        """What would waste less of the pilots' time; as `gwmond advise`."""
+        return ask(request, asked, lambda made: made.advise(asked))
+
     @api.get("/traces")
     def traces(request: Request, asked: Annotated[answers.TracesAsked, Query()]) -> Response:
         """The spans of a job's trace, or of a pilot's; as `gwmond trace`."""

@@ -32,6 +32,7 @@ EXAMPLES = {
     "/failures": ["?from=1d"],
     "/explain": ["?limit=3"],
     "/explain/{job}": ["4711.0", "ap1%234711.0%231763856000"],
+    "/advise": ["?from=1d"],
     "/traces": ["?pilot=1", f"?job={JOB.replace('#', '%23')}"],
 }
 """Requests of each path; the first answer is the example."""

@@ -137,6 +137,26 @@ def test_a_report_is_that_of_the_command(client: httpx.Client, url: str) -> None
     assert without_now(ours) == without_now(command(url, "report", "--by", "site,category", *asked))
 
 
+def test_advice_is_that_of_the_command(client: httpx.Client, url: str) -> None:
+    """All lists of it, or the first lines, and how many are left off."""
+    times = {"from": "2023-11-15", "to": "2023-11-15T08:00:00Z"}
+    asked = [part for name, time in times.items() for part in (f"--{name}", time)]
+    path = f"advise?from={times['from']}&to={times['to']}"
+    ours, theirs = answered(client, path), command(url, "advise", *asked)
+    assert without_now(ours) == without_now(theirs)
+    assert set(ours["left_off"].values()) == {0}
+    few = answered(client, f"{path}&limit=1")
+    assert len(theirs["pilots"]) == 2
+    assert (len(few["pilots"]), few["left_off"]["pilots"]) == (1, 1)
+
+
+def test_advice_that_takes_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends, and says what to do."""
+    monkeypatch.setattr(answers, "DEADLINE_S", -1.0)
+    with serving(polled(url)) as client:
+        assert "choose a shorter period" in refused(client, "advise", 503)["detail"]
+
+
 def test_a_trace_is_that_of_the_command(client: httpx.Client, url: str) -> None:
     """Of a job and of a pilot."""
     for ours, name in ((f"traces?job={quote(JOB)}", JOB), ("traces?pilot=1", "1")):
@@ -445,7 +465,7 @@ def test_before_the_first_poll() -> None:
 def test_without_a_ledger(tmp_path: Path) -> None:
     """What needs none is answered."""
     with serving(polled(str(tmp_path / "none.sqlite"))) as client:
-        for path in ("pilots", "pilots/1", "runs", "report", "totals", "failures"):
+        for path in ("pilots", "pilots/1", "runs", "report", "totals", "failures", "advise"):
             assert "none.sqlite" in refused(client, path, 503)["detail"]
         assert client.get("sites").status_code == 200
 
