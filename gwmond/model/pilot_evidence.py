@@ -17,6 +17,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Evidence, Problem
 from gwmond.model.job_statistics import JobStatistics
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_sources import ValidationTest
 from gwmond.model.records import JobRecord
 
 EVENT_LOG = re.compile(r"condor_activity_(?P<day>[0-9]{8})(?:_(?P<client>.*))?\.log", re.S)
@@ -163,6 +164,7 @@ class PilotOutput(NamedTuple):
       the history has.
     - ``written_us``: when the files were last written.
     - ``logs``: the names of the embedded logs.
+    - ``tests``, ``more_tests``: as ``OutputFacts`` has them.
     - ``at_us``: the time at which it counts: its pilot's end, else when it was last written.
     """
 
@@ -188,6 +190,8 @@ class PilotOutput(NamedTuple):
     written_us: int | None = None
     logs: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    tests: tuple[ValidationTest, ...] = ()
+    more_tests: int = 0
 
     @property
     def at_us(self) -> int | None:

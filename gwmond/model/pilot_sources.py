@@ -96,6 +96,15 @@ class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
     missing_since_us: int | None = None
 
 
+class ValidationTest(NamedTuple):
+    """One test of a pilot's validation; ``failure``: its class, empty where it passed."""
+
+    name: str
+    start_us: int
+    end_us: int
+    failure: str = ""
+
+
 class OutputFacts(Struct, frozen=True, omit_defaults=True):
     """The pilot's own output (see ``PilotOutput``); of several what is known of any.
 
@@ -103,6 +112,8 @@ class OutputFacts(Struct, frozen=True, omit_defaults=True):
     - ``ran_jobs``: whether jobs ran; None if it says neither.
     - ``site``: whether it has the site; ``unnamed``: it does not have the frontend's group.
     - ``pid``: of glidein_startup.sh, where it does not have the startd's name.
+    - ``tests``: tests of its validation, those that failed and the longest; ``more_tests``: how
+      many there were besides.
     """
 
     first_us: int
@@ -120,6 +131,8 @@ class OutputFacts(Struct, frozen=True, omit_defaults=True):
     site: bool = False
     pid: int | None = None
     unnamed: bool = False
+    tests: tuple[ValidationTest, ...] = ()
+    more_tests: int = 0
 
 
 class QueueFacts(Struct, frozen=True, omit_defaults=True):

@@ -247,6 +247,8 @@ def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
         site=bool(name.site) or known.site,
         pid=None if name.startd else _or(name.pid, known.pid),
         unnamed=known.unnamed and not client_name(name.frontend, name.group),
+        tests=output.tests or known.tests,
+        more_tests=output.more_tests if output.tests else known.more_tests or output.more_tests,
     )
 
 

@@ -204,7 +204,7 @@ def _note(one: Span) -> str:
         found.append(str(known.get("gwms.site", "")))
     if one.name is SpanName.PILOT:
         found.append(str(known.get("gwmond.category", "")).replace("_", " "))
-    if one.name is SpanName.VALIDATION:
+    if one.name in {SpanName.VALIDATION, SpanName.TEST}:
         found.append(str(known.get("gwms.validation.test", "")))
     moved = known.get("htcondor.transfer.bytes")
     found.append("" if moved is None else f"{int(moved) / 1e6:.1f} MB")

@@ -25,7 +25,7 @@ _STAGES = (_K.STAGE_IN, _K.EXECUTE, _K.STAGE_OUT)
 _RUN = (_K.RUN, *_STAGES)
 _OF_JOB = (_K.JOB, _K.QUEUE, *_RUN)
 _PARTS = (
-    *(_K.REQUESTED, _K.PENDING, _K.VALIDATION),
+    *(_K.REQUESTED, _K.PENDING, _K.VALIDATION, _K.TEST),
     *(_K.STARTUP, _K.IDLE, _K.RETIREMENT),
 )
 _OF_PILOT = (_K.PILOT, *_PARTS)
@@ -45,14 +45,14 @@ class Attribute(NamedTuple):
 
 # fmt: off
 ATTRIBUTES: tuple[Attribute, ...] = (
-    Attribute("cicd.pipeline.task.run.result", (_K.JOB, *_RUN, _K.VALIDATION),
+    Attribute("cicd.pipeline.task.run.result", (_K.JOB, *_RUN, _K.VALIDATION, _K.TEST),
               "`success`; `failure`: the program's own exit; `error`: the pilot, the site or "
               "HTCondor; `cancellation`: a person or a policy; absent: not known"),
     Attribute("cicd.worker.id", _PLACE, "the pilot: its factory's job, else its startd"),
     Attribute("cicd.worker.name", _PLACE, "the name of the pilot's startd"),
     Attribute("cicd.worker.state", _PARTS, "`available`: idle; `offline`: not yet, or no more, "
               "to be had; absent elsewhere"),
-    Attribute("error.type", (_K.JOB, *_RUN, _K.PILOT, _K.VALIDATION),
+    Attribute("error.type", (_K.JOB, *_RUN, _K.PILOT, _K.VALIDATION, _K.TEST),
               "of an error only: the outcome, or the class of a failed validation"),
     Attribute("gwmond.category", (*_RUN, _K.PILOT), "where the time goes (docs/pilots.md)",
               link=True),
@@ -60,8 +60,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
               "begin, by more than 5 s; it was moved"),
     Attribute("gwmond.evidence", (*_RUN, _K.PILOT), "`measured`, or `estimated`: a rule stands "
               "for a missing fact"),
-    Attribute("gwmond.left_out", (_K.PILOT,), "how many idle stretches have no span: only the "
-              "longest 200 have one"),
+    Attribute("gwmond.left_out", (_K.PILOT, _K.VALIDATION), "how many idle stretches, or tests, "
+              "have no span: only the longest 200, or 16, have one"),
     Attribute("gwmond.outcome", (_K.JOB, *_RUN), "how the run ended, of a job the last "
               "(docs/pilots.md)", link=True, event=True),
     Attribute("gwmond.run.seconds", (), "how long the run was", link=True),
@@ -77,7 +77,8 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gwms.entry", _PLACE, "the entry"),
     Attribute("gwms.frontend.group", _PLACE, "for which the pilot runs: `frontend.group`"),
     Attribute("gwms.site", _PLACE, "the site"),
-    Attribute("gwms.validation.test", (_K.VALIDATION,), "the test that failed"),
+    Attribute("gwms.validation.test", (_K.VALIDATION, _K.TEST), "the test; of `validation` "
+              "the one that failed"),
     Attribute("host.name", _PLACE, "the pilot's node"),
     Attribute("htcondor.exit.signal", (_K.RUN, _K.EXECUTE), "the signal that ended the program"),
     Attribute("htcondor.hold.code", (_K.RUN, *_STAGES), "why the job was held (HTCondor's "

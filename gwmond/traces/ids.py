@@ -35,6 +35,7 @@ class SpanName(StrEnum):
     REQUESTED = "requested"
     PENDING = "pending"
     VALIDATION = "validation"
+    TEST = "test"
     STARTUP = "startup"
     IDLE = "idle"
     RETIREMENT = "retirement"

@@ -6,7 +6,8 @@ runs' spans, at most ``LINKS``.  Times are whole microseconds since the epoch.
 
 - ``requested``: from its submission until its factory handed it to the site; ``pending``: from then
   until it began.  Known where a factory's queue is read.
-- ``validation``: from its begin until its last script; ``startup``: from then until its startd
+- ``validation``: from its begin until its last script, with ``test`` for those of its tests that
+  failed, and the longest; ``startup``: from then until its startd
   began.  ``idle``: when it ran no job, between its startd's begin and its retirement, or end.
 - ``retirement``: when it took no more jobs.
 """
@@ -82,10 +83,32 @@ def pilot_spans(
         }
         if part.kind is SpanName.VALIDATION:
             values |= _validated(pilot)
-        spans.append(
-            made(part.kind, own, root.span_id, times, values, part.error, settled=pilot.closed)
-        )
+        span = made(part.kind, own, root.span_id, times, values, part.error, settled=pilot.closed)
+        spans.append(span)
+        if part.kind is SpanName.VALIDATION:
+            spans += _tests(pilot, span)
     return spans
+
+
+def _tests(pilot: PilotRow, validation: Span) -> Iterator[Span]:
+    """Yield the tests of a validation that are known."""
+    interval, context = (validation.start_us, validation.end_us), validation.context
+    output = pilot.facts.output
+    for test in output.tests if output is not None else ():
+        times = within(test.start_us, test.end_us, interval)
+        if times is None:
+            continue
+        identity = context.trace_id.hex(), str(test.start_us // SECOND_US), test.name
+        values = {
+            **place_of(pilot),
+            "gwms.validation.test": test.name,
+            "cicd.pipeline.task.run.result": "error" if test.failure else "success",
+        }
+        own = context._replace(span_id=span_id(SpanName.TEST, *identity))
+        closed = pilot.closed
+        yield made(
+            *(SpanName.TEST, own, context.span_id, times, values, test.failure), settled=closed
+        )
 
 
 def _pilot(
@@ -189,7 +212,9 @@ def _error(pilot: PilotRow) -> str:
 
 
 def _validated(pilot: PilotRow) -> dict[str, Value | None]:
+    output = pilot.facts.output
     return {
+        "gwmond.left_out": (output and output.more_tests) or None,
         "gwms.validation.test": pilot.failure.partition(" ")[2],
         "cicd.pipeline.task.run.result": "error" if _error(pilot) else "success",
     }

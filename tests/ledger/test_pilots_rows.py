@@ -19,7 +19,13 @@ from gwmond.model.batch import Batch
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
-from gwmond.model.pilot_sources import AdFacts, FailedAdFacts, OutputFacts, PilotFacts
+from gwmond.model.pilot_sources import (
+    AdFacts,
+    FailedAdFacts,
+    OutputFacts,
+    PilotFacts,
+    ValidationTest,
+)
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
@@ -165,7 +171,14 @@ pilots = st.builds(
         | st.builds(AdFacts, last_heard_us=times, sizes=st.just((Step(1, Size(2, 3)),))),
         failed_ads=st.none() | st.builds(FailedAdFacts, times, times, failure=texts.map(clean)),
         output=st.none()
-        | st.builds(OutputFacts, times, times, pid=st.integers(0, 2**40), unnamed=st.booleans()),
+        | st.builds(
+            OutputFacts,
+            times,
+            times,
+            pid=st.integers(0, 2**40),
+            unnamed=st.booleans(),
+            tests=st.lists(st.builds(ValidationTest, texts, times, times, texts)).map(tuple),
+        ),
         central_log_us=st.none() | times,
     ),
 )

@@ -9,6 +9,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.outcomes import RUNS, SUMMARISED
 from gwmond.model.pilot_facts import Category, Outcome, Validation
+from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
 from gwmond.model.run_facts import JobFact
 from gwmond.traces.attributes import ATTRIBUTES, error_of, result_of
 from gwmond.traces.contexts import TraceRules
@@ -32,6 +33,9 @@ def some_spans() -> list[Span]:
         steps=(row.steps[0]._replace(size=row.steps[0].size._replace(gpus=2)),)
     )
     failed = pilot(validation=Validation.FAILED, failure="Config a.sh")._replace(ran_jobs=False)
+    tests = (ValidationTest("a.sh", us(1), us(2), "Config"),)
+    output = OutputFacts(us(0), us(9), tests=tests, more_tests=3)
+    failed = failed._replace(facts=replace(failed.facts, output=output))
     many = [run(n, 100 + 20 * n, 110 + 20 * n) for n in range(1, 250)]
     many[0] = many[0]._replace(facts=(many[0].facts[0]._replace(about_job=JobFact(0, 1)),))
     about = JobFact(us(0), 1, wants="w")

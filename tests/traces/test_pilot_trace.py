@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
 from gwmond.traces import pilot_trace
 from gwmond.traces.contexts import TraceRules, pilot_context
 from gwmond.traces.ids import SpanName
@@ -67,6 +68,31 @@ def test_a_failed_validation() -> None:
     root, validation = pilot_spans(row, [], RULES)
     assert root.error == validation.error == "WN_Resource"
     assert dict(validation.attributes)["gwms.validation.test"] == "main/validate_node.sh"
+
+
+def test_tests_of_a_validation_are_its_parts() -> None:
+    """Those that are stored; the one that failed has the error, the others are counted."""
+    tests = (
+        ValidationTest("main/setup.sh", us(2), us(9)),
+        ValidationTest("entry/check.sh", us(9), us(40), "WN_Resource"),
+        ValidationTest("main/late.sh", us(49), us(500)),
+    )
+    row = pilot(validation=Validation.FAILED, failure="WN_Resource entry/check.sh")._replace(
+        ran_jobs=False
+    )
+    facts = replace(row.facts, output=OutputFacts(us(0), us(90), tests=tests, more_tests=7))
+    row = row._replace(facts=facts)
+    spans = pilot_spans(row, [], RULES)
+    assert spans == pilot_spans(row, [], RULES)
+    _, validation, setup, check, late = spans
+    assert times([setup, check, late]) == [("test", 2, 9), ("test", 9, 40), ("test", 49, 50)]
+    assert {span.parent_id for span in (setup, check, late)} == {validation.context.span_id}
+    assert [span.error for span in spans] == ["WN_Resource", "WN_Resource", "", "WN_Resource", ""]
+    assert dict(validation.attributes)["gwmond.left_out"] == 7
+    assert dict(late.attributes)["gwmond.clock_skew"] is True
+    assert dict(check.attributes)["gwms.validation.test"] == "entry/check.sh"
+    assert dict(check.attributes)["cicd.pipeline.task.run.result"] == "error"
+    assert dict(setup.attributes)["cicd.pipeline.task.run.result"] == "success"
 
 
 def test_a_pilot_that_is_there_is_shown_only_if_asked() -> None:

@@ -34,7 +34,7 @@ from gwmond.model.pilot_evidence import (
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
+from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts, validation_tests
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
 from gwmond.sources.gwms.pilot_out import PilotOut
 from gwmond.sources.gwms.rare import run_limits
@@ -97,7 +97,9 @@ def parse(
         wrong.append(("out", ProblemName.GARBAGE))
     stderr = pilot_err.parse(err or b"")
     wrong += [("out", word) for word in stdout.wrong]
-    xml = _xml(stdout, stderr, wrong)
+    encoded = _encoded(stderr)
+    xml = _xml(stdout, encoded, wrong)
+    tests, more_tests = validation_tests.parse(encoded[0]) if encoded else ((), 0)
     name = _name(place, stdout, stderr, xml, wrong)
     logs, runs = _logs(stdout, stderr, xml, written_us)
     wrong += logs.wrong
@@ -125,6 +127,8 @@ def parse(
         runs=runs,
         written_us=written_us,
         logs=tuple(blob.name for blob in stderr.logs),
+        tests=tests,
+        more_tests=more_tests,
         **course,  # type: ignore[arg-type]
     )
     output = output._replace(registered=_registered(output, stdout, stderr))
@@ -188,17 +192,24 @@ def _ran_on_gpus(records: Sequence[JobRecord]) -> bool:
     return any(record.fact.size is not None and record.fact.size.gpus > 0 for record in records)
 
 
+def _encoded(stderr: PilotErr) -> tuple[bytes, ProblemName | None] | None:
+    """Return the long result, and what was wrong with its encoding; None where there is none."""
+    blob = next((blob for blob in stderr.logs if blob.name == blobs.RESULT), None)
+    return None if blob is None else blobs.unpack(stderr.raw, blob)[:2]
+
+
 def _xml(
-    stdout: PilotOut, stderr: PilotErr, wrong: list[tuple[str, ProblemName]]
+    stdout: PilotOut,
+    encoded: tuple[bytes, ProblemName | None] | None,
+    wrong: list[tuple[str, ProblemName]],
 ) -> XmlResult | None:
     """Return the short result; of a failure, and where there is no short one, the long one."""
     short = stdout.xml
     if short is not None and short.ok:
         return short
-    blob = next((blob for blob in stderr.logs if blob.name == blobs.RESULT), None)
-    if blob is None:
+    if encoded is None:
         return short
-    data, word, _ = blobs.unpack(stderr.raw, blob)
+    data, word = encoded
     wrong += [("xml", word)] if word else []
     if not data:
         return short
