@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.model.evaluation import SCALE
@@ -24,11 +25,12 @@ def _idle(s: Snapshot) -> Iterator[Sample]:
         yield Sample((resource, schedd), total.idle / SCALE)
 
 
-def _reasons(s: Snapshot) -> Iterator[Sample]:
+def _reasons(s: Snapshot) -> Iterable[Sample]:
+    found: defaultdict[tuple[str, ...], float] = defaultdict(float)  # movers may differ
     for one in s.idle:
-        for resource, units in (("cpu", one.cpu), ("gpu", one.gpu)):
-            if units:
-                yield Sample((resource, one.reason, one.cause, one.site), units)
+        found["cpu", one.reason, one.cause, one.site] += one.cpu
+        found["gpu", one.reason, one.cause, one.site] += one.gpu
+    return (Sample(labels, units) for labels, units in found.items() if units)
 
 
 def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:

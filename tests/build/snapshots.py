@@ -268,6 +268,7 @@ def snapshot(**changes: Any) -> Snapshot:
         reconciliation=reconciliation(),
         idle=(
             IdleReason("no_pilot", "frontend_limit", STARVING.site, "the admin", 12.5, 15.5, 2.0),
+            IdleReason("no_pilot", "frontend_limit", STARVING.site, "another", 0.5, 0.5, 0.0),
             IdleReason("nowhere", "unknown_site", "none", "you", 7.5, 7.5, 0.0),
         ),
         verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
