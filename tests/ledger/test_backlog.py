@@ -75,11 +75,12 @@ def test_what_waits_for_too_long(url: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
-    """A ledger of the release before is upgraded, and keeps what it has."""
+    """A ledger of an older revision is upgraded, and keeps what it has."""
     with Ledger.open(url) as ledger:
         commit(ledger, 1, 0)
         with ledger.transaction() as connection:
-            connection.execute(text("DROP TABLE unsent"))
+            for table in ("unsent", "waits"):
+                connection.execute(text(f"DROP TABLE {table}"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0012'"))
     with Ledger.open(url) as ledger:
         assert ledger.load().batches == 1
