@@ -50,9 +50,9 @@ class Session:
 
     def end_within(self, seconds: float) -> None:
         """Let whatever still runs in so many seconds fail; of a ledger that is open to read."""
+        self._until_s = time.monotonic() + seconds
         with self._held() as backend:
             backend.end_within(seconds)
-        self._until_s = time.monotonic() + seconds
 
     def close(self) -> None:
         """Close; never raises, harmless when repeated."""
