@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.alerts.rules import ALERTS, DIRECTORY, RECORDING, scaled
-from tests.daemon.running import RunningDaemon, polls
-from tests.daemon.scene import QUICK, Scene, at, pledged
+from tests.daemon.running import RunningDaemon
+from tests.daemon.scene import PUNCTUAL, Scene, at, pledged
 from tests.pool.alertmanager import Alertmanager
 from tests.pool.condor import CondorPool
 from tests.pool.prometheus import Prometheus
@@ -79,7 +79,7 @@ def test_incidents(
     """The right alerts fire and say why; what another one explains is inhibited; all resolve."""
     pool = scene.pool
     _pool(scene)
-    tables = {**QUICK, **polls(4), **pledged(Starved=40, Good=4, Hole=1)}
+    tables = {**PUNCTUAL, **pledged(Starved=40, Good=4, Hole=1)}
     with RunningDaemon(tmp_path, [pool.collector], tables) as running:
         _play(scene, running, prometheus, manager, rules)
 

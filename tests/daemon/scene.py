@@ -39,6 +39,9 @@ QUICK: Tables = {
     },
 }
 
+#: The same for tests of what is decided by the interval of polls: as often as it is configured.
+PUNCTUAL: Tables = {**QUICK, "poll": {"interval": "4s", "deadline": "3900ms"}}
+
 #: Attributes of real pilots.
 REAL = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}
 

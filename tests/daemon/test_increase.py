@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.daemon.running import RunningDaemon
-from tests.daemon.scene import QUICK, REAL, Scene, pledged
+from tests.daemon.scene import PUNCTUAL, REAL, Scene, pledged
 from tests.daemon.scrape import SECONDS as SITE_SECONDS
 from tests.daemon.scrape import Metrics
 from tests.pool.condor import CondorPool
@@ -44,7 +44,7 @@ class Truth(NamedTuple):
 @pytest.fixture
 def tables() -> dict[str, dict[str, object]]:
     """Two sites that have promised cores, and a WMS collector that is not there."""
-    tables: dict[str, dict[str, object]] = {**QUICK, **pledged(Real=8, Poor=PLEDGED)}
+    tables: dict[str, dict[str, object]] = {**PUNCTUAL, **pledged(Real=8, Poor=PLEDGED)}
     tables["site"]["verdict_check"] = "6s"
     tables["pool.wms"] = {"collectors": [f"127.0.0.1:{free_port()}"]}
     return tables

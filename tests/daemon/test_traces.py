@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon
-from tests.daemon.scene import QUICK, REAL
+from tests.daemon.scene import PUNCTUAL, REAL
 from tests.pool.condor import CondorPool
 
 TRACE, SUBMITTER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -88,7 +88,7 @@ def test_traces_of_real_jobs(
     config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\n"
     with sink() as receiver, CondorPool(htcondor=htcondor, config=config) as pool:
         export = {"read_environment": True, "endpoint": receiver.url}
-        tables = {**QUICK, "traces": export}
+        tables = {**PUNCTUAL, "traces": export}
         running = daemon(pool.collector, tables=tables)
         waited = pool.submit(pool.schedds[0], **shell("exec sleep 1"))
         running.wait_until("it waits", lambda m: m.sum("gwmond_idle_canonical_units") >= 1)

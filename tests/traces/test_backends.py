@@ -30,7 +30,7 @@ from gwmond.config.settings import Traces
 from gwmond.config.tracing import Export
 from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon, Tables
-from tests.daemon.scene import QUICK, REAL
+from tests.daemon.scene import PUNCTUAL, REAL
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
 from tests.pool.prometheus import Prometheus
@@ -203,7 +203,7 @@ def received(
     with sink() as receiver, CondorPool(config=config) as pool:
         Backend("sink", receiver.url, {}).post(submitted())
         pool.start_pilot("one", cores=2, memory=4096, attrs=REAL)
-        tables: Tables = {**QUICK, "traces": {"endpoint": receiver.url, "compression": "none"}}
+        tables: Tables = {**PUNCTUAL, "traces": {"endpoint": receiver.url, "compression": "none"}}
         place = tmp_path_factory.mktemp("daemon")
         with (
             RunningDaemon(place, [pool.collector], tables) as daemon,
