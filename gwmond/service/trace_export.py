@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import structlog
 
@@ -34,6 +34,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.service.otlp_client import OtlpClient, Reply
 from gwmond.traces.contexts import TraceRules
 from gwmond.traces.exemplars import noting
+from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
@@ -44,7 +45,7 @@ from gwmond.traces.wait_events import WaitsByWants, by_wants, wanted
 log = structlog.get_logger()
 _SOURCE = "traces"
 _FIRST_WAIT_S, _MOST_WAIT_S = 1.0, 60.0
-_JOBS_REMEMBERED = 20_000
+_SPANS_REMEMBERED = 50_000
 _EXEMPLARS = 10_000
 
 
@@ -84,7 +85,9 @@ class ChosenSpans:
             groups=NamePatterns.of(options.groups),
             users=NamePatterns.of(options.users),
         )
-        self._left: OrderedDict[bytes, None] = OrderedDict()  # spans of jobs that were sent
+        # Spans that several runs may settle: which were sent, and which this chunk has.
+        self._sent: OrderedDict[bytes, None] = OrderedDict()
+        self._making: dict[bytes, None] = {}
 
     def of(
         self, reader: LedgerReader, settled: Sequence[Settled], made: Counter[str]
@@ -93,6 +96,7 @@ class ChosenSpans:
 
         What cannot be made is left out.
         """
+        self._making = {}
         by_job = reader.find_runs({one.job for one in settled if one.job})
         ids = {run.pilot for runs in by_job.values() for run in runs}
         pilots = reader.pilots_by_id(ids | {one.pilot for one in settled})
@@ -110,6 +114,12 @@ class ChosenSpans:
                 spans = None
             made["gone" if spans is None else "exported" if spans else "not_chosen"] += 1
             yield from spans or ()
+
+    def note_sent(self) -> None:
+        """Say that all spans of the last chunk were sent."""
+        self._sent.update(self._making)
+        while len(self._sent) > _SPANS_REMEMBERED:
+            self._sent.popitem(last=False)
 
     def _of_pilot(self, reader: LedgerReader, pilot: PilotRow | None) -> list[Span] | None:
         if pilot is None:
@@ -140,18 +150,30 @@ class ChosenSpans:
         spans: list[Span] = []
         if one.number is not None:
             key = RunKey(one.job, one.number)
-            own = [run for run in chosen if run.key == key]
-            spans = trace.of_run(key) if own else []
-            if not self._selection.has_job(trace.context, own, spans):
-                spans = []
+            spans = self._of_run(trace, key, chosen)
+            following = trace.wait_after(key)
+            if following is not None:  # the wait before that was left out as long as this was open
+                later = self._of_run(trace, following, chosen)
+                spans += [span for span in later if span.name is SpanName.QUEUE]
         last = trace.last()
-        if last and last[0].context.span_id not in self._left:
-            if self._selection.has_job(trace.context, chosen, last):
-                spans += last
-            self._left[last[0].context.span_id] = None
-            if len(self._left) > _JOBS_REMEMBERED:
-                self._left.popitem(last=False)
-        return spans
+        if self._selection.has_job(trace.context, chosen, last):
+            spans += last
+        return list(self._unsent(spans))
+
+    def _of_run(self, trace: JobTrace, key: RunKey, chosen: Sequence[RunRow]) -> list[Span]:
+        own = [run for run in chosen if run.key == key]
+        spans = trace.of_run(key) if own else []
+        return spans if self._selection.has_job(trace.context, own, spans) else []
+
+    def _unsent(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """Yield spans, but those that another run has settled, too, and that were sent with it."""
+        for span in spans:
+            if span.name in {SpanName.JOB, SpanName.QUEUE}:
+                identity = span.context.span_id
+                if identity in self._sent or identity in self._making:
+                    continue
+                self._making[identity] = None
+            yield span
 
 
 class TraceExporter:
@@ -282,6 +304,7 @@ class TraceExporter:
         self.counts.settled.update(made)
         if self.counts.spans["refused"] == refused:
             self.counts.note(found, time.time())
+        self._spans.note_sent()
         self._sent(chunk.last)
         return True
 

@@ -2,8 +2,9 @@
 
 **When a span is settled** (it never changes again but by a correction, which is not exported):
 
-- a run's subtree (``queue`` before it, ``run``, ``stage-in``, ``execute``, ``stage-out``) when the
-  run is over and its outcome decided: ``not RunRow.open``;
+- a run's subtree (``run``, ``stage-in``, ``execute``, ``stage-out``) when the run is over and its
+  outcome decided: ``not RunRow.open``;
+- the ``queue`` before a run when that run and the one before it are settled, in any order;
 - ``job``, and the ``queue`` after its last run, when a schedd's history has the job, and all of its
   runs are settled.
 
@@ -128,21 +129,30 @@ class JobTrace:
         return [span, self._queue(len(self._runs), _END, waited, settled=settled)]
 
     def of_run(self, key: RunKey) -> list[Span]:
-        """Return the wait before a run, the run and its parts; none while it is open."""
+        """Return the wait before a run, the run and its parts; none while it is open.
+
+        The wait is left out while the run before is open.
+        """
         index = self._indexes.get(key)
         if index is None or (self._runs[index].open and self._now_us is None):
             return []
         run = self._runs[index]
         times, identity = self._times(run), run_identity(run)
         before = self._waited_since(index)
+        settled = not any(one.open for one in self._runs[max(index - 1, 0) : index + 1])
         spans = []
-        if before is not None:
+        if before is not None and (settled or self._now_us is not None):
             waited = SpanTimes(min(before, times.start_us), times.start_us)
-            spans.append(self._queue(index, identity, waited, settled=not run.open))
+            spans.append(self._queue(index, identity, waited, settled=settled))
         phases = phases_of(run.facts)
         shared = self._shared(run)
         span = self._run(run, identity, times, phases, shared)
         return [*spans, span, *self._stages(run, identity, span, phases, shared)]
+
+    def wait_after(self, key: RunKey) -> RunKey | None:
+        """Return before which run the wait is that follows a run; None if there is none."""
+        following = self._indexes.get(key, len(self._runs)) + 1
+        return self._runs[following].key if following < len(self._runs) else None
 
     def _waited_since(self, index: int) -> int | None:
         """Return since when a run was waited for; None if a run before it is not known."""

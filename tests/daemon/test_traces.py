@@ -14,7 +14,6 @@ from tests.pool.condor import CondorPool
 TRACE, SUBMITTER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 OTHER = TRACE[::-1]
 SECRET = "canary-5e11"
-ENDED = "run ended"
 KNOWN = ("GlobalJobId", "QDate", "JobCurrentStartDate", "EnteredCurrentStatus", "CompletionDate")
 INPUT = 3_000_000
 MARGIN_S = 2  # by which times of shadow, starter and schedd may differ
@@ -127,21 +126,13 @@ def test_traces_of_real_jobs(
 
 
 def exported(receiver: Sink, shown: list[dict[str, Any]]) -> None:
-    """The receiver has each span of the jobs once, and as it is shown.
-
-    Which of two runs is settled first is chance: a wait that is sent before the end of the run
-    before is known does not have that end.
-    """
+    """The receiver has each span of the jobs once, and as it is shown."""
     kinds = {"job", "queue", "run", "stage-in", "execute", "stage-out"}
     found = [
         (
             *(span.trace_id.hex(), span.span_id.hex(), span.parent_span_id.hex(), span.name),
             *(span.start_time_unix_nano / 1e9, span.end_time_unix_nano / 1e9),
-            [
-                (event.name, round(event.time_unix_nano / 1e9, 3))
-                for event in span.events
-                if event.name != ENDED
-            ],
+            [(event.name, round(event.time_unix_nano / 1e9, 3)) for event in span.events],
         )
         for span in receiver.accepted
         if span.name in kinds
@@ -151,11 +142,7 @@ def exported(receiver: Sink, shown: list[dict[str, Any]]) -> None:
         (
             *(span[key] or "" for key in keys),
             *seconds(span),
-            [
-                (event["name"], round(event["time_epoch_seconds"], 3))
-                for event in span["events"]
-                if event["name"] != ENDED
-            ],
+            [(event["name"], round(event["time_epoch_seconds"], 3)) for event in span["events"]],
         )
         for span in shown
     )
@@ -191,7 +178,7 @@ def of_evicted(spans: list[dict[str, Any]], ad: dict[str, Any]) -> None:
     assert (first, run) == (waited[0], runs[0])
     assert seconds(waited[1]) == (seconds(runs[0])[1], ad["JobCurrentStartDate"])
     assert runs[0]["error"]
-    assert waited[1]["events"][0]["name"] == ENDED
+    assert waited[1]["events"][0]["name"] == "run ended"
     assert (root["error"], runs[1]["error"]) == (None, None)
     moved = [span for span in spans if span["name"] == "stage-in"]
     assert [span["attributes"]["htcondor.transfer.bytes"] for span in moved] == [INPUT, INPUT]

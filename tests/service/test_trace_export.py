@@ -24,7 +24,9 @@ from gwmond.config.tracing import export_of
 from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
+from gwmond.model.pilot_facts import RunKey
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.times import SECOND_US
 from gwmond.service import trace_export
 from gwmond.service.trace_export import TraceExporter
 from tests.build.otlp_sink import OK, Reply, sink
@@ -103,6 +105,29 @@ def test_each_span_is_sent_once(ledger: Ledger) -> None:
             exporter.wake()
             await_empty(ledger)
         assert names(receiver.accepted)["job"] in {41, 42}  # two at once may both send it
+
+
+def test_a_wait_is_sent_with_the_later_of_its_runs(ledger: Ledger) -> None:
+    """The records of a job's second run may be read first."""
+    row = settled_run(1)
+    [fact], later_us = row.facts, 600 * SECOND_US
+    fact = fact._replace(
+        shadow_start=2, start_us=row.start_us + later_us, end_us=(row.end_us or 0) + later_us
+    )
+    second = row._replace(
+        key=RunKey(row.key.job, 2), start_us=fact.start_us, end_us=fact.end_us, facts=(fact,)
+    )
+    with sink() as receiver, exporting(ledger, receiver.url) as exporter:
+        commit_runs(ledger, [row._replace(open=True, outcome=None), second])
+        exporter.wake()
+        await_empty(ledger)
+        assert (names(receiver.accepted)["run"], names(receiver.accepted)["queue"]) == (1, 0)
+        for _ in range(2):  # and not again
+            commit_runs(ledger, [row])
+            exporter.wake()
+            await_empty(ledger)
+        found = names(receiver.accepted)
+        assert (found["job"], found["queue"]) == (1, 2)
 
 
 def test_who_stands_by_exports_nothing(ledger: Ledger) -> None:

@@ -220,6 +220,17 @@ def test_what_a_run_settles_and_what_the_end_does_is_all() -> None:
     assert parts == trace.spans()
 
 
+def test_a_wait_is_settled_with_the_later_of_its_runs() -> None:
+    """Records of the second run may come first."""
+    first, second = run(1, 100, 200, CUT), run(2, 250, 300)
+    early = JobTrace([first._replace(open=True, outcome=None), second], PILOTS, RULES)
+    late = JobTrace([first, second], PILOTS, RULES)
+    kinds = [span.name for span in late.of_run(second.key)]
+    assert kinds[0] is SpanName.QUEUE
+    assert [span.name for span in early.of_run(second.key)] == kinds[1:]
+    assert (early.wait_after(first.key), early.wait_after(second.key)) == (second.key, None)
+
+
 def interval(identity: str, since: float, until: float | None, cause: str) -> WaitInterval:
     end = None if until is None else us(until)
     return WaitInterval("ap", identity, us(since), end, "w", "no_pilot", cause, "S")
