@@ -111,12 +111,10 @@ def test_a_wait_is_sent_with_the_later_of_its_runs(ledger: Ledger) -> None:
     """The records of a job's second run may be read first."""
     row = settled_run(1)
     [fact], later_us = row.facts, 600 * SECOND_US
-    fact = fact._replace(
-        shadow_start=2, start_us=row.start_us + later_us, end_us=(row.end_us or 0) + later_us
-    )
-    second = row._replace(
-        key=RunKey(row.key.job, 2), start_us=fact.start_us, end_us=fact.end_us, facts=(fact,)
-    )
+    start_us, end_us = row.start_us + later_us, (row.end_us or 0) + later_us
+    fact = fact._replace(shadow_start=2, start_us=start_us, end_us=end_us)
+    key = RunKey(row.key.job, 2)
+    second = row._replace(key=key, start_us=start_us, end_us=end_us, facts=(fact,))
     with sink() as receiver, exporting(ledger, receiver.url) as exporter:
         commit_runs(ledger, [row._replace(open=True, outcome=None), second])
         exporter.wake()
