@@ -164,9 +164,9 @@ def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
 
 
 def wants_of(ad: classad2.ClassAd) -> str:
-    """Return what identifies a job's Requirements and requests, as they are written."""
+    """Return what identifies a job's Requirements and requests as they are written; or empty."""
     names = "Requirements", "RequestCpus", "RequestMemory", "RequestGPUs"
-    return signature(source_text(ad, names))[:12]
+    return signature(source_text(ad, names))[:12] if names[0] in ad else ""
 
 
 def signature(ad_text: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from gwmond.sources.htcondor import ads, histories, history_cursor
 from gwmond.sources.htcondor.history_cursor import Identity
+from gwmond.sources.htcondor.history_endings import server_of
 from gwmond.sources.recording.deltas import Ad
 
 if TYPE_CHECKING:
@@ -91,7 +92,9 @@ def text_of(ad: classad2.ClassAd, name: str) -> str | None:
 def _plain(name: str, text: str) -> str:
     if name.endswith("Reason"):
         found = _FAILURE.search(text)
-        return f'"{found[0]}"' if found else '""'
+        protocol = server_of(text).partition(" ")[0]  # without the host, which a user chose
+        used = "" if protocol == "unknown" else f" using protocol {protocol}"
+        return f'"{found[0]}{used}"' if found else '""'
     if name.endswith("PublicClaimId"):
         claim = _CLAIM.search(text)
         return f'"<>{claim[1]}..."' if claim else '""'
