@@ -26,6 +26,7 @@ INTERVAL_S = 3.0
 RESOLUTION_S = INTERVAL_S + 1
 AWAY_S = 8.0
 PATIENCE_S = 90.0
+END_TOLERANCE_S = 30
 TABLES: dict[str, dict[str, object]] = {
     "poll": {"interval": f"{INTERVAL_S:g}s", "deadline": "2800ms"},
     "pilots": {
@@ -33,7 +34,7 @@ TABLES: dict[str, dict[str, object]] = {
         "outcome_wait": "30s",
         "silent_wait": "30s",
         "verdict_after": "90s",
-        "end_tolerance": "30s",
+        "end_tolerance": f"{END_TOLERANCE_S}s",
         "assumed_end": "25s",
         "claims_every": "9s",
     },

@@ -7,7 +7,7 @@ anew, in floating point.  Units: epoch seconds, MiB; amounts are core-seconds or
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -170,6 +170,27 @@ class Truth(NamedTuple):
         for pilot in self.pilots:
             found |= expected(pilot, self.on(pilot.name), resolution)
         return found
+
+    def as_seen(
+        self,
+        outcomes: Mapping[tuple[str, int], tuple[str, str]],
+        tolerance_s: float,
+        resolution_s: float,
+    ) -> Truth:
+        """The same for who did not look for a while: a pilot may seem to have ended earlier.
+
+        What ended it may then seem to have ended runs, too, those within ``tolerance_s`` of that:
+        ``preemption_badput`` is then as good as true for these.
+        """
+        ends, runs = {pilot.name: pilot.end for pilot in self.pilots}, []
+        for run in self.runs:
+            end, said = ends[run.pilot], outcomes.get((run.job, run.number))
+            far = end.hi - run.end.lo > tolerance_s
+            near = end.lo - run.end.hi <= tolerance_s + resolution_s
+            if said and said[0] == "preemption_badput" and far and near:
+                run = run._replace(category=said[0], outcome=said[1])  # noqa: PLW2901
+            runs.append(run)
+        return self._replace(runs=tuple(runs))
 
     def outcomes(self) -> dict[tuple[str, int], tuple[str, str]]:
         """Category and outcome of each run, by GlobalJobId and run."""
