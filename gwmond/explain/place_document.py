@@ -11,6 +11,7 @@ from gwmond.explain.places import (
     GroupHere,
     Kept,
     PlaceSituation,
+    capital,
     negotiator_text,
     place_answers,
 )
@@ -31,7 +32,7 @@ def place_document(here: PlaceSituation) -> Document:
 def place_line(here: PlaceSituation, answer: Explanation) -> str:
     """Return what is explained, what it has, and why."""
     jobs = f"HAS {counted(here.running, 'JOB').upper()}" if here.running else "HAS NO JOB"
-    return f"{here.name[:1].upper()}{here.name[1:]} {jobs}: {answer.text}."
+    return f"{capital(here.name)} {jobs}: {answer.text}."
 
 
 def _parts(here: PlaceSituation, found: Sequence[Explanation]) -> Iterator[Part]:

@@ -240,7 +240,7 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
         return
     if row.state == State.DOWN:  # also where nothing could run
         name, text, mover, change = without_pilots(row)
-        yield Explanation(Tier.NOT_WAITING, name, _capital(text), change, mover, here.proof)
+        yield Explanation(Tier.NOT_WAITING, name, capital(text), change, mover, here.proof)
     if here.pilots or not here.could_run or row.state == State.DOWN:
         return
     jobs = counted(sum(one.group.jobs for one in here.could_run), "idle job")
@@ -254,7 +254,8 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
     yield Explanation(Tier.NO_PILOT, name, text, change, mover, here.proof)
 
 
-def _capital(text: str) -> str:
+def capital(text: str) -> str:
+    """Return a text with a capital letter at its begin; names in it stay as they are."""
     return text[:1].upper() + text[1:]
 
 

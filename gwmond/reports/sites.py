@@ -147,6 +147,12 @@ _SUMMED = (
 """What is added up over a site's entries, unless it is not known of one of them."""
 
 
+def cpu_rows(snapshot: Polled) -> dict[EntryKey, SiteRow]:
+    """Return the rows of entries for CPUs, by entry."""
+    rows = entry_rows(snapshot)
+    return {EntryKey(row.site, row.entry): row for row in rows if row.resource == "cpu"}
+
+
 def site_rows(snapshot: Snapshot) -> list[SiteRow]:
     """Return a row for each site and resource: entries added up, states as ``overall`` says.
 

@@ -103,11 +103,7 @@ class Explainer:
 
     @cached_property
     def _entries(self) -> dict[EntryKey, sites.SiteRow]:
-        return {
-            EntryKey(row.site, row.entry): row
-            for row in sites.entry_rows(self._snapshot)
-            if row.resource == "cpu"
-        }
+        return sites.cpu_rows(self._snapshot)
 
     @property
     def entries_there(self) -> dict[EntryKey, sites.SiteRow]:

@@ -14,7 +14,7 @@ from gwmond.explain.idle import Cause, Causes, Kind, kind_of, nowhere
 from gwmond.model.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import Berth, EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, PilotGroup
-from gwmond.reports.sites import SiteRow, entry_rows
+from gwmond.reports.sites import SiteRow, cpu_rows
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import PoolState
 from gwmond.sources.htcondor import waiting_job
@@ -50,11 +50,7 @@ class IdleReasons:
     def causes(self, state: PoolState, evaluation: Evaluation, now: float) -> Causes:
         """Return the causes of this poll's idle jobs."""
         polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
-        rows = {
-            EntryKey(row.site, row.entry): row
-            for row in entry_rows(polled)
-            if row.resource == "cpu"
-        }
+        rows = cpu_rows(polled)
         lost = [idle for idle in evaluation.idle if not idle.entries]
         self._analyse(lost, state, rows, now)
         known = {kind: analysed.cause for kind, analysed in self._analysed.items()}

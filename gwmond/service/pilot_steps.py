@@ -74,11 +74,11 @@ class PilotSteps:
     def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
         """Settle what can be."""
         self.accounting.settlement.settle(now_us, known_us, silent)
-        while self._load_missing():
-            self.accounting.settlement.go_on()
+        if self._load_missing():
+            self.settle_changed()
 
     def settle_changed(self) -> None:
-        """Settle what has changed since, at the same time."""
+        """Settle what has changed since, or was left out, at the same time."""
         self.accounting.settlement.go_on()
         while self._load_missing():
             self.accounting.settlement.go_on()
