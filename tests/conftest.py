@@ -6,6 +6,7 @@ A pool which cannot be had is a failure with its remedy in the text (SetupError)
 from __future__ import annotations
 
 import locale
+import logging
 import os
 import re
 import resource
@@ -175,6 +176,18 @@ def run(
     return run
 
 
+@pytest.fixture
+def printed(run: Callable[..., tuple[int, str, str]]) -> Callable[..., str]:
+    """Runs a command that succeeds: its standard output."""
+
+    def printed(*arguments: object) -> str:
+        code, out, errors = run(*arguments)
+        assert code == 0, errors
+        return out
+
+    return printed
+
+
 def _process() -> dict[str, dict[Any, Any]]:
     """What a test can change of its process for the tests that follow, by kind."""
     umask = re.search(r"Umask:\s*(\d+)", Path("/proc/self/status").read_text())
@@ -225,8 +238,11 @@ def _restore(before: dict[str, dict[Any, Any]]) -> None:
 @pytest.fixture(autouse=True)
 def own_log() -> Iterator[None]:
     """A command that a test runs in this process sets up the log: for that test alone."""
+    events = logging.getLogger("gwmond")
+    level = events.level
     yield
     structlog.reset_defaults()
+    events.setLevel(level)
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 
 from gwmond.sources import child
 from tests.build.code import FILES, PACKAGE, calls, imports, name
+from tests.pool.ports import free_port
 
 BINDINGS = {"htcondor2", "classad2", "htcondor", "classad"}
 # What the pure core may import besides itself.
@@ -21,6 +22,7 @@ PURE = {
     *(
         "__future__",
         "abc",
+        "base64",
         "bisect",
         "collections",
         "dataclasses",
@@ -32,7 +34,7 @@ PURE = {
     ),
     *("array", "copy", "random"),  # random: with a seed
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
-    *("highspy", "msgspec", "numpy", "scipy"),  # msgspec: immutable records
+    *("highspy", "msgspec", "numpy"),  # msgspec: immutable records
     *("google", "opentelemetry"),  # protobuf, and its messages of spans
 }
 #: The rooms of the package, and which others each may import.
@@ -164,7 +166,7 @@ def test_modules_say_what_they_are() -> None:
     assert wrong == []
 
 
-_UNNEEDED = {"alembic", "fastapi", "scipy", "sqlalchemy.dialects.postgresql", "uvicorn"}
+_UNNEEDED = {"alembic", "fastapi", "sqlalchemy.dialects.postgresql", "uvicorn"}
 _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
 _READERS = ("pilots", "pilot", "trace", "report", "reconcile")
@@ -179,11 +181,14 @@ _WRITERS = {
 @pytest.mark.parametrize(
     ("modules", "unneeded"),
     [
-        ("gwmond.cli", {"numpy", "pydantic", "scipy", "sqlalchemy", "structlog"}),
+        ("gwmond.cli", {"numpy", "pydantic", "sqlalchemy", "structlog"}),
         (",".join(child.PRELOAD), {*_UNNEEDED, "sqlalchemy", "structlog", "rich", *_FILES}),
         *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS, *_NEVER}) for of in _READERS),
         *((f"gwmond.commands.{of}", {*_UNNEEDED, *_WRITERS}) for of in ("sites", "once", "check")),
-        *((f"gwmond.commands.{of}", {"sqlalchemy"}) for of in ("sites", "once")),
+        *(
+            (f"gwmond.commands.{of}", {"asyncio", "sqlalchemy", "structlog"})
+            for of in ("sites", "once")
+        ),
     ],
 )
 def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> None:
@@ -197,6 +202,23 @@ def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> Non
         check=True,
     )
     assert unneeded & set(done.stdout.split()) == set()
+
+
+def test_sites_loads_no_logging_even_where_much_is_wrong() -> None:
+    """No collector answers, so there are problems; the command prints them itself."""
+    argv = ["sites", "--collector", f"127.0.0.1:{free_port()}"]
+    code = f"import sys; from gwmond.cli import main; print(main({argv}), *sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "refused the connection" in done.stderr
+    printed = done.stdout.splitlines()[-1].split()
+    assert printed[0] == "3"
+    assert not {"structlog", "sqlalchemy"} & set(printed)
 
 
 def loose_digits(tree: ast.AST) -> Iterator[int]:

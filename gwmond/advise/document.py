@@ -7,18 +7,11 @@ or runs do not say.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from gwmond.advise.gather import Advice
 from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS
-from gwmond.advise.judge import (
-    AskedLine,
-    Loss,
-    LostLine,
-    OverlapLine,
-    RequestLine,
-    TimeoutLine,
-)
+from gwmond.advise.judge import AskedLine, Loss, LostLine, OverlapLine, RequestLine, TimeoutLine
 from gwmond.advise.tally import EARLY_END_S, MEASURED_S
 from gwmond.model.pilot_facts import Category
 from gwmond.model.times import SECOND_US
@@ -31,7 +24,6 @@ from gwmond.reports.render.fields import HOURS, Datum, Unit
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, number, percent, ratio
 from gwmond.reports.render.table import table
 
-L = TypeVar("L")
 LARGEST = 3
 """So many losses are said in words."""
 TOO_LITTLE = "too little data"
@@ -73,40 +65,28 @@ def _length(value: float | None) -> str:
     return UNKNOWN if value is None else span(round(value) * SECOND_US)
 
 
-def _lengths(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else " - ".join(map(_length, interval))
+def _interval(unit: Unit) -> Unit:
+    """Return how both bounds of an interval are written; None: there is none."""
 
+    def record(key: str, interval: tuple[Any, Any] | None) -> dict[str, Any]:
+        bounds = zip(("low", "high"), interval or (None, None), strict=True)
+        return {
+            f"{name}_{which}": value
+            for which, bound in bounds
+            for name, value in unit.record(key, bound).items()
+        }
 
-def _amounts(interval: tuple[int, int] | None) -> str:
-    return "" if interval is None else " - ".join(hours(bound) for bound in interval)
+    def text(interval: tuple[Any, Any] | None) -> str:
+        return "" if interval is None else " - ".join(map(unit.text, interval))
 
-
-def _shares(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None else " - ".join(percent(bound) for bound in interval)
-
-
-def _range(key: str, interval: tuple[float, float] | None) -> dict[str, Any]:
-    low, high = interval or (None, None)
-    return {f"{key}_low": low, f"{key}_high": high}
-
-
-def _micros_range(key: str, interval: tuple[int, int] | None) -> dict[str, Any]:
-    seconds = None if interval is None else tuple(bound / SECOND_US for bound in interval)
-    return _range(f"{key}_seconds", seconds)  # type: ignore[arg-type]
+    return Unit(record, text)
 
 
 SECONDS = Unit(lambda key, value: {f"{key}_seconds": value}, _length)
-SECONDS_RANGE = Unit(lambda key, value: _range(f"{key}_seconds", value), _lengths)
-AMOUNT_RANGE = Unit(_micros_range, _amounts)
 SHARE = Unit(
     lambda key, value: {key: value}, lambda value: UNKNOWN if value is None else percent(value)
 )
-SHARE_RANGE = Unit(_range, _shares)
 AMOUNT = Unit(lambda key, value: {key: value}, lambda value: number(value, 1))
-AMOUNT_INTERVAL = Unit(
-    _range,
-    lambda value: "" if value is None else " - ".join(number(bound, 1) for bound in value),
-)
 
 
 def _best(value: Callable[[Any], Any]) -> Callable[[TimeoutLine], Any]:
@@ -123,7 +103,8 @@ def _advised(line: TimeoutLine) -> str:
 
 def _advised_range(line: TimeoutLine) -> str:
     more = line.timeout is not None and line.timeout.open_ended
-    return _lengths(_best(lambda found: found.interval_s)(line)) + (" or more" if more else "")
+    shown = _interval(SECONDS).text(_best(lambda found: found.interval_s)(line))
+    return shown + (" or more" if more else "")
 
 
 PLACE: tuple[Datum[Any], ...] = (
@@ -140,21 +121,21 @@ TIMEOUTS: tuple[Datum[TimeoutLine], ...] = (
     Datum("replacement", lambda line: line.replacement_s, 7, "replacement", SECONDS),
     Datum("best", _best(lambda found: found.best_s), 8, "wastes least", SECONDS, _advised),
     Datum(
-        *("best", _best(lambda found: found.interval_s), 9, "90 % interval", SECONDS_RANGE),
+        *("best", _best(lambda found: found.interval_s), 9, "90 % interval", _interval(SECONDS)),
         _advised_range,
     ),
     Datum("open_ended", _best(lambda found: found.open_ended)),
     Datum("validation_known", lambda line: line.validated),
     Datum("arrives", _best(lambda found: found.arrives), 10, "a job comes by then", SHARE),
     Datum("saves", lambda line: line.saved_micros, 11, "saves", HOURS),
-    Datum("saves", lambda line: line.saved_interval, 12, "interval", AMOUNT_RANGE),
+    Datum("saves", lambda line: line.saved_interval, 12, "interval", _interval(HOURS)),
 )
 LOST: tuple[Datum[LostLine], ...] = (
     *PLACE,
     Datum("runs", lambda line: line.runs, 3),
     Datum("lost", lambda line: line.lost, 4),
     Datum("lost_share", lambda line: ratio(line.lost, line.runs), 5, "%", SHARE, share=True),
-    Datum("lost_share", lambda line: line.share, 6, "90 % interval", SHARE_RANGE),
+    Datum("lost_share", lambda line: line.share, 6, "90 % interval", _interval(SHARE)),
     Datum("lost_time", lambda line: line.micros, 7, "canonical hours", HOURS),
     Datum("pilot_ended_early", lambda line: line.early, 8, "pilot ended early"),
     Datum("run_median", lambda line: line.run_s[0], 9, "half of runs need", SECONDS),
@@ -173,7 +154,7 @@ REQUESTS: tuple[Datum[RequestLine], ...] = (
     Datum("held_median", lambda line: line.held, 5, "held (median)", AMOUNT),
     Datum("used_median", lambda line: line.used, 6, "used (median)", AMOUNT),
     Datum("used_95_percent", lambda line: line.used_95, 7, "95 % use", AMOUNT),
-    Datum("used_95_percent", lambda line: line.interval, 8, "90 % interval", AMOUNT_INTERVAL),
+    Datum("used_95_percent", lambda line: line.interval, 8, "90 % interval", _interval(AMOUNT)),
     Datum("unused", lambda line: line.micros, 9, "costs at most", HOURS),
     Datum(
         *("unused_share", lambda line: ratio(line.micros, line.of_micros), 10, "%", SHARE),
@@ -190,7 +171,7 @@ ASKED: tuple[Datum[AskedLine], ...] = (
     Datum(
         *("never_ran_share", lambda line: ratio(line.never, line.known), 8, "%", SHARE), share=True
     ),
-    Datum("never_ran_share", lambda line: line.share, 9, "90 % interval", SHARE_RANGE),
+    Datum("never_ran_share", lambda line: line.share, 9, "90 % interval", _interval(SHARE)),
     Datum("never_ran", lambda line: line.never_micros, 10, "canonical hours", HOURS),
     Datum("cores_held", lambda line: line.cores, 11, "of cores held", SHARE),
     Datum("memory_held", lambda line: line.memory, 12, "of memory held", SHARE),
@@ -203,17 +184,28 @@ def _gain(value: Callable[[Any], Any]) -> Callable[[OverlapLine], Any]:
 
 OVERLAPS: tuple[Datum[OverlapLine], ...] = (
     *PLACE,
-    Datum("runs", lambda line: line.runs, 3),
-    Datum("waits", lambda line: line.waits, 4, "new slots"),
-    Datum("upload_median", _gain(lambda found: found.upload.median), 5, "upload", SECONDS),
-    Datum("run_median", _gain(lambda found: found.run.median), 6, "run", SECONDS),
-    Datum("idle_median", _gain(lambda found: found.idle.median), 7, "new slot idle", SECONDS),
     Datum(
-        *("gain", _gain(lambda found: found.gain), 8, "throughput", SHARE),
+        *("accounting_group", lambda line: line.group, 3, "accounting group"),
+        cell=lambda line: "all" if line.group is None else line.group or "none",
+        text=True,
+    ),
+    Datum("runs", lambda line: line.runs, 4),
+    Datum("waits", lambda line: line.waits, 5, "new slots"),
+    Datum("upload_median", _gain(lambda found: found.upload.median), 6, "upload", SECONDS),
+    Datum("run_median", _gain(lambda found: found.run.median), 7, "run", SECONDS),
+    Datum("idle_median", _gain(lambda found: found.idle.median), 8, "new slot idle", SECONDS),
+    Datum(
+        *("gain", _gain(lambda found: found.gain), 9, "throughput", SHARE),
         lambda line: UNKNOWN if line.overlap is None else f"{100 * line.overlap.gain:+.2f}%",
     ),
     Datum(
-        *("gain", _gain(lambda found: (found.least, found.most)), 9, "by quartiles", SHARE_RANGE)
+        *(
+            "gain",
+            _gain(lambda found: (found.least, found.most)),
+            10,
+            "by quartiles",
+            _interval(SHARE),
+        )
     ),
 )
 LOSSES: tuple[Datum[Loss], ...] = (
@@ -225,9 +217,24 @@ LOSSES: tuple[Datum[Loss], ...] = (
     Datum("text", sentence),
 )
 
-_TABLES: tuple[tuple[str, str, tuple[Datum[Any], ...], str], ...] = (
-    (
-        "timeouts",
+
+class _Lines(NamedTuple):
+    """Lines of one kind: the field of ``Advice``, the name in JSON, and the table for people.
+
+    ``enough`` says whether a line says something: it rests on enough pilots or runs.
+    """
+
+    field: str
+    name: str
+    enough: Callable[[Any], bool]
+    title: str
+    columns: tuple[Datum[Any], ...]
+    note: str
+
+
+_TABLES = (
+    _Lines(
+        *("timeouts", "idle_timeouts", lambda line: line.timeout is not None),
         "Idle timeouts: how long a pilot should wait for a job before it ends",
         TIMEOUTS,
         "GLIDEIN_Max_Idle holds before the first job, GLIDEIN_Max_Tail after a job. Gave up after: "
@@ -237,8 +244,8 @@ _TABLES: tuple[tuple[str, str, tuple[Datum[Any], ...], str], ...] = (
         "Saves: canonical hours of the period. "
         f"Fewer than {LEAST_WAITS} waits or {LEAST_PILOTS} pilots are too little.",
     ),
-    (
-        "lost",
+    _Lines(
+        *("lost", "runs_lost", lambda line: line.runs >= LEAST_WAITS),
         "Runs that the end of their pilot cut off",
         LOST,
         "Runs that completed, or were cut off (lost). Pilot ended early: more than "
@@ -246,8 +253,8 @@ _TABLES: tuple[tuple[str, str, tuple[Datum[Any], ...], str], ...] = (
         "GLIDEIN_ToDie, as the run began. How long runs need is estimated from both kinds "
         "(Kaplan-Meier).",
     ),
-    (
-        "requests",
+    _Lines(
+        *("requests", "requests", lambda line: line.known >= LEAST_WAITS),
         "What runs held, and what they used",
         REQUESTS,
         f"Runs whose program ran for {MEASURED_S // 60} minutes and more; known: of which the "
@@ -255,8 +262,8 @@ _TABLES: tuple[tuple[str, str, tuple[Datum[Any], ...], str], ...] = (
         "average. Costs: canonical hours that the unused part kept from others, at most: a job "
         "needs some reserve.",
     ),
-    (
-        "asked",
+    _Lines(
+        *("asked", "pilots", lambda line: line.known >= LEAST_PILOTS),
         "Pilots that were asked for, and what they were used for",
         ASKED,
         "Asked for, waited: idle pilots on average, of all groups, by the factory's ads. Known: "
@@ -264,22 +271,16 @@ _TABLES: tuple[tuple[str, str, tuple[Datum[Any], ...], str], ...] = (
         "memory that runs held, on pilots that ran jobs: where one is much larger, the other is "
         "what pilots have too much of.",
     ),
-    (
-        "overlaps",
+    _Lines(
+        *("overlaps", "stage_out", lambda line: line.overlap is not None),
         "Output sent while the next job runs",
         OVERLAPS,
         "(upload - new slot idle) / (upload + run), of the medians, as the report on data handling "
-        "of 2010 has it: the change of throughput while jobs wait. New slot idle: the first wait "
-        f"of pilots to which a job came. Fewer than {LEAST} of either are too little.",
+        "of 2010 has it: the change of throughput while jobs wait. All: of all accounting groups. "
+        "New slot idle: the first wait of the entry's pilots to which a job came. "
+        f"Fewer than {LEAST} of either are too little.",
     ),
 )
-_NAMES = {
-    "timeouts": "idle_timeouts",
-    "lost": "runs_lost",
-    "requests": "requests",
-    "asked": "pilots",
-    "overlaps": "stage_out",
-}
 
 
 def document(found: Advice, age: Age, most: int = MOST) -> Document:
@@ -295,15 +296,14 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
         yield Paragraph(_basis(found), "soft")
         yield Paragraph("The largest losses", "heading")
         yield Sentences([sentence(loss) for loss in found.losses[:LARGEST]] or ["None is known."])
-        for name, title, columns, note in _TABLES:
-            lines = getattr(found, name)
+        for shown in _TABLES:
+            lines = getattr(found, shown.field)
             if not lines:
                 continue
-            said = [line for line in lines if line.says_something]
-            notes = note, _left_out(len(lines) - len(said), len(said), most)
-            rows = said[: most or None]
-            made = table(title, fields.columns(columns), rows, note=" ".join(filter(None, notes)))
-            yield made.without_nothing()
+            said = list(filter(shown.enough, lines))
+            notes = shown.note, _left_out(len(lines) - len(said), len(said), most)
+            columns, note = fields.columns(shown.columns), " ".join(filter(None, notes))
+            yield table(shown.title, columns, said[: most or None], note=note).without_nothing()
 
     def as_json() -> dict[str, Any]:
         return {
@@ -318,8 +318,8 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
             "interval": 0.9,
             "losses": [fields.record(LOSSES, loss) for loss in found.losses],
             **{
-                _NAMES[name]: [fields.record(columns, line) for line in getattr(found, name)]
-                for name, _, columns, _ in _TABLES
+                x.name: [fields.record(x.columns, line) for line in getattr(found, x.field)]
+                for x in _TABLES
             },
         }
 

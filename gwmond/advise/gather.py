@@ -6,20 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-from gwmond.advise.judge import (
-    AskedLine,
-    Loss,
-    LostLine,
-    OverlapLine,
-    RequestLine,
-    TimeoutLine,
-    asked_line,
-    losses,
-    lost_line,
-    overlap_line,
-    request_lines,
-    timeout_line,
-)
+from gwmond.advise import judge
 from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_totals import FactoryKind
@@ -48,16 +35,12 @@ class Advice(NamedTuple):
     total_micros: int
     estimated_micros: int
     unsettled_micros: int
-    losses: list[Loss]
-    timeouts: list[TimeoutLine]
-    lost: list[LostLine]
-    requests: list[RequestLine]
-    asked: list[AskedLine]
-    overlaps: list[OverlapLine]
-
-
-def _silent(what: str, done: int, number: int) -> None:
-    """Show no progress."""
+    losses: list[judge.Loss]
+    timeouts: list[judge.TimeoutLine]
+    lost: list[judge.LostLine]
+    requests: list[judge.RequestLine]
+    asked: list[judge.AskedLine]
+    overlaps: list[judge.OverlapLine]
 
 
 def gather(
@@ -68,7 +51,7 @@ def gather(
     group: str | None = None,
     *,
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
-    progress: Report = _silent,
+    progress: Report = lambda *_: None,
 ) -> Advice:
     """Make the advice for pilots that ended in a period; None of a place: all of them.
 
@@ -89,7 +72,7 @@ def gather(
     timeouts = []
     for done, key in enumerate(sorted(entries)):
         progress("entries", done, len(entries))
-        found = (timeout_line(key, entries[key], first=first) for first in (True, False))
+        found = (judge.timeout_line(key, entries[key], first=first) for first in (True, False))
         timeouts += [line for line in found if line is not None]
     return Advice(
         period,
@@ -99,16 +82,16 @@ def gather(
         sum(tally.amounts.total() for tally in entries.values()),
         sum(tally.estimated for tally in entries.values()),
         sum(tally.unsettled for tally in entries.values()),
-        losses(entries, groups),
+        judge.losses(entries, groups),
         sorted(timeouts, key=lambda line: (-(line.saved_micros or 0), line.key, line.setting)),
-        _lines(entries, lost_line, lambda line: line.micros),
-        [line for name in sorted(groups) for line in request_lines(name, groups[name])],
+        _lines(entries, judge.lost_line, lambda line: line.micros),
+        [line for name in sorted(groups) for line in judge.request_lines(name, groups[name])],
         _lines(
             entries,
-            lambda key, tally: asked_line(key, tally, *averages.get(key.entry, (None, None))),
+            lambda key, tally: judge.asked_line(key, tally, *averages.get(key.entry, (None, None))),
             lambda line: line.never_micros,
         ),
-        _lines(entries, overlap_line, lambda line: line.overlap.gain if line.overlap else -1),
+        [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
     )
 
 
@@ -120,6 +103,12 @@ def _lines(
     """Return the lines of entries that have one, those of highest rank first."""
     found = (make(key, entries[key]) for key in sorted(entries))
     return sorted((line for line in found if line is not None), key=lambda line: -rank(line))
+
+
+def _best(lines: list[judge.OverlapLine]) -> float:
+    """Return the gain at an entry, which its first line has."""
+    first = next((line.overlap for line in lines), None)
+    return -1 if first is None else first.gain
 
 
 def _averages(

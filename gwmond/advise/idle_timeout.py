@@ -58,7 +58,7 @@ class Timeout(NamedTuple):
 
     - ``open_ended``: the interval ends with the longest timeout that could be judged.
     - ``arrives``: share of waits in which a job comes by then.
-    - ``waste_s``: W of that timeout; ``curve``: with each that could be judged.
+    - ``curve``: W of each timeout that could be judged.
     - ``saved_s``: how much less W is than with the timeout that is compared; None if
       that could not be judged; its interval.
     """
@@ -67,7 +67,6 @@ class Timeout(NamedTuple):
     interval_s: tuple[int, int]
     open_ended: bool
     arrives: float
-    waste_s: float
     curve: tuple[tuple[int, float], ...]
     saved_s: float | None = None
     saved_interval_s: tuple[float, float] = (0.0, 0.0)
@@ -104,7 +103,6 @@ def best(
         interval_s=(int(min(first, grid[at])), int(max(last, grid[at]))),
         open_ended=bool(max(last, grid[at]) == grid[-1]),
         arrives=float(1 - lasting[0, at]),
-        waste_s=float(waste[0, at]),
         curve=tuple((int(t), float(w)) for t, w in zip(grid, waste[0], strict=False)),
     )
     if not compared or not np.isfinite(waste[0, -1]):

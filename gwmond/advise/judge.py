@@ -47,10 +47,6 @@ class TimeoutLine(NamedTuple):
     saved_micros: int | None = None
     saved_interval: tuple[int, int] | None = None
 
-    @property
-    def says_something(self) -> bool:
-        return self.timeout is not None
-
 
 def timeout_line(key: EntryKey, tally: EntryTally, *, first: bool) -> TimeoutLine | None:
     """Return what an entry's pilots say of one of its timeouts; None: they never waited."""
@@ -101,10 +97,6 @@ class LostLine(NamedTuple):
     left_s: tuple[float | None, float | None]
     late: float | None
 
-    @property
-    def says_something(self) -> bool:
-        return self.runs >= LEAST_WAITS
-
 
 def lost_line(key: EntryKey, tally: EntryTally) -> LostLine | None:
     """Return what became of an entry's runs; None if it had none."""
@@ -154,10 +146,6 @@ class RequestLine(NamedTuple):
     micros: int | None
     of_micros: int
 
-    @property
-    def says_something(self) -> bool:
-        return self.known >= LEAST_WAITS
-
 
 def request_lines(group: str, tally: GroupTally) -> Iterator[RequestLine]:
     for at, what in enumerate(("memory (MiB)", "cores")):
@@ -205,10 +193,6 @@ class AskedLine(NamedTuple):
     cores: float | None
     memory: float | None
 
-    @property
-    def says_something(self) -> bool:
-        return self.known >= LEAST_PILOTS
-
 
 def asked_line(
     key: EntryKey, tally: EntryTally, asked: float | None, waiting: float | None
@@ -232,26 +216,33 @@ def asked_line(
 
 
 class OverlapLine(NamedTuple):
-    """What it would gain at an entry to send output while the next job runs; None: too little."""
+    """What it would gain at an entry to send output while the next job runs; None: too little.
+
+    ``group`` of accounting; None: all of them.
+    """
 
     key: EntryKey
+    group: str | None
     runs: int
     waits: int
     overlap: Overlap | None
 
-    @property
-    def says_something(self) -> bool:
-        return self.overlap is not None
 
+def overlap_lines(key: EntryKey, tally: EntryTally) -> list[OverlapLine]:
+    """Return the projection for an entry, and for its accounting groups where there are several.
 
-def overlap_line(key: EntryKey, tally: EntryTally) -> OverlapLine | None:
-    """Return the projection for an entry; None if no run with a known upload ended there."""
-    if not tally.uploads.seen:
-        return None
-    uploads, runs = tally.uploads.columns
+    Only runs with a known upload count; new slots are the entry's.
+    """
     first = tally.waits[True].columns
     idle = first[1][first[2] == 1]
-    return OverlapLine(key, uploads.size, idle.size, overlap(list(uploads), list(runs), list(idle)))
+    several = sorted(tally.uploads) if len(tally.uploads) > 1 else []
+    lines = []
+    for group in (None, *several) if tally.uploads else ():
+        samples = [tally.uploads[name] for name in (tally.uploads if group is None else [group])]
+        uploads, runs = np.concatenate([sample.columns for sample in samples], axis=1)
+        found = overlap(list(uploads), list(runs), list(idle))
+        lines.append(OverlapLine(key, group, uploads.size, idle.size, found))
+    return lines
 
 
 class Loss(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gwmond.advise.samples import Ratio, Sample
+from gwmond.model.names import OTHER
 from gwmond.model.pilot_facts import Assumption, Category
 from gwmond.model.run_facts import RunFact, Source, Used
 from gwmond.model.stored_pilots import PilotRow, RunRow
@@ -21,6 +22,8 @@ from gwmond.reports.stored_pilot import StoredPilot
 
 MEASURED_S = 300
 """Of programs that ran for less, the starter seldom measures what they use."""
+MOST_GROUPS = 10
+"""So many accounting groups of an entry are kept apart."""
 EARLY_END_S = 600
 """A pilot that ends so much before the time that it announced was ended by its site."""
 _UNTIMED = frozenset({Assumption.LIFE, Assumption.NO_OUTPUT, Assumption.JOBS, Assumption.BEGIN})
@@ -44,7 +47,8 @@ class EntryTally:
     - ``validated``: pilots of ``ready`` of which it is known when their validation ended.
     - ``runs``: length, completed (1 or 0), time left as it began (-1: not known), lost (1 or 0).
     - ``ran``, ``never``: pilots that ran jobs, and that never did; of others it is not known.
-    - ``uploads``: of completed runs, and how long the run lasted until then.
+    - ``uploads``: of completed runs, and how long the run lasted until then; by accounting group,
+      of which the first ``MOST_GROUPS`` are kept apart.
     - ``amounts``: settled, by category; ``estimated`` of that; ``unsettled``: beside that;
       ``never_micros``: settled, of ``never``.
     - ``held``: core- and memory-seconds that runs held on pilots that ran jobs; ``offered``.
@@ -56,7 +60,7 @@ class EntryTally:
         self.gave_up = {True: Sample(1), False: Sample(1)}
         self.ready, self.replacement, self.validated = Ratio(), Ratio(), 0
         self.runs, self.lost, self.early = Sample(4), 0, 0
-        self.uploads = Sample(2)
+        self.uploads: dict[str, Sample] = {}
         self.amounts: Counter[Category] = Counter()
         self.estimated = self.unsettled = self.never_micros = 0
         self.units = dict.fromkeys((True, False), 0.0)
@@ -95,11 +99,11 @@ class EntryTally:
         else:
             self.ready.add(units * (free_from(pilot) - row.start_us) / SECOND_US, units)
             self.validated += row.validation_end_us is not None
+        retired = row.retire_us is not None and (row.end_us or 0) >= row.retire_us
         for wait in waits(pilot):
             self.waits[wait.first].add(self.pilots, wait.length_s, wait.came, units)
             self.units[wait.first] += units
-            measured = Assumption.END not in pilot.row.assumed
-            if not wait.came and measured and not _retired(pilot.row):
+            if not (wait.came or retired or Assumption.END in row.assumed):
                 self.gave_up[wait.first].add(wait.length_s)
 
     def _add_held(self, pilot: StoredPilot) -> None:
@@ -120,9 +124,11 @@ class EntryTally:
         left_s = -1.0 if row.die_us is None else max(0, row.die_us - run.start_us) / SECOND_US
         self.runs.add(_length_s(row, run), not lost, left_s, lost)
         if not lost and (upload := upload_of(run)) is not None:
-            self.uploads.add(*upload)
+            apart = run.job_group in self.uploads or len(self.uploads) < MOST_GROUPS
+            self.uploads.setdefault(run.job_group if apart else OTHER, Sample(2)).add(*upload)
         self.lost += lost
-        self.early += lost and _ended_early(row)
+        if lost and row.end_us is not None and row.die_us is not None:
+            self.early += row.die_us - row.end_us > EARLY_END_S * SECOND_US
 
 
 def waits(pilot: StoredPilot) -> Iterator[Wait]:
@@ -150,15 +156,6 @@ def free_from(pilot: StoredPilot) -> int:
     row, ads = pilot.row, pilot.row.facts.ads
     began_us = row.validation_end_us or (None if ads is None else ads.began_us) or row.start_us
     return max(row.start_us, began_us)
-
-
-def _retired(row: PilotRow) -> bool:
-    return row.retire_us is not None and row.end_us is not None and row.end_us >= row.retire_us
-
-
-def _ended_early(row: PilotRow) -> bool:
-    ends = row.end_us, row.die_us
-    return None not in ends and (ends[1] or 0) - (ends[0] or 0) > EARLY_END_S * SECOND_US
 
 
 def _length_s(row: PilotRow, run: RunRow) -> float:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import ssl
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +30,7 @@ from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import number
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log, places
+from gwmond.service.daemon_client import is_running
 from gwmond.service.pool import Pool
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
@@ -82,8 +81,8 @@ def _start() -> Status:
     try:
         child.run(child.nothing, deadline_s=_START_S)
     except child.QueryError as error:
-        return _failure("gwmond", "start", error.problem, error.detail)
-    return _success("gwmond", "start")._replace(duration_s=time.monotonic() - began)
+        return _status("gwmond", "start", error.detail, error.problem)
+    return _status("gwmond", "start")._replace(duration_s=time.monotonic() - began)
 
 
 def _young(found: Round, now: float) -> list[str]:
@@ -108,9 +107,8 @@ def _named(statuses: Sequence[Status]) -> list[Status]:
     ]
     found = nowhere[:1] + [status for status in statuses if status.problem != ProblemName.NO_POOL]
     if not nowhere and not any(status.kind == "demand" for status in found):
-        found.append(
-            _failure("schedds", "demand", ProblemName.NO_SCHEDD, ProblemName.NO_SCHEDD.meaning)
-        )
+        lacking = ProblemName.NO_SCHEDD
+        found.append(_status("schedds", "demand", lacking.meaning, lacking))
     return found
 
 
@@ -154,11 +152,11 @@ def check_own(config: Config) -> list[CheckResult]:
     """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
     try:
         bind(config.http).close()
-        http = _success("http", "listen")
+        http = _status("http", "listen")
     except PortError as error:
-        http = _failure("http", "listen", ProblemName.PORT, str(error))
-        if _is_gwmond(config):
-            http = _success("http", "running")
+        http = _status("http", "listen", str(error), ProblemName.PORT)
+        if is_running(config.http):
+            http = _status("http", "running")
     return [check_ledger(config.ledger.url), with_remedy(http), *check_places(config)]
 
 
@@ -166,9 +164,10 @@ def check_places(config: Config) -> list[CheckResult]:
     """Check the paths of [factory]; its socket may be the daemon's, which runs."""
     return [
         with_remedy(
-            _success(place.path, place.key)
-            if not place.problem or (place.problem == ProblemName.IN_USE and _is_gwmond(config))
-            else _failure(place.path, place.key, place.problem, place.detail)
+            _status(place.path, place.key)
+            if not place.problem
+            or (place.problem == ProblemName.IN_USE and is_running(config.http))
+            else _status(place.path, place.key, place.detail, place.problem)
         )
         for place in places.places(config)
     ]
@@ -186,24 +185,11 @@ def check_traces(export: Export) -> list[CheckResult]:
     client.close()
     failing, refused = ProblemName.TRACE_EXPORT_FAILING, ProblemName.TRACE_SPANS_REFUSED
     status = (
-        _success(client.where, "traces")
+        _status(client.where, "traces")
         if answer.accepted
-        else _failure(client.where, "traces", failing if answer.again else refused, answer.detail)
+        else _status(client.where, "traces", answer.detail, failing if answer.again else refused)
     )
     return [CheckResult(status._replace(duration_s=time.monotonic() - began), answer.remedy)]
-
-
-def _is_gwmond(config: Config) -> bool:
-    """Return whether it is the daemon itself that listens there already."""
-    scheme = "https" if config.http.tls_cert else "http"
-    context = ssl._create_unverified_context()
-    try:
-        with urllib.request.urlopen(
-            f"{scheme}://{config.http.listen}/-/healthy", timeout=2, context=context
-        ) as answer:
-            return bool(answer.read().startswith(b"gwmond"))
-    except OSError:
-        return False
 
 
 def check_ledger(url: str) -> CheckResult:
@@ -214,8 +200,8 @@ def check_ledger(url: str) -> CheckResult:
         if isinstance(error, LedgerLocation) and error.what == NOT_THERE:
             return with_remedy(_absent(Path(error.where)))
         detail = f"{error.where}: {error.what}"
-        return CheckResult(_failure("ledger", "open", error.problem, detail), error.remedy)
-    return with_remedy(_success("ledger", "open"))
+        return CheckResult(_status("ledger", "open", detail, error.problem), error.remedy)
+    return with_remedy(_status("ledger", "open"))
 
 
 def _absent(path: Path) -> Status:
@@ -224,21 +210,17 @@ def _absent(path: Path) -> Status:
     detail = f"{path}: not yet there; made at the first start"
     if os.path.isdir(directory):
         if os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
-            return _success("ledger", "open", detail)
-        return _failure("ledger", "open", ProblemName.NO_LEDGER, f"{directory} cannot be written")
+            return _status("ledger", "open", detail)
+        return _status("ledger", "open", f"{directory} cannot be written", ProblemName.NO_LEDGER)
     if directory == STATE_DIRECTORY:
         unless = f"else: install -d -m 0750 -o USER_OF_GWMOND {directory}"
         by = f", its directory by gwmond.service (StateDirectory); {unless}"
-        return _success("ledger", "open", detail + by)
-    return _failure("ledger", "open", ProblemName.NO_LEDGER, f"there is no directory {directory}")
+        return _status("ledger", "open", detail + by)
+    return _status("ledger", "open", f"there is no directory {directory}", ProblemName.NO_LEDGER)
 
 
-def _success(source: str, kind: str, detail: str = "") -> Status:
-    return Status(source, kind, True, 0, 0, 0, None, 0, 0, None, detail)
-
-
-def _failure(source: str, kind: str, problem: ProblemName, detail: str) -> Status:
-    return Status(source, kind, False, 0, 0, 0, None, 0, 0, problem, detail)
+def _status(source: str, kind: str, detail: str = "", problem: ProblemName | None = None) -> Status:
+    return Status(source, kind, problem is None, 0, 0, 0, None, 0, 0, problem, detail)
 
 
 def with_remedy(status: Status) -> CheckResult:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Config
     from gwmond.ledger.reader import LedgerReader
+    from gwmond.model.stored_pilots import PilotRow
     from gwmond.reports.ledger_reading import Age
     from gwmond.reports.render.document import Document
 
@@ -54,6 +55,27 @@ def opened(
 
     with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
         yield ledger, age_of(ledger, now_us, config.poll.interval)
+
+
+def one_pilot(ledger: LedgerReader, text: str, what: str = "pilot") -> PilotRow | None:
+    """Return the pilot that a person means; say so where there is none, or more than one."""
+    from gwmond.reports.periods import short  # noqa: PLC0415
+    from gwmond.reports.pilot_story import SOME, find  # noqa: PLC0415
+
+    found = find(ledger, text)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        complain(
+            f'no {what} "{text}" in ledger {ledger.where}. See gwmond pilots --past --name PART'
+        )
+        return None
+    many = f"more than {SOME}" if len(found) > SOME else str(len(found))
+    complain(f'{many} pilots fit "{text}"; give one\'s number:')
+    for row in found[:SOME]:
+        key, until = row.identity, short(row.end_us, "now")
+        complain(f"  {row.id}  {key.name}  {key.key.site}  {short(row.start_us)} to {until}")
+    return None
 
 
 @contextmanager

@@ -66,16 +66,16 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             except ValueError as error:
                 raise ConfigError(f"--recording: {error}") from None
         replay = parse({"replay": {"file": str(path), "speed": arguments.speed}}, "--speed").replay
-        poll = Poll.model_construct(**{**Poll().model_dump(), **_PACE})
-        honoured = Config(
+        pace = {"interval": INTERVAL_S, "deadline": DEADLINE_S}
+        poll = Poll.model_construct(**{**Poll().model_dump(), **pace})
+        demo = Config(
             http=config.http,
             ledger=LedgerOptions(url=arguments.ledger or f"{directory}/ledger.sqlite"),
             canonical=config.canonical,
             traces=config.traces,
             metrics=config.metrics,
             log=config.log,
-        )
-        demo = honoured.model_copy(update={"replay": replay, "poll": poll})
+        ).model_copy(update={"replay": replay, "poll": poll})
         scheme = "https" if demo.http.tls_cert else "http"
         greeting = (
             f"gwmond demo: {scheme}://{demo.http.listen} shows a recorded pool, "
@@ -111,6 +111,3 @@ def _not_made(directory: Path) -> str:
     if not os.access(directory, os.W_OK | os.X_OK, effective_ids=True):
         return f"--ledger: {directory} cannot be written: name another place"
     return ""
-
-
-_PACE = {"interval": INTERVAL_S, "deadline": DEADLINE_S}

@@ -1,32 +1,34 @@
 """Say why a job is not running, or a pilot has none, what would change that, and whose move it is.
 
-JOB is cluster.proc, or a GlobalJobId. The pool is asked once: the job from its schedd, slots from
-the collectors, entries as gwmond sites sees them. The job is matched with every slot, and with an
-empty pilot of each entry and frontend group, also where no pilot runs now.
+JOB is cluster.proc, or a GlobalJobId. The daemon that runs on this host is asked, if it watches the
+same pool; the last line says of which poll its answer is. If no daemon answers, the pool is asked
+once: the job from its schedd, slots from the collectors, entries as gwmond sites sees them. The job
+is matched with every slot, and with an empty pilot of each entry and frontend group, also where no
+pilot runs now.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, show
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.explain import all_jobs
-from gwmond.explain import document as explanation
-from gwmond.explain.place_document import place_document
-from gwmond.explain.sent_for import sent_for_document
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
-from gwmond.reports.pilot_story import find
+from gwmond.model.question import POOL, WITHHELD, Question, What
 from gwmond.reports.render import document
-from gwmond.reports.render.document import Document
-from gwmond.reports.sent_for import sent_for
+from gwmond.reports.render.formats import plain
+from gwmond.reports.render.terminal import room
 from gwmond.service import log
-from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, name_of
-from gwmond.service.poller import Poller, remembered
-from gwmond.service.pool import Pool
-from gwmond.sources.registry import SOURCES
-from gwmond.sources.round import CLAIMS
+from gwmond.service.daemon_client import NoDaemon, Reply, ask
+from gwmond.sources import child
+from gwmond.sources.pool_name import pool_name
+
+if TYPE_CHECKING:
+    from gwmond.service.explainer import Explainer
 
 _EPILOG = """\
 examples:
@@ -34,6 +36,7 @@ examples:
   gwmond explain ap1.example.org#4711.0#1763856000
   gwmond explain 4711.0 --schedd ap1.example.org --site Nebraska     why not there
   gwmond explain 4711.0 --format json | jq -r .first_line
+  gwmond explain 4711.0 --ask pool           not the daemon
   gwmond explain --all                       all idle jobs of the pool, by reason
   gwmond explain --all --site Nebraska       why that site, or entry, has none of them
   gwmond explain --pilot glidein_3344_123@wn42.example.org     why that pilot has no job
@@ -57,8 +60,11 @@ the name, or its number: for what demand it was sent, and who took these jobs me
 "proven" rests on pilots that were seen, "estimated" on what a factory says of its entries. "not
 known": something could not be read. An entry is a factory's description of one queue of a site.
 The pilots of one entry and one frontend group are one kind of pilots. START is the expression by
-which a pilot accepts or refuses jobs. This command asks once, so only the daemon knows reasons that
-take minutes to observe. docs/explain.md has all reasons.
+which a pilot accepts or refuses jobs. Only the daemon knows reasons that take minutes to observe.
+docs/explain.md has all reasons.
+
+the daemon is asked at [http] listen, with the token if auth_token_file can be read. [http] jobs
+says whether it shows single jobs and clauses; if not, the pool is asked.
 """
 
 
@@ -75,6 +81,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--site", metavar="SITE", default="", help="only why not at this site, or entry"
     )
+    parser.add_argument(
+        "--ask",
+        choices=("daemon", "pool"),
+        help="ask only the daemon, or only the pool (default: the daemon that runs on this host, "
+        "if it watches the same pool; else the pool)",
+    )
     document.add_format(parser, "table", "json")
 
 
@@ -83,60 +95,114 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log.model_copy(update={"level": "error"}))
     if not arguments.all and config.replay.file:
         raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
+    question = _question(arguments)
+    if arguments.ask != "pool":
+        try:
+            return _by_daemon(config, question, arguments)
+        except NoDaemon as error:
+            if arguments.ask == "daemon":
+                complain(str(error))
+                return EXIT_FAILED
+            if error.runs:
+                complain(f"{error}: the pool is asked")
+    return _by_pool(config, question, arguments.format)
+
+
+def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace) -> int:
+    """Show what the daemon answers; raises NoDaemon where that is no answer of this pool."""
+    form = "json" if arguments.format == "json" else "text"
+    query = {name: text for name, text in question.query.items() if text}
+    path = f"/explain?{urlencode({**query, 'format': form, 'width': room()})}"
+    reply = ask(config.http, path)
+    name = f"the daemon at {config.http.listen}"
+    text = _text(reply, form)
+    if reply.status not in {200, 400, 404}:
+        raise NoDaemon(f"{name} does not answer this: {text.strip()}", runs=True)
+    if not _is_of(config, reply):
+        raise NoDaemon(f"{name} watches another pool, or other schedds", runs=True)
+    if WITHHELD.lower() in reply.headers and arguments.ask != "daemon":
+        raise NoDaemon(f"{name} shows no clauses of jobs ([http] jobs)", runs=True)
+    if reply.status == 400:
+        raise ConfigError(text.strip())
+    if reply.status == 404:
+        complain(text.strip())
+        return EXIT_FAILED
+    sys.stdout.write(text)
+    return EXIT_OK
+
+
+def _text(reply: Reply, form: str) -> str:
+    """Return what is written of an answer: nothing that a terminal obeys."""
+    if form == "text":
+        return plain(reply.text, keep="\n")
     try:
-        if arguments.job:
-            name_of(arguments.job)
-        explainer = _asked(config, arguments.site)
-        if arguments.entry or arguments.pilot:
-            answer = _place(config, explainer, arguments)
-        elif arguments.all:
-            found = all_jobs.causes(
-                explainer.all_jobs(arguments.schedd), explainer.memory_per_unit_mib
-            )
-            there = explainer.entries_there if arguments.site else {}
-            answer = all_jobs.document(found, explainer.missing, there)
-        else:
-            answer = explanation.document(explainer.job(arguments.job, arguments.schedd))
+        record = json.loads(reply.text)
+    except ValueError:
+        return plain(reply.text)
+    return f"{json.dumps(record, indent=2)}\n" if reply.status == 200 else str(record["error"])
+
+
+def _is_of(config: Config, reply: Reply) -> bool:
+    """Return whether an answer is of the pool of this configuration."""
+    named = reply.headers.get(POOL.lower())
+    if not named:
+        return False
+    if not config.pool.collectors:
+        child.start(files=False, once=True)  # which loads HTCondor's library, as it names them
+    try:
+        return named == quote(pool_name(config))
+    except child.QueryError:
+        return False
+
+
+def _by_pool(config: Config, question: Question, form: str) -> int:
+    """Poll the pool, and show what that tells."""
+    from gwmond.service.explainer import BadQuestion, NoAnswer, name_of  # noqa: PLC0415 (slow)
+    from gwmond.service.questions import explained  # noqa: PLC0415
+
+    try:
+        if question.what == "job":
+            name_of(question.name)
+        show(explained(config, asked(config, question), question), form)
     except BadQuestion as error:
         raise ConfigError(str(error)) from None
     except NoAnswer as error:
         complain(str(error))
         return EXIT_FAILED
-    show(answer, arguments.format)
     return EXIT_OK
 
 
-def _place(config: Config, explainer: Explainer, arguments: argparse.Namespace) -> Document:
-    """Return why the entry, or the pilot, has no job; raises NoAnswer."""
-    if arguments.entry:
-        return place_document(explainer.place(explainer.entry(arguments.entry)))
-    pilot = explainer.pilot(arguments.pilot)
-    if pilot is not None:
-        return place_document(explainer.place(pilot.entry, pilot))
-    return _past(config, arguments.pilot)
+def _question(arguments: argparse.Namespace) -> Question:
+    named: dict[What, str | None] = {"job": arguments.job, "pilot": arguments.pilot}
+    named["entry"] = arguments.entry
+    what, name = next(((what, name) for what, name in named.items() if name), ("all", ""))
+    return Question(name, arguments.schedd or "", arguments.site, what)
 
 
-def _past(config: Config, name: str) -> Document:
-    """Return why a pilot that no collector shows had no job, by the ledger; raises NoAnswer."""
-    missing = f"the collectors know no pilot {name}"
-    try:
-        with LedgerReader.open(config.ledger.url) as ledger:
-            found = find(ledger, name)
-            if len(found) == 1:
-                return sent_for_document(sent_for(ledger, found[0], now()))
-    except LedgerError as error:
-        raise NoAnswer(f"{missing}. {error}") from None
-    if found:
-        numbers = ", ".join(str(row.id) for row in found[:20])
-        raise NoAnswer(f"{missing}; several of the ledger fit, give a number: {numbers}")
-    raise NoAnswer(f"{missing}, nor does the ledger. gwmond pilots --past lists those that ended")
+def asked(config: Config, question: Question) -> Explainer:
+    """Poll the pool once; a job is matched while schedds group theirs."""
+    from gwmond.service.explainer import Explainer  # noqa: PLC0415 (slow to load)
+    from gwmond.service.poller import Poller, remembered  # noqa: PLC0415
+    from gwmond.service.pool import Pool  # noqa: PLC0415
+    from gwmond.sources.registry import SOURCES  # noqa: PLC0415
+    from gwmond.sources.round import CLAIMS, Round  # noqa: PLC0415
 
-
-def _asked(config: Config, site: str) -> Explainer:
-    """Ask the pool once."""
     pool = Pool.open(config, once=True, kinds=frozenset(SOURCES) - {CLAIMS})
     memory, _ = remembered(config)
-    snapshot = Poller(config, pool, None, memory).poll()
+    access, site = pool.access(pool.clock.tick()), question.only_at
+    early: list[Explainer] = []
+
+    with ThreadPoolExecutor(1, "job") as threads:
+
+        def match(found: Round) -> None:
+            known, now = (None, found, pool.targets), pool.clock.tick().wall
+            early.append(Explainer(config, known, access, now, site=site))
+            threads.submit(early[0].match, question.name, question.schedd)  # else asked once more
+
+        beside = match if question.what == "job" and question.name else None
+        snapshot = Poller(config, pool, None, memory).poll(beside=beside)
     poll = snapshot, pool.gatherer.last(), pool.targets
-    access = pool.access(pool.clock.tick())
-    return Explainer(config, poll, access, snapshot.pool_time, site=site)
+    explainer = Explainer(config, poll, access, snapshot.pool_time, site=site)
+    for one in early:
+        explainer.take(one)
+    return explainer

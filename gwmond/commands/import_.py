@@ -126,7 +126,10 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             try:
                 imported = _with_progress(importer, arguments.paths, arguments.logs)
             except KeyboardInterrupt:
-                _say_interrupted(importer)
+                complain(
+                    f"interrupted after {importer.stored} outputs of pilots were read. What was "
+                    "read is kept: repeat the command to go on"
+                )
                 raise
             new = _read_until(ledger) != before
             hours = reach_times(hourly.reach(ledger))
@@ -188,13 +191,6 @@ def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imp
             logs,
             lambda done, total: progress.update(of_logs, completed=done, total=total, visible=True),
         )
-
-
-def _say_interrupted(importer: Importer) -> None:
-    complain(
-        f"interrupted after {importer.stored} outputs of pilots were read. What was read "
-        "is kept: repeat the command to go on"
-    )
 
 
 def report_command(arguments: argparse.Namespace) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from gwmond.commands import backfilling
@@ -19,9 +18,10 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
 from gwmond.model.stored_pilots import PilotResidual
-from gwmond.model.times import SECOND_US
+from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_reading import cursor_lines
+from gwmond.reports.periods import short
 from gwmond.reports.render import document
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import exact_seconds
@@ -192,7 +192,7 @@ def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
     yield table("", _TABLES, found.tables)
     spans = ("site time", found.site_hours), ("pilot time", found.pilot_hours)
     lines = [
-        f"hours of {name}: {_hour(first)} to {_hour(last)}"
+        f"hours of {name}: {short(first * HOUR_US)[:16]} UTC to {short(last * HOUR_US)[:16]} UTC"
         for name, (first, last) in (*spans, ("factory numbers", found.factory_hours))
         if first is not None and last is not None
     ]
@@ -200,9 +200,9 @@ def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
         lines.append(f"bytes for each run: {found.run_bytes:.0f}")
     lines += cursor_lines(found.cursors, round(time.time() * SECOND_US), each)
     for gap in found.gaps:
-        start = "?" if gap.start_us is None else _time(gap.start_us)
+        start = "?" if gap.start_us is None else f"{short(gap.start_us)} UTC"
         lines.append(
-            f"gap of {gap.source} {gap.kind}: {start} to {_time(gap.end_us)}: {gap.detail}"
+            f"gap of {gap.source} {gap.kind}: {start} to {short(gap.end_us)} UTC: {gap.detail}"
         )
     yield TextLines("", lines)
 
@@ -226,14 +226,6 @@ def _as_json(found: LedgerStats) -> dict[str, object]:
         ],
         "gaps": [gap._asdict() for gap in found.gaps],
     }
-
-
-def _hour(hour: int) -> str:
-    return datetime.fromtimestamp(hour * 3600, UTC).strftime("%Y-%m-%d %H:00 UTC")
-
-
-def _time(time_us: int) -> str:
-    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 # --- vacuum and export ------------------------------------------------------------------------

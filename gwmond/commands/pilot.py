@@ -9,15 +9,14 @@ import argparse
 import shutil
 import textwrap
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
 from gwmond.config.settings import Config
-from gwmond.model.stored_pilots import PilotRow
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.periods import short
-from gwmond.reports.pilot_story import find, story_of, story_rules
+from gwmond.reports.pilot_story import story_of
 from gwmond.reports.render import document
+from gwmond.reports.waiting_periods import rules
 from gwmond.service import log
 
 _LANES = 40
@@ -61,25 +60,13 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     with opened(config, arguments, now_us) as (ledger, age):
-        found = find(ledger, arguments.id)
-        if len(found) != 1:
-            _not_one(arguments.id, found, ledger.where)
+        row = one_pilot(ledger, arguments.id)
+        if row is None:
             return EXIT_FAILED
-        story = story_of(ledger, found[0], now_us, story_rules(config))
+        story = story_of(ledger, row, now_us, rules(config))
     width = arguments.width or shutil.get_terminal_size((100, 24)).columns
     made = pilot_document.document(story, age, max(40, width), arguments.lanes)
     show(made, arguments.format)
     if story.pilot.life_now.end_us is None:
         complain(age.warning)
     return EXIT_OK
-
-
-def _not_one(text: str, found: list[PilotRow], where: str) -> None:
-    if not found:
-        complain(f'no pilot "{text}" in ledger {where}. See gwmond pilots --past --name PART')
-        return
-    many = "more than 20" if len(found) > 20 else str(len(found))
-    complain(f'{many} pilots fit "{text}"; give one\'s number:')
-    for row in found[:20]:
-        key, until = row.identity, short(row.end_us, "now")
-        complain(f"  {row.id}  {key.name}  {key.key.site}  {short(row.start_us)} to {until}")

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 
-from gwmond.commands.common import EXIT_OK, complain, now, opened, show, usage
+from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, show, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import PilotFilter
-from gwmond.model.digits import is_number
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports.categories import INFO, within
 from gwmond.reports.ledger_reading import add_ledger_option, nothing
@@ -89,7 +88,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     shown.add_argument("--reverse", action="store_true", help="the other way round")
     shown.add_argument(
-        "--limit", type=_limit, default=_LIMIT, metavar="N", help=f"default {_LIMIT}; 0: all"
+        "--limit", type=limit, default=_LIMIT, metavar="N", help=f"default {_LIMIT}; 0: all"
     )
     document.add_format(shown, "table", "json", "csv")
     add_ledger_option(shown)
@@ -100,7 +99,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     wanted = _wanted(arguments, now_us)
-    limit = arguments.limit or None
+    most = arguments.limit or None
     with opened(config, arguments, now_us) as (ledger, age):
         found = stored_pilots(
             ledger,
@@ -108,20 +107,20 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             AsOf(now_us, config.canonical.memory_mib, silent_before_us(ledger.cursors())),
             sort=arguments.sort,
             reverse=arguments.reverse,
-            limit=limit and limit + 1,
+            limit=most and most + 1,
         )
         places = arguments.site, arguments.entry, arguments.group
         waiting = open_runs(ledger, rules(config), later_us(config), places)
         why = "" if found else nothing(ledger, places, arguments.user)
         if why and wanted == PilotFilter(running=True) and ledger.pilot_rows(limit=1):
             why = "none runs now. Those that have ended: gwmond pilots --past --from 24h"
-    truncated = limit is not None and len(found) > limit
-    pilots = PilotList(age, found[:limit], truncated, waiting, why)
+    truncated = most is not None and len(found) > most
+    pilots = PilotList(age, found[:most], truncated, waiting, why)
     show(pilots.document, arguments.format)
     if why and arguments.format != "table":
         complain(f"no such pilots: {why}")
     if truncated:
-        complain(f"only {limit} pilots are shown; see --limit")
+        complain(f"only {most} pilots are shown; see --limit")
     complain(age.warning)
     return EXIT_OK
 
@@ -139,9 +138,3 @@ def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
         running = False
     places = {name: getattr(arguments, name) for name in ("site", "entry", "group", "user", "name")}
     return PilotFilter(since_us=since, until_us=until, running=running, **places)
-
-
-def _limit(text: str) -> int:
-    if not is_number(text):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return int(text)

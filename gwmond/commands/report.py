@@ -34,7 +34,7 @@ from gwmond.reports.render import document
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
 from gwmond.reports.report_document import DEFINITIONS
-from gwmond.reports.report_gather import report_of
+from gwmond.reports.report_gather import gather
 from gwmond.service import log
 
 _OWN = " - ".join(info.header for info in INFOS if info.category and not info.of_jobs)
@@ -197,7 +197,7 @@ def _report(
 ) -> tuple[Document, bool]:
     """Return a report, and whether there is nothing in it."""
     counted, failures = not arguments.hours_only, arguments.failures
-    report = report_of(ledger, scope, config, counted=counted, failures=failures)
+    report = gather(ledger, scope, config, counted=counted, failures=failures)
     report = report._replace(most=MOST if arguments.limit is None else arguments.limit)
     return report_document.document(report, age), not report.groups
 

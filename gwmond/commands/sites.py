@@ -57,7 +57,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Poll and show; 0, or 3 when some source is down."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     snapshot = poll_once(config)
     rows = sites.entry_rows(snapshot) if arguments.entries else sites.site_rows(snapshot)
     show(sites.document(snapshot, rows, entries=arguments.entries), arguments.format)

@@ -11,14 +11,12 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
 from gwmond.config.settings import Config
 from gwmond.reports import waterfall
 from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.pilot_story import find
 from gwmond.reports.traced import SOME, Traced, find_jobs, names_job, trace_of_job, trace_of_pilot
 from gwmond.service import log
-from gwmond.traces.contexts import TraceRules
 
 if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
@@ -65,8 +63,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     now_us = now()
     with opened(config, arguments, now_us) as (ledger, age):
-        rules = TraceRules(config.traces.join_at_most)
-        traced = _traced(ledger, arguments, rules, age.written_us or now_us)
+        traced = _traced(ledger, arguments, config.traces.join_at_most, age.written_us or now_us)
     if traced is None:
         return EXIT_FAILED
     if arguments.format == "otlp":
@@ -83,34 +80,22 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 
 def _traced(
-    ledger: LedgerReader, arguments: argparse.Namespace, rules: TraceRules, now_us: int
+    ledger: LedgerReader, arguments: argparse.Namespace, join_at_most: int, now_us: int
 ) -> Traced | None:
     """Return the trace that a person means, or say why there is none."""
     text = arguments.id
-    if names_job(text):
-        return _of_job(ledger, arguments, rules, now_us)
-    found = find(ledger, text)
-    if len(found) == 1:
-        traced = trace_of_pilot(ledger, found[0], rules, now_us)
-        if traced.spans:
-            return traced
-    if found:
-        names = [f"{row.id}  {row.identity.name}" for row in found[:SOME]]
-        complain(f'{len(found)} pilots fit "{text}"; give one\'s number: {"; ".join(names)}')
-    else:
-        complain(f'no job or pilot "{text}" in ledger {ledger.where}. See gwmond pilots --past')
-    return None
-
-
-def _of_job(
-    ledger: LedgerReader, arguments: argparse.Namespace, rules: TraceRules, now_us: int
-) -> Traced | None:
-    text = arguments.id
+    if not names_job(text):
+        row = one_pilot(ledger, text, "job or pilot")
+        traced = None if row is None else trace_of_pilot(ledger, row, join_at_most, now_us)
+        if traced is not None and not traced.spans:
+            complain(f'of pilot "{text}" it is not known when it began, so it has no trace')
+            return None
+        return traced
     jobs = find_jobs(ledger, text, arguments.schedd)
     if len(jobs) > 1:
         complain(f'{len(jobs)} jobs fit "{text}"; give one, or --schedd: {"; ".join(jobs[:SOME])}')
         return None
-    traced = trace_of_job(ledger, jobs[0], rules, now_us) if jobs else None
+    traced = trace_of_job(ledger, jobs[0], join_at_most, now_us) if jobs else None
     if traced is None:
         complain(
             f'no run of a job "{text}" in ledger {ledger.where}: it has not run yet, its records '

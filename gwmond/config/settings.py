@@ -24,9 +24,9 @@ from gwmond.config.types import (
     Number,
     NumberOrNone,
     Section,
+    check_files,
     is_loopback,
     shown,
-    unusable,
     without_password,
 )
 from gwmond.model.digits import is_number
@@ -79,7 +79,7 @@ class Poll(Section):
 
     interval: Duration = _seconds("60s")
     deadline: Duration = _seconds("45s")
-    parallel: Number = 8
+    parallel: Number = 10
     memory_limit_mib: Number = 8192
     busy_duty_cycle: Annotated[float, Field(gt=0, le=1)] = 0.95
     busy_factor: Number = 5
@@ -228,12 +228,7 @@ class Http(Section):
         host, _, port = self.listen.rpartition(":")
         if not host or not is_number(port) or int(port) > 65535:
             raise ValueError('listen: write ADDRESS:PORT, such as "127.0.0.1:9818"')
-        if bool(self.tls_cert) != bool(self.tls_key):
-            there, missing = ("tls_cert", "tls_key") if self.tls_cert else ("tls_key", "tls_cert")
-            raise ValueError(f"{there}: goes together with {missing}: set both, or none")
-        for key in ("tls_cert", "tls_key", "auth_token_file"):
-            if (path := getattr(self, key)) and (why := unusable(path)):
-                raise ValueError(f"{key}: {why}")
+        check_files(self, ("tls_cert", "tls_key"), "auth_token_file")
         secured = self.tls_cert and self.auth_token_file
         if not (is_loopback(host.strip("[]")) or secured or self.allow_insecure):
             raise ValueError(
@@ -319,13 +314,7 @@ class Traces(Section):
 
     @model_validator(mode="after")
     def _files(self) -> Self:
-        if bool(self.client_certificate) != bool(self.client_key):
-            pair = ("client_certificate", "client_key")
-            there, missing = pair if self.client_certificate else pair[::-1]
-            raise ValueError(f"{there}: goes together with {missing}: set both, or none")
-        for key in ("headers_file", "certificate", "client_certificate", "client_key"):
-            if (path := getattr(self, key)) and (why := unusable(path)):
-                raise ValueError(f"{key}: {why}")
+        check_files(self, ("client_certificate", "client_key"), "headers_file", "certificate")
         return self
 
 

@@ -113,6 +113,16 @@ def unusable(path: str) -> str:
         return f"{shown(path)} is not a path"
 
 
+def check_files(section: BaseModel, pair: tuple[str, str], *others: str) -> None:
+    """Raise ValueError for files that cannot be used, or one of a pair without the other."""
+    there, missing = sorted(pair, key=lambda key: not getattr(section, key))
+    if getattr(section, there) and not getattr(section, missing):
+        raise ValueError(f"{there}: goes together with {missing}: set both, or none")
+    for key in (*pair, *others):
+        if (path := getattr(section, key)) and (why := unusable(path)):
+            raise ValueError(f"{key}: {why}")
+
+
 def is_loopback(host: str) -> bool:
     """Return whether an address can only be reached from this host."""
     try:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
 from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
+from gwmond.model.order import Limits
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
+from gwmond.model.waiting_job import UNKNOWN_JOB, Examined
 from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import counted, number, words
@@ -227,6 +229,33 @@ _POLICIES: tuple[tuple[str, str, str, str, Mover], ...] = (
 """What the negotiator says, in lower case (HTCondor, matchmaker.cpp), and what that means."""
 
 
+def policies(here: Situation) -> Iterator[Explanation]:
+    """Yield what keeps a job that could run somewhere: limits, quotas and shares."""
+    yield from _policy(here)
+    yield from _schedd(here)
+
+
+def limit_on(
+    group: DemandGroup, said: Rejection, limits: Limits, now: float = 0
+) -> Explanation | None:
+    """Return what limits those jobs of a group of which the negotiator said that, if anything."""
+    job = UNKNOWN_JOB._replace(
+        schedd=group.schedd,
+        accounting_group=group.accounting_group,
+        size=group.size,
+        rejection=said.text,
+        rejected=said.at,
+    )
+    here = Situation(Examined(job, ()), {}, now, order=limits.order(group.schedd))
+    return next(policies(here), None)
+
+
+def plain(said: Rejection) -> Rejection:
+    """Return it without names: a limit may be named like a user."""
+    parts = (part for part, *_ in _POLICIES if part in said.text.lower())
+    return said._replace(text=next(parts, ""))
+
+
 def _policy(here: Situation) -> Iterator[Explanation]:
     """The negotiator says that something else than matching keeps it."""
     job = here.job
@@ -250,7 +279,7 @@ def _schedd(here: Situation) -> Iterator[Explanation]:
     if here.job.status != 1 or known is None or known.most_running is None:
         return
     if known.running is not None and known.running >= known.most_running:
-        text = f"{here.job.schedd} runs {known.running} jobs, and no more than "
+        text = f"{here.job.schedd} runs {counted(known.running, 'job')}, and no more than "
         text += f"{known.most_running} (MAX_JOBS_RUNNING)"
         change = "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING"
         yield Explanation(Tier.POLICY, "schedd_limit", text, change, Mover.POOL)
@@ -348,7 +377,7 @@ def _untaken(here: Situation) -> Explanation:
     """Return why slots that are free and match are not taken."""
     tier, said = Tier.PILOTS_THERE, here.job.rejection
     free = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free and match"
-    if here.order is not None and not here.order.negotiator:
+    if here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
         return Explanation(tier, "no_negotiator", text, "A negotiator that runs", Mover.POOL)
     last = f"; the negotiator's last word: {said}" if said else ""
@@ -393,7 +422,7 @@ def _unexplained(here: Situation) -> Explanation:
 
 
 RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (
-    *(_status, _new, _nowhere, _policy, _schedd, _entries, _pilots),
+    *(_status, _new, _nowhere, policies, _entries, _pilots),
 )
 """In no order of precedence: that is the tiers'."""
 

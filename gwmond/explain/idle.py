@@ -1,8 +1,9 @@
 """Why idle jobs are not running, by groups, as each poll knows it: in two levels, and bounded.
 
-The same rules as of one job give each group's first reason.  Of jobs that free slots and pending
-pilots take, each counted once, that is the reason; the others wait for what the rules say.  Not
-known here is what only a single job shows: that it is new, and what the negotiator said of it.
+The same rules as of one job give each group's first reason.  Jobs that could run wait first for
+what limits them: what the negotiator said of some, quotas, and limits of schedds.  Of jobs that
+free slots and pending pilots take, each counted once, that is the reason; the others wait for what
+the rules say.  Not known here is what only a single job shows: that it is new.
 
 Units: canonical units; jobs are counted, and may be fractions.
 """
@@ -12,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from gwmond.explain.answers import answers
+from gwmond.explain.answers import answers, limit_on
 from gwmond.explain.situation import Explanation, Mover, Situation, Tier
 from gwmond.model.evaluation import IdleJobs
-from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.idle_history import MOST_GROUPS, SEVERAL, GroupKey, Waits
+from gwmond.model.order import NO_LIMITS, Limits
 from gwmond.model.snapshot import IdleReason
-from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
+from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.reports.sites import SiteRow
 from gwmond.sites.reasons import UNKNOWN
 
@@ -42,11 +44,10 @@ class Cause(NamedTuple):
 NOT_ANALYSED = Cause(Tier.NOWHERE.name.lower(), "not_analysed", NONE, Mover.POOL.value)
 _FREE = Cause(Tier.PILOTS_THERE.name.lower(), "behind_others", "", Mover.WAIT.value)
 _PENDING = Cause(Tier.ON_THEIR_WAY.name.lower(), "pilots_pending", "", Mover.WAIT.value)
+_POLICY = Tier.POLICY.name.lower()
+_DIFFER = Cause(SEVERAL, SEVERAL, SEVERAL, "")
 _NO_PILOTS_KNOWN = Cause(NOT_KNOWN, "pilots", "", Mover.POOL.value)
 _UNKNOWN = {*UNKNOWN, "no_pilot_known", "collector", "young_collector"}
-_JOB = WaitingJob(
-    *("", "", "", "", "", 1, 5, None, None, 0, Size(0, 0), None, "", None, "", None, None, (), ())
-)
 
 
 def kind_of(group: DemandGroup) -> Kind:
@@ -67,9 +68,14 @@ class Causes:
     """
 
     def __init__(
-        self, rows: Mapping[EntryKey, SiteRow], known: Mapping[Kind, Cause], *, pilots: bool
+        self,
+        rows: Mapping[EntryKey, SiteRow],
+        known: Mapping[Kind, Cause],
+        limits: Limits = NO_LIMITS,
+        *,
+        pilots: bool,
     ) -> None:
-        self._rows, self._known, self._pilots = rows, known, pilots
+        self._rows, self._known, self._limits, self._pilots = rows, known, limits, pilots
         self._at: dict[tuple[EntryKey, ...], Cause] = {}
 
     def of(self, idle: IdleJobs) -> Iterator[tuple[Cause, float]]:
@@ -77,13 +83,16 @@ class Causes:
         if not self._pilots:
             yield _NO_PILOTS_KNOWN._replace(site=_site(idle.entries)), 1.0
             return
-        if idle.absorbed > 0:
-            yield (
-                (_FREE if idle.free else _PENDING)._replace(site=_site(idle.entries)),
-                idle.absorbed,
-            )
-        if idle.absorbed < 1:
-            yield self._waiting(idle), 1 - idle.absorbed
+        for said in idle.group.by_rejection():
+            part = said.jobs / idle.group.jobs
+            if limit := self._limit(idle, said):
+                yield limit, part
+                continue
+            if idle.absorbed > 0:
+                first = _FREE if idle.free else _PENDING
+                yield first._replace(site=_site(idle.entries)), part * idle.absorbed
+            if idle.absorbed < 1:
+                yield self._waiting(idle), part * (1 - idle.absorbed)
 
     def main(self, idle: IdleJobs) -> Cause:
         """Return the cause of most of a group's jobs."""
@@ -96,7 +105,8 @@ class Causes:
             key = group.group.schedd, group.group.identity
             if key not in found and len(found) >= MOST_GROUPS:
                 continue
-            reason, cause, site, _ = self.main(group)
+            limited = {cause.reason == _POLICY for cause, _ in self.of(group)}
+            reason, cause, site, _ = _DIFFER if len(limited) > 1 else self.main(group)
             waits = Waits(group.group.wants, reason, cause, site)
             if found.setdefault(key, waits) != waits:
                 found[key] = Waits(group.group.wants, SEVERAL, SEVERAL, SEVERAL)
@@ -113,6 +123,11 @@ class Causes:
         reasons = [IdleReason(*cause, *amounts) for cause, amounts in found.items()]
         return tuple(sorted(reasons, key=lambda one: (-one.cpu, one)))
 
+    def _limit(self, idle: IdleJobs, said: Rejection) -> Cause | None:
+        """Return what limits jobs that could run somewhere."""
+        first = limit_on(idle.group, said, self._limits) if idle.entries else None
+        return None if first is None else _cause(first, _site(idle.entries))
+
     def _waiting(self, idle: IdleJobs) -> Cause:
         """Return why jobs wait that neither free slots nor pending pilots take."""
         if not idle.entries:
@@ -121,7 +136,7 @@ class Causes:
         if found is None:
             rows = {key: self._rows[key] for key in idle.entries if key in self._rows}
             pilots = tuple(_empty_pilot(key) for key in idle.entries)
-            first = answers(Situation(Examined(_JOB, pilots), rows, 0))[0]
+            first = answers(Situation(Examined(UNKNOWN_JOB, pilots), rows, 0))[0]
             found = self._at[idle.entries] = _cause(first, _site(idle.entries))
         return found
 

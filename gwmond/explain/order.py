@@ -81,11 +81,13 @@ def place(job: WaitingJob, order: Order | None) -> PlaceInOrder | None:
 
 def full_group(job: WaitingJob, order: Order | None) -> tuple[str, AccountingQuota] | None:
     """Return the accounting group, or one above it, whose quota has no room for the job."""
-    name = job.submitter.partition("@")[0]
-    while order is not None and (name := name.rpartition(".")[0]):
+    submitter = job.submitter.partition("@")[0]
+    name = submitter.rpartition(".")[0] if submitter else job.accounting_group
+    while order is not None and name:
         quota = order.groups.get(name)
         if quota and not quota.surplus and quota.used + max(1, job.size.cores) > quota.quota:
             return name, quota
+        name = name.rpartition(".")[0]
     return None
 
 

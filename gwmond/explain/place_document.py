@@ -109,6 +109,7 @@ def _record(here: PlaceSituation, found: Sequence[Explanation]) -> dict[str, Any
                 "schedd": one.group.schedd,
                 "jobs": one.group.jobs,
                 "now": one.obstacle.name,
+                "negotiator_said": dict(one.offer.words),
                 "elsewhere": [key.entry for key in one.offer.elsewhere],
             }
             for one in here.could_run

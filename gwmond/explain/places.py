@@ -5,28 +5,35 @@ Units: times are epoch seconds; jobs are counted, groups are those that matching
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.answers import duration, size_text, without_pilots
+from gwmond.explain.answers import duration, limit_on, plain, size_text, without_pilots
 from gwmond.explain.situation import Explanation, Mover, Proof, Tier
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
-from gwmond.model.place_offers import GroupOffer, Negotiator, PlaceOffers
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
+from gwmond.model.order import NO_LIMITS, Limits, Negotiator
+from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
 from gwmond.reports.render.formats import counted
 from gwmond.reports.sites import SiteRow
 
+_FEW_WORDS = 3
 SILENT_CYCLES = 5
 """A negotiator that ended no cycle for so many is said to stand still."""
 
 
 class Obstacle(NamedTuple):
-    """What keeps a group from a place: a bounded name, in words, and whose move it is."""
+    """What keeps a group from a place: a bounded name, in words, and whose move it is.
+
+    ``limit``: what would change a limit that keeps jobs which fit what is free.
+    """
 
     name: str
     text: str
     mover: Mover
+    limit: str = ""
 
 
 FITS = Obstacle("fits", "they fit a free slot now", Mover.WAIT)
@@ -68,11 +75,22 @@ class PlaceSituation:
         now: float,
         missing: tuple[str, ...] = (),
         cycle_s: int = 60,
+        limits: Limits = NO_LIMITS,
     ) -> None:
         self.entry, self.startd, self.row, self.pilots = entry, startd, row, tuple(pilots)
-        self._groups, offers = found
-        self._offers, self.negotiators = offers.groups, offers.negotiators
-        self.now, self.missing, self.cycle_s = now, missing, cycle_s
+        self._groups, self._offers = found
+        self.negotiators = self._offers.negotiators
+        self.now, self.missing, self.cycle_s, self.limits = now, missing, cycle_s, limits
+
+    @property
+    def without_expressions(self) -> PlaceSituation:
+        """The same without the clauses of Requirements and START, and the negotiator's words."""
+        groups = [
+            one._replace(rejections=tuple(map(plain, one.rejections))) for one in self._groups
+        ]
+        found = groups, self._offers.without_expressions
+        known = self.entry, self.startd, self.row, self.pilots
+        return PlaceSituation(*known, found, self.now, self.missing, self.cycle_s, self.limits)
 
     @property
     def name(self) -> str:
@@ -99,7 +117,7 @@ class PlaceSituation:
         """All groups of idle jobs, the largest first."""
         return tuple(
             GroupHere(group, offer, self._obstacle(group, offer))
-            for offer in self._offers
+            for offer in self._offers.groups
             for group in (self._groups[offer.group],)
         )
 
@@ -152,7 +170,11 @@ class PlaceSituation:
             refused = next(iter(slots[0].refusals), "") or offer.clauses[slots[0].blocked[0]]
             text = f"they fit an empty pilot, but not this one now: {refused}"
             return Obstacle("refused_now", text, Mover.FRONTEND)
-        return FITS
+        said = next(iter(group.rejections), Rejection("", None, group.jobs))
+        limit = limit_on(group, said._replace(at=None), self.limits)
+        return (
+            FITS if limit is None else Obstacle(limit.name, limit.text, limit.mover, limit.change)
+        )
 
 
 def _of_empty(group: DemandGroup, offer: GroupOffer) -> Obstacle:
@@ -261,18 +283,28 @@ def capital(text: str) -> str:
 
 def _not_now(here: PlaceSituation) -> Iterator[Explanation]:
     """Jobs could run on an empty pilot, but on none as it is now."""
-    if not here.accepting or not here.could_run:
+    here_now = [one for one in here.could_run if not one.obstacle.limit]
+    if not here.accepting or not here_now or any(one.obstacle is FITS for one in here_now):
         return
-    if any(one.obstacle is FITS for one in here.could_run):
-        return
-    first = here.kept(here.could_run)[0]
-    number = sum(one.group.jobs for one in here.could_run)
+    first = here.kept(here_now)[0]
+    number = sum(one.group.jobs for one in here_now)
     text = (
         f"{counted(number, 'idle job')} could run on an empty pilot, but none on what is free. "
         f"{_share(first, number)}"
     )
     change, mover = _CHANGES.get(first.obstacle.name, "A new pilot"), first.obstacle.mover
     yield Explanation(Tier.PILOTS_THERE, first.obstacle.name, text, change, mover, here.proof)
+
+
+def _limited(here: PlaceSituation) -> Iterator[Explanation]:
+    """Idle jobs fit what is free, but for a limit."""
+    if any(one.obstacle is FITS for one in here.could_run):
+        return
+    for kept in here.kept(one for one in here.could_run if one.obstacle.limit):
+        name, text, mover, change = kept.obstacle
+        fit = f"{counted(kept.jobs, 'idle job')} {'fits' if kept.jobs == 1 else 'fit'}"
+        whole = f"{fit} what is free, but for a limit. {text}"
+        yield Explanation(Tier.POLICY, name, whole, change, mover, here.proof)
 
 
 def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
@@ -299,11 +331,22 @@ def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
         text = f"{fit}; it began {duration(here.now - youngest)} ago, and may not have had its turn"
         yield Explanation(Tier.PILOTS_THERE, "new", text, "The next negotiation", Mover.WAIT)
     else:
-        text = f"{fit}, and none was given to it: quotas, priorities, limits, or jobs that are new"
+        text = f"{fit}, and none was given to it{_last_words(fitting)}"
         change = "What the negotiator says of one of these jobs: gwmond explain JOB"
         yield Explanation(
             *(Tier.PILOTS_THERE, "not_given", text, change, Mover.POOL), Proof.ESTIMATED
         )
+
+
+def _last_words(fitting: Iterable[GroupHere]) -> str:
+    """Return what the negotiator said last of these jobs."""
+    said: Counter[str] = Counter()
+    for one in fitting:
+        said.update(dict(one.offer.words))
+    if not said:
+        return ": priorities, limits, or jobs that are new"
+    words = "; ".join(f'"{text}" of {number}' for text, number in said.most_common(_FEW_WORDS))
+    return f"; the negotiator's last word: {words}"
 
 
 def _late(here: PlaceSituation) -> float:
@@ -325,7 +368,7 @@ def _unexplained(here: PlaceSituation) -> Explanation:
 
 
 PLACE_RULES: Sequence[Callable[[PlaceSituation], Iterable[Explanation]]] = (
-    *(_closed, _no_demand, _no_pilots, _not_now, _not_given),
+    *(_closed, _no_demand, _no_pilots, _limited, _not_now, _not_given),
 )
 """In no order of precedence: that is the tiers'."""
 

@@ -230,13 +230,13 @@ def _rows(connection: Connection, changes: Changes, last: int) -> Iterator[Seque
     """Yield the rows of series that change by their labels; all rows, where most of them change."""
     query = f"SELECT {', '.join(_COLUMNS)} FROM series"
     if len(changes) * 3 > last:
-        yield from connection.exec_driver_sql(query)
+        yield from connection.exec_driver_sql(query).all()
         return
     labels = sorted({key.labels for key in changes})
     for first in range(0, len(labels), _NAMES_AT_ONCE):
         some = tuple(labels[first : first + _NAMES_AT_ONCE])
         marks = ", ".join([mark(connection)] * len(some))
-        yield from connection.exec_driver_sql(f"{query} WHERE labels IN ({marks})", some)
+        yield from connection.exec_driver_sql(f"{query} WHERE labels IN ({marks})", some).all()
 
 
 def _totals(columns: list[int]) -> Iterator[int]:

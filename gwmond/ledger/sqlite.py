@@ -91,7 +91,7 @@ def _log_size(path: Path) -> int:
         return 0
 
 
-def quick_check(connection: Connection, path: Path, seconds: float = QUICK_CHECK_S) -> bool:
+def quick_check(connection: Connection, path: Path) -> bool:
     """Raise ``LedgerCorrupt`` when a page is damaged; ``False`` if time ran out before the end."""
     where = str(path)
     db = connection.connection.dbapi_connection
@@ -100,7 +100,7 @@ def quick_check(connection: Connection, path: Path, seconds: float = QUICK_CHECK
     size = path.stat().st_size
     if size % page and not _log_size(path):  # (with a log it may be a copy cut short by a crash)
         raise LedgerCorrupt(where, f"its {size} bytes are not whole pages of {page}", KEEP)
-    timer = threading.Timer(seconds, db.interrupt)
+    timer = threading.Timer(QUICK_CHECK_S, db.interrupt)
     timer.daemon = True
     timer.start()
     try:

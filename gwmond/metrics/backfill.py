@@ -29,6 +29,7 @@ from gwmond.ledger.hourly import HourlySeries, Reach
 from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
+from gwmond.metrics.render import escaped, metadata
 from gwmond.model.pilot_facts import Measure
 from gwmond.model.times import HOUR_S, HOUR_US
 from gwmond.model.units import MICRO
@@ -49,9 +50,13 @@ def _factory(family: Family) -> Read:
     return lambda reader, _, done: hourly.factory_numbers(reader, kinds, unit, done)
 
 
+def _pilot_time(measure: Measure) -> Read:
+    return lambda reader, labels, done: hourly.pilot_time(reader, measure, labels, done)
+
+
 SOURCES: Mapping[str, Read] = {
-    "gwmond_pilot_resource_seconds_total": lambda *arguments: _pilot_time("resource", *arguments),
-    "gwmond_pilot_canonical_seconds_total": lambda *arguments: _pilot_time("canonical", *arguments),
+    "gwmond_pilot_resource_seconds_total": _pilot_time("resource"),
+    "gwmond_pilot_canonical_seconds_total": _pilot_time("canonical"),
     "gwmond_job_runs_total": hourly.ended_runs,
     "gwmond_pilots_ended_total": hourly.ended_pilots,
     "gwmond_site_canonical_seconds_total": hourly.site_time,
@@ -149,7 +154,7 @@ def write_family(
         if not values:
             continue
         if not series:
-            out.write(metadata(family))
+            out.write(metadata(family, family.name.removesuffix("_total")))
         named = {**dict(zip(family.labels, hourly_series.labels, strict=True)), **labels}
         start = f"{family.name}{{{_labels(named)}}}"
         out.writelines(f"{start} {exact(amount)} {hour * HOUR_S}\n" for hour, amount in values)
@@ -182,22 +187,6 @@ def values_of(hourly_series: HourlySeries, hours: Hours) -> list[tuple[int, int]
 # --- the format ----------------------------------------------------------------------------------
 
 
-def metadata(family: Family) -> str:
-    """Return the metadata lines of a counter, by its name without _total."""
-    name = family.name.removesuffix("_total")
-    unit = f"# UNIT {name} {family.unit}\n" if family.unit else ""
-    return f"# HELP {name} {escaped(family.help)}\n# TYPE {name} counter\n{unit}"
-
-
-def escaped(text: str) -> str:
-    r"""Return a text with quotes and backslashes escaped.
-
-    >>> print(escaped('a "b" \\ c'))
-    a \"b\" \\ c
-    """
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
-
-
 def exact_seconds(micros: int) -> str:
     """Return seconds with all their digits.
 
@@ -214,9 +203,3 @@ def _utf8(text: str) -> bool:
 
 def _labels(labels: Mapping[str, str]) -> str:
     return ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items())
-
-
-def _pilot_time(
-    measure: Measure, reader: LedgerReader, labels: tuple[str, ...], done: hourly.Done
-) -> hourly.Found:
-    return hourly.pilot_time(reader, measure, labels, done)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from math import inf
+from typing import Any
 
 from gwmond.metrics.family import Sample
 from gwmond.model.names import OTHER
@@ -39,19 +40,22 @@ def within(
     """
     if len(samples) <= budget:
         return list(samples), 0
-    if any(sample.created is not None for sample in samples):
-        ranked = sorted(samples, key=lambda s: (is_weak(s), _age(s)))  # stable: as they are given
-    else:
-        ranked = sorted(samples, key=lambda s: (is_weak(s), -abs(s.value), s.labels))
+    counters = any(sample.created is not None for sample in samples)
+    rank: Callable[[Sample], Any] = _age if counters else _size  # same age: as they are given
+    strong: list[Sample] = []
+    weak: list[Sample] = []
+    for sample in samples:
+        (weak if is_weak(sample) else strong).append(sample)
+    ranked = sorted(strong, key=rank) + sorted(weak, key=rank)
     folded: dict[tuple[str, ...], list[Sample]] = defaultdict(list)
+    at = [place for place, name in enumerate(labels) if name in KEPT_LABELS]
     for sample in ranked[budget:]:
-        key = tuple(
-            value if name in KEPT_LABELS else OTHER
-            for name, value in zip(labels, sample.labels, strict=True)
-        )
-        folded[key].append(sample)
+        values = sample.labels
+        folded[tuple([values[place] for place in at])].append(sample)
     kept = {sample.labels: sample for sample in ranked[:budget]}
-    for key, group in folded.items():
+    for values, group in folded.items():
+        by_place = dict(zip(at, values, strict=True))
+        key = tuple(by_place.get(place, OTHER) for place in range(len(labels)))
         if key in kept:
             group.append(kept[key])
         created = [s.created for s in group if s.created is not None]
@@ -68,3 +72,7 @@ def within(
 
 def _age(counter: Sample) -> float:
     return inf if counter.created is None else counter.created
+
+
+def _size(gauge: Sample) -> tuple[float, tuple[str, ...]]:
+    return -abs(gauge.value), gauge.labels

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.model.evaluation import SCALE
 from gwmond.model.snapshot import Snapshot
-
-_FATES = ("absorbed", "assigned", "unmatched")
-
-
-def _fates(s: Snapshot) -> Iterator[Sample]:
-    for (schedd, resource), total in s.evaluation.demand.items():
-        for fate in _FATES:
-            amount: int | None = getattr(total, fate)
-            if amount is not None:
-                yield Sample((resource, fate, schedd), amount / SCALE)
-
-
-def _idle(s: Snapshot) -> Iterator[Sample]:
-    for (schedd, resource), total in s.evaluation.demand.items():
-        yield Sample((resource, schedd), total.idle / SCALE)
 
 
 def _reasons(s: Snapshot) -> Iterable[Sample]:
@@ -33,23 +18,13 @@ def _reasons(s: Snapshot) -> Iterable[Sample]:
     return (Sample(labels, units) for labels, units in found.items() if units)
 
 
-def _frontend_jobs(field: str) -> Callable[[Snapshot], Iterator[Sample]]:
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        for frontend in s.reported.frontendmonitor:
-            jobs: int | None = getattr(frontend, field)
-            if jobs is not None:
-                yield Sample((frontend.frontend,), jobs)
-
-    return samples
-
-
 def _frontend_family(name: str, field: str, idle: str) -> Family:
     return Family(
         name,
         f"Jobs that a frontend counts itself as {idle} (glidefrontendmonitor ad). Unit: jobs."
         + POLLED,
         ("frontend",),
-        _frontend_jobs(field),
+        lambda s: known(((x.frontend,), getattr(x, field)) for x in s.reported.frontendmonitor),
     )
 
 
@@ -69,14 +44,24 @@ FAMILIES = (
         "capacity, unmatched. Absent while the running pilots are not known. Unit: canonical "
         "units." + POLLED,
         ("resource", "fate", "schedd"),
-        _fates,
+        lambda s: known(
+            (
+                ((resource, fate, schedd), getattr(total, fate))
+                for (schedd, resource), total in s.evaluation.demand.items()
+                for fate in ("absorbed", "assigned", "unmatched")
+            ),
+            SCALE,
+        ),
     ),
     Family(
         "gwmond_demand_idle_canonical_units",
         "Idle demand: the sum of what becomes of it, known also without that. Unit: canonical "
         "units." + POLLED,
         ("resource", "schedd"),
-        _idle,
+        lambda s: (
+            Sample((resource, schedd), total.idle / SCALE)
+            for (schedd, resource), total in s.evaluation.demand.items()
+        ),
     ),
     Family(
         "gwmond_idle_canonical_units",

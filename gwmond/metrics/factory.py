@@ -5,10 +5,11 @@ docs/rrd.md maps every name of the RRDs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import TypeAlias
 
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.model.facts import EntryRequest
 from gwmond.model.monitor import Monitor
 from gwmond.model.snapshot import Snapshot
@@ -48,18 +49,10 @@ _ADJUSTED = "idle pilots that limits leave of the request. Unit: pilots."
 _MAX = "the most pilots at once. Unit: pilots."
 
 
-def _numbers(monitor: Monitor, fields: dict[str, str]) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield each field that is set with its first label; an empty name is no label."""
-    for name, field in fields.items():
-        value: int | None = getattr(monitor, field)
-        if value is not None:
-            yield (name,) if name else (), value
-
-
 def _by_group(fields: dict[str, str]) -> _Samples:
     """Return the samples of an entry and a frontend's group, added over factories.
 
-    A number that one of the factories does not report is missing.
+    A number that one of the factories does not report is missing.  An empty name is no label.
     """
 
     def samples(s: Snapshot) -> Iterator[Sample]:
@@ -67,53 +60,30 @@ def _by_group(fields: dict[str, str]) -> _Samples:
         for request in s.requests:
             at = *request.entry, request.group
             sums[at] = sums[at].plus(request.monitor) if at in sums else request.monitor
-        for at, monitor in sums.items():
-            for first, value in _numbers(monitor, fields):
-                yield Sample((*first, *at), value)
+        return known(
+            ((name, *at) if name else at, getattr(monitor, field))
+            for at, monitor in sums.items()
+            for name, field in fields.items()
+        )
 
     return samples
 
 
 def _by_entry(fields: dict[str, str]) -> _Samples:
     """Return the samples of an entry over all clients of its factories."""
-
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        for key, numbers in s.entry_monitors.items():
-            for first, value in _numbers(numbers.total, fields):
-                yield Sample((*first, *key), value)
-
-    return samples
-
-
-def _limit(field: str) -> _Samples:
-    """Return the samples of a limit of an entry over all clients of its factories."""
-
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        for key, numbers in s.entry_monitors.items():
-            value: int | None = getattr(numbers, field)
-            if value is not None:
-                yield Sample(tuple(key), value)
-
-    return samples
-
-
-def _request_ages(s: Snapshot) -> Iterator[Sample]:
-    return _oldest((request, request.monitor.client_info_age) for request in s.requests)
-
-
-def _advertisement_ages(s: Snapshot) -> Iterator[Sample]:
-    return _oldest(
-        (request, max(0, int(s.pool_time) - request.last_heard))
-        for request in s.requests
-        if request.last_heard
+    values = {name: attrgetter(field) for name, field in fields.items()}
+    return lambda s: known(
+        ((name, *key) if name else tuple(key), value(numbers))
+        for name, value in values.items()
+        for key, numbers in s.entry_monitors.items()
     )
 
 
-def _oldest(ages: Iterable[tuple[EntryRequest, int | None]]) -> Iterator[Sample]:
+def _oldest(s: Snapshot, age_of: Callable[[EntryRequest], int | None]) -> Iterator[Sample]:
     """Return the age of the oldest information, of several factories."""
     oldest: dict[tuple[str, ...], int] = {}
-    for request, age in ages:
-        if age is not None:
+    for request in s.requests:
+        if (age := age_of(request)) is not None:
             place = *request.entry, request.group
             oldest[place] = max(age, oldest.get(place, 0))
     return (Sample(place, age) for place, age in oldest.items())
@@ -181,46 +151,45 @@ FAMILIES = (
         "gwmond_factory_entry_pilots",
         f"An entry's pilots over all clients, by the factories' count, each once: {_STATES}",
         ("state", *_ENTRY),
-        _by_entry(_PILOTS),
+        _by_entry({state: f"total.{field}" for state, field in _PILOTS.items()}),
     ),
     _entry(
         "gwmond_factory_entry_idle_pilots",
         f"{_ALL}all pilots that wait (submitted and idle_...). Unit: pilots.",
-        "status_idle",
+        "total.status_idle",
     ),
     _entry(
         "gwmond_factory_entry_running_cores",
         f"{_ALL}cores of running pilots: {_EXPECTED}",
-        "status_running_cores",
+        "total.status_running_cores",
     ),
     _entry(
         "gwmond_factory_entry_pilots_requested",
         f"{_ALL_ASKED}{_REQUESTED_IDLE}",
-        "requested_idle",
+        "total.requested_idle",
     ),
     _entry(
         "gwmond_factory_entry_pilots_requested_adjusted",
         f"{_ALL_ASKED}{_ADJUSTED}",
-        "requested_adjusted_idle",
+        "total.requested_adjusted_idle",
     ),
-    _entry("gwmond_factory_entry_pilots_requested_max", f"{_ALL_ASKED}{_MAX}", "requested_max"),
-    _gauge(
+    _entry(
+        "gwmond_factory_entry_pilots_requested_max", f"{_ALL_ASKED}{_MAX}", "total.requested_max"
+    ),
+    _entry(
         "gwmond_factory_entry_limit_pilots",
         "The factories' limit of an entry's pilots, over all clients. Unit: pilots.",
-        _ENTRY,
-        _limit("max_pilots"),
+        "max_pilots",
     ),
-    _gauge(
+    _entry(
         "gwmond_factory_entry_limit_idle_pilots",
         "The factories' limit of an entry's idle pilots, over all clients. Unit: pilots.",
-        _ENTRY,
-        _limit("max_idle"),
+        "max_idle",
     ),
-    _gauge(
+    _entry(
         "gwmond_factory_entry_limit_held_pilots",
         "The factories' limit of an entry's held pilots, over all clients. Unit: pilots.",
-        _ENTRY,
-        _limit("max_held"),
+        "max_held",
     ),
     _group(
         "gwmond_entry_frontend_running_jobs_matching",
@@ -262,17 +231,19 @@ FAMILIES = (
         f"{_FRONTEND}all cores of the entry's pilots. Unit: cores.",
         "client_cores_total",
     ),
-    Family(
+    _gauge(
         "gwmond_entry_request_age_seconds",
         f"{_ANSWERED}of the frontend group's request, when the factory wrote its ad. "
-        "Unit: seconds." + POLLED,
+        "Unit: seconds.",
         _GROUP,
-        _request_ages,
+        lambda s: _oldest(s, lambda request: request.monitor.client_info_age),
     ),
-    Family(
+    _gauge(
         "gwmond_entry_advertisement_age_seconds",
-        f"{_ANSWERED}of the glideresource ad that gwmond reads. Unit: seconds." + POLLED,
+        f"{_ANSWERED}of the glideresource ad that gwmond reads. Unit: seconds.",
         _GROUP,
-        _advertisement_ages,
+        lambda s: _oldest(
+            s, lambda x: max(0, int(s.pool_time) - x.last_heard) if x.last_heard else None
+        ),
     ),
 )

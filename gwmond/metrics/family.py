@@ -5,7 +5,7 @@ A missing fact gives no sample, never a zero.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ class Sample(NamedTuple):
     created: float | None = None
     buckets: tuple[int, ...] = ()
     exemplars: tuple[Exemplar | None, ...] = ()
+
+
+def known(
+    values: Iterable[tuple[tuple[str, ...], float | None]],
+    unit: int = 1,
+    created: float | None = None,
+) -> Iterator[Sample]:
+    """Yield a sample for each value that is known, divided by a unit."""
+    return (Sample(labels, value / unit, created) for labels, value in values if value is not None)
 
 
 class Family(NamedTuple):

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.metrics.zeros import entries, places, with_zeros
 from gwmond.model.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
@@ -37,7 +37,7 @@ _PLACE = ("resource", "category", "site", "entry", "group", "evidence")
 
 def _sums(
     counted: Iterable[tuple[tuple[str, ...], Total]],
-    known: Iterable[tuple[str, ...]],
+    zeros: Iterable[tuple[str, ...]],
     unit: int = 1,
 ) -> Iterator[Sample]:
     """Yield the sums of what has the same labels: no part ever falls, so their sum does not."""
@@ -47,7 +47,7 @@ def _sums(
         sums[labels] += shown.micros
         created[labels] = min(shown.created, created.get(labels, shown.created))
     samples = (Sample(labels, sums[labels] / unit, created[labels]) for labels in sums)
-    return with_zeros(samples, known)
+    return with_zeros(samples, zeros)
 
 
 def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
@@ -58,14 +58,14 @@ def _seconds(s: Snapshot, measure: Measure) -> Iterator[Sample]:
         for key, total in shown.items()
         if key.measure == measure
     )
-    known = (
+    zeros = (
         (resource, category.value, *place, evidence)
         for place, resources in places(s).items()
         for resource in resources
         for category in Category
         for evidence in EVIDENCE
     )
-    return _sums(counted, known, MICRO)
+    return _sums(counted, zeros, MICRO)
 
 
 def _unsettled(s: Snapshot) -> Iterator[Sample]:
@@ -83,9 +83,9 @@ def _counted(s: Snapshot, *what: str) -> Iterator[tuple[CountKey, Total]]:
 
 def _runs(s: Snapshot) -> Iterator[Sample]:
     counted = (((key.category.value, *key[2:]), total) for key, total in _counted(s, "runs"))
-    known = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
+    zeros = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
     found = s.traces.exemplars if s.traces is not None else {}
-    for sample in _sums(counted, known):
+    for sample in _sums(counted, zeros):
         exemplar = found.get((RUNS_TOTAL, *sample.labels))
         yield sample if exemplar is None else sample._replace(exemplars=(exemplar,))
 
@@ -112,15 +112,6 @@ def _lengths(s: Snapshot, what: Measured) -> Iterator[Sample]:
         )
 
 
-def _failed_transfers(s: Snapshot) -> Iterator[Sample]:
-    """Sum over the pilots' groups."""
-    counted = (
-        ((*FailedTransfer.of(key.outcome), key.site, key.entry), total)
-        for key, total in _counted(s, "failed_transfers")
-    )
-    return _sums(counted, ())
-
-
 def _verdicts(s: Snapshot) -> Iterator[Sample]:
     """Sum over the pilots' groups."""
     counted = (
@@ -128,8 +119,8 @@ def _verdicts(s: Snapshot) -> Iterator[Sample]:
         for key, total in _counted(s, "verdicts")
     )
     keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
-    known = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
-    return _sums(counted, known)
+    zeros = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
+    return _sums(counted, zeros)
 
 
 _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
@@ -141,32 +132,20 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
         ((_OF[key.what], key.outcome, key.site, key.entry, key.group), total)
         for key, total in _counted(s, *_OF)
     )
-    known = (
+    zeros = (
         (resource, rule.value, *place)
         for place, resources in places(s).items()
         for resource in resources
         for rule in Assumption
         if rule in BEARS[resource]
     )
-    return _sums(counted, known, MICRO)
-
-
-def _ended(s: Snapshot) -> Iterator[Sample]:
-    counted = (
-        ((key.category.value, key.site, key.entry, key.group), total)
-        for key, total in _counted(s, "pilots")
-    )
-    known = ((category.value, *place) for place in places(s) for category in OWN)
-    return _sums(counted, known)
+    return _sums(counted, zeros, MICRO)
 
 
 def _suspects(s: Snapshot) -> Iterator[Sample]:
-    if s.pilot_time is not None:
-        found = Counter(
-            (suspect.kind, suspect.site, suspect.entry) for suspect in s.pilot_time.suspects
-        )
-        for labels, number in found.items():
-            yield Sample(labels, number)
+    suspects = s.pilot_time.suspects if s.pilot_time is not None else ()
+    found = Counter((suspect.kind, suspect.site, suspect.entry) for suspect in suspects)
+    return (Sample(labels, number) for labels, number in found.items())
 
 
 _NAMES: Mapping[Measured, str] = {
@@ -237,7 +216,13 @@ FAMILIES = (
         "HTCondor's own, unknown where none is named; other stands for servers beyond [names] "
         "servers. Unit: failures." + _KEPT,
         ("direction", "protocol", "host", "site", "entry"),
-        _failed_transfers,
+        lambda s: _sums(
+            (
+                ((*FailedTransfer.of(key.outcome), key.site, key.entry), total)
+                for key, total in _counted(s, "failed_transfers")
+            ),
+            (),
+        ),
     ),
     Family(
         "gwmond_suspected_black_holes",
@@ -254,7 +239,13 @@ FAMILIES = (
         "decision_problem (they never did), validation_fails, unclassified (not known). "
         "Unit: pilots." + _KEPT,
         ("category", "site", "entry", "group"),
-        _ended,
+        lambda s: _sums(
+            (
+                ((key.category.value, key.site, key.entry, key.group), total)
+                for key, total in _counted(s, "pilots")
+            ),
+            ((category.value, *place) for place in places(s) for category in OWN),
+        ),
     ),
     Family(
         "gwmond_verdicts_checked_total",
@@ -278,22 +269,14 @@ FAMILIES = (
         "Up to when pilots' time can be settled: all sources have been read up to there. Unit: "
         "seconds since the epoch." + POLLED,
         (),
-        lambda s: (
-            [Sample((), s.pilot_time.known_us / MICRO)]
-            if s.pilot_time is not None and s.pilot_time.known_us is not None
-            else []
-        ),
+        lambda s: known([((), s.pilot_time.known_us if s.pilot_time else None)], MICRO),
     ),
     Family(
         "gwmond_history_complete_timestamp_seconds",
         "Up to when a source's records of job runs have been read; it lags while a backlog is "
         "drained. Unit: seconds since the epoch." + POLLED,
         ("source", "kind"),
-        lambda s: (
-            Sample((cursor.source, cursor.kind), cursor.complete_us / MICRO)
-            for cursor in s.cursors
-            if cursor.complete_us is not None
-        ),
+        lambda s: known((((x.source, x.kind), x.complete_us) for x in s.cursors), MICRO),
     ),
     Family(
         "gwmond_run_contradictions_total",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
@@ -59,7 +61,7 @@ def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -
         folded.append(Sample((family.name,), over))
     _write(FOLDED, folded, text, openmetrics)
     packed = ["".join(lines).encode() for lines in (text, [*openmetrics, "# EOF\n"])]
-    return Exposition(packed[0], packed[1], *(gzip.compress(found, 6) for found in packed))
+    return Exposition(packed[0], packed[1], *(gzip.compress(found, 1) for found in packed))
 
 
 def _write(
@@ -73,17 +75,14 @@ def _write(
     spoken = family.help.replace("\\", r"\\").replace("\n", r"\n")
     kind = "gauge" if family.kind == "info" else family.kind
     text.append(f"# HELP {family.name} {spoken}\n# TYPE {family.name} {kind}\n")
-    spoken = spoken.replace('"', r"\"")
-    openmetrics.append(f"# HELP {base} {spoken}\n# TYPE {base} {family.kind}\n")
-    if family.unit:
-        openmetrics.append(f"# UNIT {base} {family.unit}\n")
+    openmetrics.append(metadata(family, base))
     order = sorted(range(len(family.labels)), key=family.labels.__getitem__)
     before = None
-    for sample in sorted(samples, key=lambda s: s.labels):
+    for sample in sorted(samples, key=itemgetter(0)):  # its labels
         if sample.labels == before:
             raise DuplicateSeries(f"{family.name}{sample.labels}")
         before = sample.labels
-        named = [f'{family.labels[at]}="{_escaped(before[at])}"' for at in order]
+        named = [_pair(family.labels[at], before[at]) for at in order]
         labels = f"{{{','.join(named)}}}" if named else ""
         if family.buckets:
             _write_histogram(family, sample, named, text, openmetrics)
@@ -122,5 +121,22 @@ def _spoken(exemplar: Exemplar) -> str:
     return f" # {{{labels}}} {_number(exemplar.value)} {exemplar.at:.3f}\n"
 
 
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+def metadata(family: Family, base: str) -> str:
+    """Return the metadata lines of OpenMetrics; ``base``: the name without what the type adds."""
+    unit = f"# UNIT {base} {family.unit}\n" if family.unit else ""
+    return f"# HELP {base} {escaped(family.help)}\n# TYPE {base} {family.kind}\n{unit}"
+
+
+def escaped(text: str) -> str:
+    r"""Return a text with quotes and backslashes escaped.
+
+    >>> print(escaped('a "b" \\ c'))
+    a \"b\" \\ c
+    """
+    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+@lru_cache(50_000)
+def _pair(label: str, value: str) -> str:
+    """Return a label as it is written; a known place is, in each family, at each poll."""
+    return f'{label}="{escaped(value)}"'

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import TypeAlias
 
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.metrics.pilots import requested
 from gwmond.metrics.zeros import entries, with_zeros
 from gwmond.model.evaluation import PROVISIONED, SCALE, EntryJobs, entry_states
@@ -30,8 +31,8 @@ def _seconds(s: Snapshot) -> Iterator[Sample]:
         for key, total in sorted(s.totals.items())
     )
     states = _states_and_reasons(s)
-    known = ((resource, *state, *key) for resource, key in entries(s) for state in states)
-    return with_zeros(counted, known)
+    zeros = ((resource, *state, *key) for resource, key in entries(s) for state in states)
+    return with_zeros(counted, zeros)
 
 
 def _states_and_reasons(s: Snapshot) -> set[tuple[str, str]]:
@@ -62,44 +63,15 @@ def _units(s: Snapshot) -> Iterator[Sample]:
             yield Sample((resource, state, reason, *key), amount / SCALE)
 
 
-def _untaken(s: Snapshot) -> Iterator[Sample]:
-    for (key, resource), row in s.evaluation.rows.items():
-        if row.untaken is not None:
-            yield Sample((resource, *key), row.untaken / SCALE)
-
-
 def _states(s: Snapshot) -> Iterator[Sample]:
     for key, now in entry_states(s.evaluation).items():
         for state in State:
             yield Sample((state.value, key.site, key.entry), float(state is now))
 
 
-def _evidence(s: Snapshot) -> Iterator[Sample]:
-    for (key, resource), row in s.evaluation.rows.items():
-        labels = (resource, row.evidence, row.capacity.evidence, key.site, key.entry)
-        yield Sample(labels, 1)
-
-
-def _idle_jobs(count: Callable[[EntryJobs], float | None]) -> Samples:
-    """Return the samples of a count of idle jobs; none where no job is known and some may be."""
-
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        for key, jobs in s.evaluation.jobs.items():
-            known = jobs.whole or jobs.ours.matching
-            if known and (number := count(jobs)) is not None:
-                yield Sample(tuple(key), float(number))
-
-    return samples
-
-
-def _excess(kind: str) -> Samples:
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        for key, jobs in s.evaluation.jobs.items():
-            excess: int | None = getattr(jobs, f"{kind}_excess")
-            if excess is not None:
-                yield Sample(tuple(key), excess)
-
-    return samples
+def _of_jobs(count: Callable[[EntryJobs], float | None]) -> Samples:
+    """Return the samples of a number of idle jobs of each entry."""
+    return lambda s: known((tuple(key), count(jobs)) for key, jobs in s.evaluation.jobs.items())
 
 
 _ENTRY = ("site", "entry")
@@ -115,19 +87,19 @@ _MEANINGS = {
 
 def _families_of_jobs() -> Iterator[Family]:
     """Yield a family for each way to count idle jobs, as one job is in several of the counts."""
-    counts: dict[str, Callable[[EntryJobs], float | None]] = {
-        "matching": lambda jobs: jobs.ours.matching,
-        "proportional": lambda jobs: jobs.ours.proportional,
-        "unique": lambda jobs: jobs.ours.unique,
-        "assigned": lambda jobs: jobs.assigned,
-    }
-    for kind, count in counts.items():
+
+    def counted(field: str) -> Samples:
+        """Return the samples of our count; none where no job is known and some may be."""
+        count = attrgetter(field)
+        return _of_jobs(lambda jobs: count(jobs) if jobs.whole or jobs.ours.matching else None)
+
+    for kind in ("matching", "proportional", "unique", "assigned"):
         yield Family(
             f"gwmond_entry_idle_jobs_{kind}",
             f"Idle jobs that could run at the entry: {_MEANINGS[kind]}.{_LEAST} Unit: jobs."
             + POLLED,
             _ENTRY,
-            _idle_jobs(count),
+            counted("assigned" if kind == "assigned" else f"ours.{kind}"),
         )
     for kind in ("matching", "proportional", "unique", "effective"):
         yield Family(
@@ -144,7 +116,7 @@ def _families_of_jobs() -> Iterator[Family]:
             f"only: {_MEANINGS[kind]}. Absent while part of the demand is unknown. Unit: jobs."
             + POLLED,
             _ENTRY,
-            _excess(kind),
+            _of_jobs(attrgetter(f"{kind}_excess")),
         )
 
 
@@ -185,7 +157,10 @@ FAMILIES = (
         "site.untaken_grace, and that no job takes (priorities, quotas, the negotiator). "
         "Unit: canonical units." + POLLED,
         ("resource", "site", "entry"),
-        _untaken,
+        lambda s: known(
+            (((resource, *key), row.untaken) for (key, resource), row in s.evaluation.rows.items()),
+            SCALE,
+        ),
     ),
     Family(
         "gwmond_site_state",
@@ -198,7 +173,10 @@ FAMILIES = (
         "What the entry's numbers rest on: evidence of the state (measured, estimated) and of the "
         "capacity (pledge, peak, limit, none). No unit; value 1." + POLLED,
         ("resource", "evidence", "capacity_evidence", "site", "entry"),
-        _evidence,
+        lambda s: (
+            Sample((resource, row.evidence, row.capacity.evidence, *key), 1)
+            for (key, resource), row in s.evaluation.rows.items()
+        ),
     ),
     Family(
         "gwmond_entry_limit_hit",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gwmond import __version__
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.model.pilot_facts import MEASURES
 from gwmond.model.snapshot import STAGES, Snapshot
 
@@ -14,14 +14,6 @@ def _up(s: Snapshot) -> Iterator[Sample]:
     yield from (Sample((x.source, x.kind), float(x.up)) for x in s.sources)
     if s.ledger.last_commit is not None or s.ledger.error:
         yield Sample(("ledger", "commit"), float(s.ledger.up))
-
-
-def _success(s: Snapshot) -> Iterator[Sample]:
-    for x in s.sources:
-        if x.last_success is not None:
-            yield Sample((x.source, x.kind), x.last_success)
-    if s.ledger.last_commit is not None:
-        yield Sample(("ledger", "commit"), s.ledger.last_commit)
 
 
 def _residuals(s: Snapshot) -> Iterator[Sample]:
@@ -64,7 +56,12 @@ FAMILIES = (
         "gwmond_source_last_success_timestamp_seconds",
         "When the last query that succeeded ended. Unit: seconds since the epoch." + POLLED,
         ("source", "kind"),
-        _success,
+        lambda s: known(
+            (
+                *(((x.source, x.kind), x.last_success) for x in s.sources),
+                (("ledger", "commit"), s.ledger.last_commit),
+            )
+        ),
     ),
     Family(
         "gwmond_source_records_total",

@@ -4,28 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from gwmond.metrics.family import POLLED, Family, Sample
+from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.model.snapshot import Snapshot, TraceExport
 
 
 def _by(part: Callable[[TraceExport], Mapping[str, int]]) -> Callable[[Snapshot], Iterator[Sample]]:
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        if s.traces is not None:
-            for result, number in part(s.traces).items():
-                yield Sample((result,), number, s.started_at)
-
-    return samples
+    return lambda s: known(
+        (((result,), number) for result, number in (part(s.traces) if s.traces else {}).items()),
+        created=s.started_at,
+    )
 
 
 def _one(
     part: Callable[[TraceExport], float | None], *, counter: bool = False
 ) -> Callable[[Snapshot], Iterator[Sample]]:
-    def samples(s: Snapshot) -> Iterator[Sample]:
-        value = None if s.traces is None else part(s.traces)
-        if value is not None:
-            yield Sample((), value, s.started_at if counter else None)
-
-    return samples
+    return lambda s: known(
+        [((), part(s.traces) if s.traces else None)], created=s.started_at if counter else None
+    )
 
 
 TOPIC = "Export of traces"

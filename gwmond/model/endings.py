@@ -125,6 +125,6 @@ EARLY_US = 300_000_000
 """A program that ends within five minutes ended early."""
 
 
-def is_early(executing_us: int | None, early_us: int = EARLY_US) -> bool | None:
+def is_early(executing_us: int | None) -> bool | None:
     """Return whether a program that ran so long ended early; None where that is not known."""
-    return None if executing_us is None else executing_us <= early_us
+    return None if executing_us is None else executing_us <= EARLY_US

@@ -7,6 +7,7 @@ never zero.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -85,6 +86,14 @@ class Pilot(NamedTuple):
         return self.started + self.clock_s if self.started else 0
 
 
+class Rejection(NamedTuple):
+    """What the negotiator said of some jobs of a group, and when (epoch s); empty: nothing."""
+
+    text: str
+    at: int | None
+    jobs: int
+
+
 class DemandGroup(NamedTuple):
     """Idle jobs of one schedd which matching cannot distinguish.
 
@@ -93,6 +102,7 @@ class DemandGroup(NamedTuple):
 
     ``identity`` identifies what the jobs themselves say, whatever pilots there are; ``wants`` their
     Requirements and requests, which records of their runs have too.
+    ``rejections``: of which limits the negotiator said that they keep how many of them.
     """
 
     schedd: str
@@ -104,6 +114,20 @@ class DemandGroup(NamedTuple):
     walltime_s: int | None
     identity: str = ""
     wants: str = ""
+    rejections: tuple[Rejection, ...] = ()
+
+    def plus(self, other: DemandGroup) -> DemandGroup:
+        """Return it with the jobs of a group that is alike."""
+        rejections = self.rejections + other.rejections
+        return self._replace(jobs=self.jobs + other.jobs, rejections=rejections)
+
+    def by_rejection(self) -> Iterator[Rejection]:
+        """Yield all jobs, each once: those of which something was said, then the others."""
+        left = self.jobs
+        for rejection in (*self.rejections, Rejection("", None, left)):
+            if (jobs := min(rejection.jobs, left)) > 0:
+                yield rejection._replace(jobs=jobs)
+            left -= jobs
 
 
 class JobCount(NamedTuple):

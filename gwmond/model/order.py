@@ -7,6 +7,7 @@ SLOT_WEIGHT says otherwise); times are epoch seconds.  None is not known.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -36,18 +37,52 @@ class AccountingQuota(NamedTuple):
     surplus: bool
 
 
+class Negotiator(NamedTuple):
+    """A negotiator in a collector, and when it last began and ended a cycle; None: it never did."""
+
+    name: str
+    began: int | None
+    ended: int | None
+
+
+class ScheddLimit(NamedTuple):
+    """Jobs that a schedd runs, and how many it runs at most (MAX_JOBS_RUNNING)."""
+
+    running: int | None
+    most_running: int | None
+
+
+class Limits(NamedTuple):
+    """What limits all jobs: the quotas of accounting groups, and the limits of schedds."""
+
+    groups: Mapping[str, AccountingQuota] = MappingProxyType({})
+    schedds: Mapping[str, ScheddLimit] = MappingProxyType({})
+
+    def order(self, schedd: str) -> Order:
+        """Return what is known of the order of a schedd's jobs."""
+        limit = self.schedds.get(schedd, ScheddLimit(None, None))
+        return Order({}, self.groups, (), None, *limit)
+
+
+NO_LIMITS = Limits()
+
+
 class Order(NamedTuple):
     """What decides when a job is served.
 
-    - ``negotiator``: whether one advertises; ``cycle_began``: its last negotiation.
+    - ``negotiators``: those that advertise.
     - ``own_ahead``: idle jobs of the same submitter that its schedd offers before this one.
     - ``running``, ``most_running``: jobs of the schedd, and how many it runs (MAX_JOBS_RUNNING).
     """
 
     submitters: Mapping[str, Submitter]
     groups: Mapping[str, AccountingQuota]
-    negotiator: bool
-    cycle_began: int | None
+    negotiators: tuple[Negotiator, ...]
     own_ahead: int | None
     running: int | None
     most_running: int | None
+
+    @property
+    def cycle_began(self) -> int | None:
+        """When the last negotiation began."""
+        return max((one.began for one in self.negotiators if one.began is not None), default=None)

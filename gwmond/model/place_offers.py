@@ -8,7 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
+from gwmond.model.order import Negotiator
 from gwmond.model.waiting_job import JobPlace
+
+_HIDDEN = "a clause that is not shown here"
 
 
 class GroupOffer(NamedTuple):
@@ -19,6 +22,7 @@ class GroupOffer(NamedTuple):
     - ``places``: empty pilots there, and the slots of one pilot as they are now; none where the
       group was not examined clause by clause.
     - ``elsewhere``: other entries with pilots, or pilots known, on which it could run.
+    - ``words``: what the negotiator said last (LastRejMatchReason), and of how many of its jobs.
     """
 
     group: int
@@ -26,13 +30,7 @@ class GroupOffer(NamedTuple):
     clauses: tuple[str, ...]
     places: tuple[JobPlace, ...]
     elsewhere: tuple[EntryKey, ...]
-
-
-class Negotiator(NamedTuple):
-    """A negotiator in a collector, and when it last ended a cycle; None: it never did."""
-
-    name: str
-    ended: int | None
+    words: tuple[tuple[str, int], ...] = ()
 
 
 class PlaceOffers(NamedTuple):
@@ -40,3 +38,20 @@ class PlaceOffers(NamedTuple):
 
     groups: tuple[GroupOffer, ...]
     negotiators: tuple[Negotiator, ...] | None
+
+    @property
+    def without_expressions(self) -> PlaceOffers:
+        """The same without clauses of Requirements and START and words, which may name users."""
+
+        def hidden(place: JobPlace) -> JobPlace:
+            return place._replace(refusals=(_HIDDEN,) * len(place.refusals))
+
+        groups = (
+            group._replace(
+                clauses=(_HIDDEN,) * len(group.clauses),
+                places=tuple(map(hidden, group.places)),
+                words=(),
+            )
+            for group in self.groups
+        )
+        return self._replace(groups=tuple(groups))

@@ -6,27 +6,10 @@ core-time (``_core_us``) or wall-clock time (``_wall_us``).
 The factory's pilot time of a period is the sum of the durations of the lines of completed_jobs
 that it wrote in the period; gwmond's is the part of all pilots' lives within the period.  These
 differ by construction, and more where the factory lost lines.  The residual, factory less gwmond,
-is divided among causes, pilot by pilot:
+is divided among causes, pilot by pilot (``reports.reconcile_document.MEANINGS``).
 
-==================== ===========================================================================
-outside              lines count whole lives: the parts of them before (or after) the period
-running              pilots that run on at the period's end: their lines are written later
-line_later           pilots that ended in the period, with their line written after it
-line_earlier         pilots whose line was written before the period although they end in it
-no_line              the queue recorded the pilot's end, but there is no line (a pilot that is
-                     killed hard stops the factory's writer for all pilots of that round)
-no_duration          the line has no duration: -1, or 0 where the output is missing
-only_jobs            only records of jobs know the pilot, the factory does not
-estimated            the line's duration differs from a life that rests on an estimate
-repeated_lines       lines that came again (a log that was read again), or that no longer are in
-                     the ledger one by one
-not_recorded         the factory's files that were read have neither end nor line of the pilot
-unknown_pilot        lines of pilots that gwmond does not know
-different            the line's duration differs from a life that was measured
-==================== ===========================================================================
-
-The last three explain nothing: they are the ``unexplained`` part.  Invariant: for every entry
-the parts sum to the residual, exactly.
+The last three causes explain nothing: they are the ``unexplained`` part.  Invariant: for every
+entry the parts sum to the residual, exactly.
 """
 
 from __future__ import annotations
@@ -44,7 +27,7 @@ FIT_US = SECOND_US
 
 
 class Cause(StrEnum):
-    """Why the factory's pilot time differs from gwmond's; see the module."""
+    """Why the factory's pilot time differs from gwmond's."""
 
     OUTSIDE = "outside"
     RUNNING = "running"
@@ -142,9 +125,13 @@ class Reconciled:
             - run_time.summarised_core_us
         )
 
+    def part(self, cause: Cause) -> CausePart:
+        """Return the part of a cause; nothing where it does not occur."""
+        return self.parts.get(cause, CausePart(0, 0))
+
     def add(self, cause: Cause, us: int) -> None:
         """Add a pilot or line to a part."""
-        before = self.parts.get(cause, CausePart(0, 0))
+        before = self.part(cause)
         self.parts[cause] = CausePart(before.pilots + 1, before.us + us)
         if cause in UNEXPLAINED:
             self.doubtful_us += abs(us)

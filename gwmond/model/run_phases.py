@@ -213,11 +213,11 @@ def counted_lengths(
     facts: Sequence[RunFact], start_us: int, end_us: int | None
 ) -> dict[Measured, Micros]:
     """Return the lengths by which a settled run is counted in histograms, where known."""
-    phases = phases_of(facts, start_us, end_us)
+    times, run = recorded(ranked(facts)).times, (start_us, end_us)
     found: dict[Measured, Micros | None] = {
         "queue": waited_us(facts),
-        "stage_in": phases.stage_in_us,
-        "stage_out": phases.stage_out_us,
+        "stage_in": _length(*times[Phase.STAGE_IN], run),
+        "stage_out": _length(*times[Phase.STAGE_OUT], run),
     }
     return {what: length_us for what, length_us in found.items() if length_us is not None}
 

@@ -1,12 +1,12 @@
-"""Divide an amount that grows with time among several, without losing or inventing anything.
+"""Divide an amount among several, without losing or inventing anything.
 
 Units: a rate is in 1/1000 of a unit, a time in microseconds, an amount in micros (10^-6 of one
 unit for one second, which is one unit for one microsecond).
 
 ``apportion`` divides one total once, but it must not be used on a total that grows: with one micro
 more a share can *fall* (the Alabama paradox of largest remainders), and the shares of two halves
-of an interval need not sum to those of the whole.  The functions here depend on
-absolute time: the share of an interval is the difference of two values.  Hence, exactly:
+of an interval need not sum to those of the whole.  The other functions depend on absolute time:
+the share of an interval is the difference of two values.  Hence, exactly:
 
 - shares of [a, b) and [b, c) sum to those of [a, c), wherever b is;
 - shares sum to the amount; none is ever negative;
@@ -63,4 +63,27 @@ def cascade(total: int, weights: Sequence[int]) -> list[int]:
         shares.append(share)
         total -= share
         weight_left -= weight
+    return shares
+
+
+def apportion(total: int, weights: Sequence[int]) -> list[int]:
+    """Return whole shares of ``total`` in proportion to ``weights`` (method of largest remainders).
+
+    Invariants: the shares sum to ``total``; each is its exact proportion rounded down or up, so
+    with ``total <= sum(weights)`` none is above its weight; of equal remainders the first wins.
+    Without any weight all shares are equal, as far as whole numbers allow.
+
+    >>> apportion(10, [1, 1, 1]), apportion(5, [0, 0]), apportion(7, [3, 0, 4])
+    ([4, 3, 3], [3, 2], [3, 0, 4])
+    """
+    if not weights:
+        return []
+    if not any(weights):
+        weights = [1] * len(weights)
+    whole = sum(weights)
+    shares = [total * weight // whole for weight in weights]
+    rest = total - sum(shares)
+    by_remainder = sorted(range(len(weights)), key=lambda i: -(total * weights[i] % whole))
+    for i in by_remainder[:rest]:
+        shares[i] += 1
     return shares

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gwmond.model.facts import Size
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
 
 
+@lru_cache(10_000)  # there are few sizes, and each poll asks for those of all pilots
 def units_of(size: Size, resource: Resource, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> int:
     """Return the canonical units of ``resource`` that a slot, or a remainder, of this size offers.
 
@@ -19,6 +22,7 @@ def units_of(size: Size, resource: Resource, memory_per_unit_mib: int = DEFAULT_
     )
 
 
+@lru_cache(10_000)
 def units_of_pilot(
     size: Size, resource: Resource, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> int:

@@ -152,6 +152,11 @@ class RunRow(NamedTuple):
     facts: tuple[RunFact, ...]
 
     @property
+    def unnamed(self) -> RunRow:
+        """It without its job and its user."""
+        return self._replace(key=self.key._replace(job=""), user="", job_group="")
+
+    @property
     def as_run(self) -> Run:
         """It as it was posted; what its facts say by today's rules may differ."""
         return Run(self.key, self.start_us, self.end_us, self.size, self.outcome)

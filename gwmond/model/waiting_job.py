@@ -15,7 +15,7 @@ class WaitingJob(NamedTuple):
 
     - ``number`` is ``cluster.proc``; ``status`` is JobStatus, ``universe`` JobUniverse.
     - ``submitter`` is its user's name for the negotiator: ``group.user@domain`` of an accounting
-      group; ``priority`` is JobPrio.
+      group; empty of the jobs of several users.  ``priority`` is JobPrio.
     - ``submitted`` is QDate, ``since`` when it came into its status (EnteredCurrentStatus).
     - ``rejection``: why the negotiator found no slot for it, or for a job that it cannot tell
       apart (LastRejMatchReason), and when; a schedd that was restarted has forgotten.
@@ -47,6 +47,12 @@ class WaitingJob(NamedTuple):
     submitter: str = ""
     priority: int = 0
     identity: str = ""
+
+
+UNKNOWN_JOB = WaitingJob(
+    *("", "", "", "", "", 1, 5, None, None, 0, Size(0, 0), None, "", None, "", None, None, (), ())
+)
+"""An idle job of which nothing else is known."""
 
 
 class JobPlace(NamedTuple):

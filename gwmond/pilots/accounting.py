@@ -201,8 +201,9 @@ class PilotAccounting:
         settled: list[Settled] = []
         for pilot in self._cache.pilots.values():
             changed = [run for run in pilot.runs.values() if run.dirty]
-            if pilot.dirty or changed:
-                rows[pilot.id] = pilot.row()
+            if not (pilot.dirty or changed):
+                continue
+            rows[pilot.id] = pilot.row()
             runs += [run.row() for run in changed]
             settled += _settled(pilot, changed)
         return Batch(
@@ -255,7 +256,8 @@ class PilotAccounting:
         for pilot in list(self._cache.pilots.values()):
             pilot.dirty = False
             for run in pilot.runs.values():
-                run.note_stored()
+                if run.dirty:
+                    run.note_stored()
             if pilot.closed:
                 self._cache.drop_pilot(pilot)
             else:

@@ -82,7 +82,10 @@ class CollectorAds:
         ``complete``: collectors that are trusted have shown all there are, so that a pilot which
         is missing has ended.  ``period_us`` is the time between two polls.
         """
-        seen = {self._see_one(at_us, period_us, _sound(shown)).id for shown in pilots}
+        seen = {
+            (self._seen_again(at_us, shown) or self._see_one(at_us, period_us, _sound(shown))).id
+            for shown in pilots
+        }
         if complete:
             for pilot in list(self._cache.pilots.values()):
                 if (
@@ -94,6 +97,29 @@ class CollectorAds:
                         failed.lost(pilot, at_us)
                     else:
                         self._end(pilot, at_us, period_us)
+
+    def _seen_again(self, at_us: int, shown: Pilot) -> OpenPilot | None:
+        """Return the pilot of which an earlier poll has taken this very ad in, and all goes on."""
+        same = self._cache.by_name.get(shown.name, ())
+        if len(same) != 1 or shown.failed:
+            return None
+        (pilot,) = same
+        ads, identity = pilot.facts.ads, pilot.identity
+        if ads is None or pilot.end_us is not None or identity.origin != "collector":
+            return None
+        if (
+            shown.last_heard * SECOND_US == ads.last_heard_us
+            and shown.started == identity.started
+            and ads.sizes
+            and shown.size == ads.sizes[-1].size
+            and shown.ad_lifetime_s * SECOND_US == ads.lifetime_us
+            and shown.shown == ads.shown
+            and _epoch(shown.retires) == pilot.retire_us
+            and _epoch(shown.dies) == pilot.die_us
+        ):
+            pilot.last_polled_us = at_us
+            return pilot
+        return None
 
     def _see_one(self, at_us: int, period_us: int, shown: Pilot) -> OpenPilot:
         if shown.failed:

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
     Floats: TypeAlias = npt.NDArray[np.float64]
 
-# SciPy and NumPy take a second to load, so they are imported where they are used: only who tests
-# pays.
-
+# NumPy takes a while to load, so it is imported where it is used: only who tests pays.
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -65,15 +63,18 @@ def compare(
     least = {unit: least_p(strata) for unit, strata in possible.items()}
     level = _level(sorted(least.values()), rate)
     found = {unit: finding_of(possible[unit]) for unit in possible if least[unit] <= level}
-    if not found:
-        return {}
-    from scipy.stats import false_discovery_control  # noqa: PLC0415
+    return _adjusted(found)
 
-    adjusted = false_discovery_control([finding.p for finding in found.values()], method="by")
-    return {
-        unit: finding._replace(adjusted=float(value))
-        for (unit, finding), value in zip(found.items(), adjusted, strict=True)
-    }
+
+def _adjusted(found: Mapping[_Key, Finding]) -> dict[_Key, Finding]:
+    """Return findings with p-values adjusted by Benjamini and Yekutieli."""
+    factor = len(found) * sum(1 / rank for rank in range(1, len(found) + 1))
+    adjusted, least = dict(found), 1.0
+    ordered = sorted(found, key=lambda unit: found[unit].p)
+    for rank, unit in reversed(list(enumerate(ordered, 1))):
+        least = min(least, found[unit].p * factor / rank)
+        adjusted[unit] = found[unit]._replace(adjusted=least)
+    return adjusted
 
 
 def finding_of(strata: Sequence[Stratum]) -> Finding:
@@ -138,6 +139,11 @@ def _level(least: Sequence[float], rate: float) -> float:
 def _chances(here: int, jobs: int, failed: int) -> Floats:
     """Return the probability of 0, 1, ... failures here, up to the most that there can be."""
     import numpy as np  # noqa: PLC0415
-    from scipy.stats import hypergeom  # noqa: PLC0415
 
-    return np.asarray(hypergeom.pmf(np.arange(min(here, failed) + 1), jobs, failed, here))
+    ways = math.comb(jobs, here)
+    return np.array(
+        [
+            math.comb(failed, number) * math.comb(jobs - failed, here - number) / ways
+            for number in range(min(here, failed) + 1)
+        ]
+    )

@@ -28,8 +28,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.model.job_statistics import JobStatistics
-from gwmond.model.pilot_evidence import CompletedPilot
+from gwmond.model.pilot_evidence import CompletedPilot, JobStatistics
 
 EXTRA = 1.5
 """Slots beyond the cores (GLIDEIN_Resource_Slots) let divided times be above HTCondor's by less."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.condor_codes import Meaning, meaning
 from gwmond.model.endings import Ending
@@ -146,7 +146,7 @@ def merge_run(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merge
         ]
         if not candidates:
             continue
-        best, kept = min(candidates, key=lambda known: _rank(field, *known))
+        best, kept = _best(field, candidates)
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
         for fact, values in candidates:
@@ -174,8 +174,7 @@ def tells_exit(fact: RunFact) -> bool:
 def executing(facts: Iterable[RunFact]) -> int | None:
     """Return when the program of a run began, by its facts; None if no fact has it."""
     known = [(fact, (fact.executing_us,)) for fact in facts if fact.executing_us is not None]
-    best = min(known, key=lambda fact: _rank(_PROGRAM, *fact), default=None)
-    return None if best is None else best[0].executing_us
+    return _best(_PROGRAM, known)[0].executing_us if known else None
 
 
 def _alone(key: RunKey, fact: RunFact) -> Merged:
@@ -209,11 +208,24 @@ _ENDING_VALUES = attrgetter(*_NAMES[len(_PLAIN) :])
 
 _NOTHING = ((None,), (None, None))
 
+_Told: TypeAlias = tuple[RunFact, tuple[Any, ...]]
+"""A fact, and the values of one field that it has."""
 
-def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[object, ...]:
-    """Sort the best first; what is equally good by its text, so that the order is total."""
+
+def _best(field: Field, known: list[_Told]) -> _Told:
+    """Return the best of what facts have; of what is equally good the first by its text."""
+    if len(known) == 1:
+        return known[0]
+    ranks = [_rank(field, *told) for told in known]
+    least = min(ranks)
+    equal = [told for told, rank in zip(known, ranks, strict=True) if rank == least]
+    return equal[0] if len(equal) == 1 else min(equal, key=lambda told: repr(told[1]))
+
+
+def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[bool, int, int]:
+    """Sort the best first."""
     weak = field.names[0] == "vacate_code" and meaning(values[0]) is Meaning.WEAK
-    return weak, field.order.index(fact.source), -fact.written_us, repr(values)
+    return weak, field.order.index(fact.source), -fact.written_us
 
 
 def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...], tolerance_us: int) -> bool:

@@ -98,7 +98,7 @@ class OpenRun:
 
     def note_stored(self) -> None:
         """Say that it is stored as it is."""
-        if self.dirty and not self.is_open:
+        if not self.is_open:
             self.was_settled, self.had_left = True, self.has_left
         self.dirty = False
 

@@ -26,10 +26,9 @@ from bisect import insort
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from operator import sub
 from typing import NamedTuple
 
-from gwmond.model.facts import Evidence, Size
+from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import KINDS, Interval, Kind, Measure, PilotLife, Run, Step
 from gwmond.model.shares import MILLI, accrued, cascade, milli
 from gwmond.model.times import HOUR_US
@@ -99,10 +98,13 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
     if start >= until:
         return []
     steps = sizes(life)
-    runs = sorted(life.runs, key=_order)
-    lasting = [(run.start_us, until if run.end_us is None else run.end_us, run) for run in runs]
+    lasting = (
+        (run.start_us, until if run.end_us is None else run.end_us, run) for run in life.runs
+    )
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
-    edges = {start, until, life.known_us, *(step.at_us for step in steps)}
+    spans.sort(key=lambda span: _order(span[2]))
+    known_us = life.known_us
+    edges = {start, until, known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
     edges.update(
         edge for intervals in life.estimated for interval in intervals for edge in interval
@@ -111,6 +113,7 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
 
     waiting = sorted(range(len(spans)), key=lambda i: spans[i][0], reverse=True)
     running: list[int] = []
+    anywhere, estimated = any(life.estimated), Estimated()
     segments = []
     current = 0
     for begin, end in pairwise(cuts):
@@ -119,16 +122,12 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
         running = [i for i in running if spans[i][1] > begin]
         while waiting and spans[waiting[-1]][0] <= begin:
             insort(running, waiting.pop())
+        if anywhere:
+            estimated = Estimated(*[_covers(intervals, begin) for intervals in life.estimated])
+        at = steps[current]
+        runs_now = tuple([spans[i][2] for i in running])
         segments.append(
-            Segment(
-                begin,
-                end,
-                steps[current].size,
-                tuple(spans[i][2] for i in running),
-                end <= life.known_us,
-                Estimated(*[_covers(intervals, begin) for intervals in life.estimated]),
-                steps[current].least,
-            )
+            Segment(begin, end, at.size, runs_now, end <= known_us, estimated, at.least)
         )
     return segments
 
@@ -137,17 +136,13 @@ def _covers(intervals: Iterable[Interval], time_us: int) -> bool:
     return any(first <= time_us < last for first, last in intervals)
 
 
-def evidence(segment: Segment, resource: Resource, measure: Measure) -> list[Evidence]:
-    """Return on what amounts rest: the pilot's own first, then those of each running run."""
-    by = segment.estimated
-    own = by.cpu if resource == "cpu" else by.gpu
-    found: list[Evidence] = ["estimated" if own else "measured"]
-    sized = by.runs and (resource, measure) == ("cpu", "canonical")
-    for run in segment.running:
-        outcome = run.outcome
-        estimated = sized or (outcome is not None and outcome.evidence == "estimated")
-        found.append("estimated" if estimated else "measured")
-    return found
+def rests_on_estimate(
+    estimated: Estimated, resource: Resource, measure: Measure, *, own: bool
+) -> bool:
+    """Return whether the pilot's ``own`` time, or that of its runs, rests on an estimate of it."""
+    if own:
+        return estimated.cpu if resource == "cpu" else estimated.gpu
+    return estimated.runs and (resource, measure) == ("cpu", "canonical")
 
 
 def _order(run: Run) -> tuple[object, ...]:
@@ -160,13 +155,6 @@ def _order(run: Run) -> tuple[object, ...]:
         run.size,
         (run.outcome is not None, run.outcome or ()),
     )
-
-
-def idle_units(segment: Segment, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB) -> int:
-    """Return the canonical units that are free beside the running runs."""
-    cores = milli(segment.size.cores) - sum(milli(a.size.cores) for a in segment.running)
-    memory = milli(segment.size.memory_mib) - sum(milli(a.size.memory_mib) for a in segment.running)
-    return canonical(cores / MILLI, memory / MILLI, memory_per_unit_mib)
 
 
 @lru_cache(maxsize=4096)
@@ -202,41 +190,52 @@ class Meter:
     ) -> None:
         self._rate, self._weights, self._idle, self._free = rate, weights, idle, free
 
-    def readings(self, times_us: Sequence[int]) -> list[tuple[int, ...]]:
+    def readings(self, times_us: Sequence[int]) -> list[Sequence[int]]:
         """Return the micros up to some times: the pilot's own first, then those of each run."""
-        rate, idle, weights = self._rate, self._idle, self._weights
+        weights = self._weights
+        amounts = [accrued(self._rate, at) for at in times_us]
         if weights is None:
-            return [(accrued(rate, at),) for at in times_us]
-        if not self._free and len(weights) == 1:  # no other to share with
-            return [(idle * at, accrued(rate, at)) for at in times_us]
-        if not self._free:
-            return [(idle * at, *cascade(accrued(rate, at), weights)) for at in times_us]
-        if not any(weights):
-            return [(0,) * len(weights)] * len(times_us)
-        return [tuple(cascade(accrued(rate, at), weights)) for at in times_us]
+            return [amounts]
+        if self._free:
+            if not any(weights):
+                return [[0] * len(amounts)] * len(weights)
+            return list(zip(*(cascade(amount, weights) for amount in amounts), strict=True))
+        own = [self._idle * at for at in times_us]
+        if len(weights) == 1:  # no other to share with
+            return [own, amounts]
+        return [own, *zip(*(cascade(amount, weights) for amount in amounts), strict=True)]
 
 
 def meters(
     segment: Segment, amounts: Iterable[Kind], memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
-) -> list[Meter]:
-    """Return the meters of some kinds of amounts; those that read the same are the same."""
+) -> Iterable[tuple[Meter, list[Kind]]]:
+    """Return the meters of some kinds of amounts, each with the kinds that read the same."""
     size, running = segment.size, segment.running
-    idle = idle_units(segment, memory_per_unit_mib) if running else 0
-    weights = _weights(segment) if running else None
-    made: dict[tuple[Resource, int], Meter] = {}
-    found = []
-    for resource, measure in amounts:
+    cores = [milli(run.size.cores) for run in running]
+    memory = [milli(run.size.memory_mib) for run in running]
+    idle = 0
+    if running:
+        free_cores, free_memory = (
+            milli(size.cores) - sum(cores),
+            milli(size.memory_mib) - sum(memory),
+        )
+        idle = canonical(free_cores / MILLI, free_memory / MILLI, memory_per_unit_mib)
+    made: dict[tuple[Resource, int], tuple[Meter, list[Kind]]] = {}
+    for kind in amounts:
+        resource, measure = kind
         rate = total_rate(size, resource, measure, memory_per_unit_mib, segment.least)
-        meter = made.get((resource, rate))
-        if meter is None:
-            if resource == "gpu" and running:
-                held = [milli(run.size.gpus) for run in running]
-                meter = Meter(rate, [max(0, rate - sum(held)), *held], free=True)
-            else:
-                meter = Meter(rate - idle * MILLI, weights, idle)
-            made[resource, rate] = meter
-        found.append(meter)
-    return found
+        if (known := made.get((resource, rate))) is not None:
+            known[1].append(kind)
+            continue
+        if not running:
+            meter = Meter(rate)
+        elif resource == "gpu":
+            held = [milli(run.size.gpus) for run in running]
+            meter = Meter(rate, [max(0, rate - sum(held)), *held], free=True)
+        else:
+            meter = Meter(rate - idle * MILLI, _weights(cores, memory), idle)
+        made[resource, rate] = meter, [kind]
+    return made.values()
 
 
 def kinds(segment: Segment) -> Sequence[Kind]:
@@ -257,19 +256,13 @@ def by_hours(interval: Interval) -> tuple[range, list[int]]:
 
 def readings(
     segment: Segment, times_us: Sequence[int], memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
-) -> Iterator[tuple[Resource, Measure, list[tuple[int, ...]]]]:
-    """Yield of each kind what the segment has brought up to some times (see ``Meter``).
+) -> Iterator[tuple[Sequence[Kind], list[Sequence[int]]]]:
+    """Yield what the segment has brought up to some times (see ``Meter``), with of which kinds.
 
     For the pilot's own and for each running run, in this order; none of it ever falls.
     """
-    pairs = kinds(segment)
-    last: Meter | None = None
-    for (resource, measure), meter in zip(
-        pairs, meters(segment, pairs, memory_per_unit_mib), strict=True
-    ):
-        if meter is not last:
-            last, found = meter, list(zip(*meter.readings(times_us), strict=True))
-        yield resource, measure, found
+    for meter, alike in meters(segment, kinds(segment), memory_per_unit_mib):
+        yield tuple(alike), meter.readings(times_us)
 
 
 def parts(
@@ -280,16 +273,13 @@ def parts(
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Parts:
     """Divide the amount of ``interval``, which must lie within the segment."""
-    [meter] = meters(segment, [(resource, measure)], memory_per_unit_mib)
-    before, after = meter.readings(interval)
-    own, *shares = map(sub, after, before)
+    [(meter, _)] = meters(segment, [(resource, measure)], memory_per_unit_mib)
+    own, *shares = (after - before for before, after in meter.readings(interval))
     return Parts(own, tuple(shares))
 
 
-def _weights(segment: Segment) -> list[int]:
-    """Return in which proportion the running runs share cores."""
-    by_cores = [milli(run.size.cores) for run in segment.running]
-    if any(by_cores):
-        return by_cores
-    by_memory = [milli(run.size.memory_mib) for run in segment.running]
-    return by_memory if any(by_memory) else [1] * len(segment.running)
+def _weights(cores: list[int], memory: list[int]) -> list[int]:
+    """Return in which proportion runs share a pilot's cores."""
+    if any(cores):
+        return cores
+    return memory if any(memory) else [1] * len(cores)

@@ -25,8 +25,8 @@ and corrections arise only for time that was settled before.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
@@ -36,7 +36,9 @@ from gwmond.model.pilot_facts import (
     MEASURES,
     Category,
     Interval,
+    Kind,
     Measure,
+    Outcome,
     PilotLife,
     RunKey,
     Validation,
@@ -44,13 +46,14 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.shares import accrued
 from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 from gwmond.pilots.pilot_segments import (
+    Estimated,
     Segment,
     by_hours,
     cut,
-    evidence,
     kinds,
     parts,
     readings,
+    rests_on_estimate,
     sizes,
     total_rate,
 )
@@ -77,19 +80,24 @@ class Row(NamedTuple):
 
 
 class Account(NamedTuple):
-    """The same without the hour."""
+    """The same without the hour, of all runs together."""
 
     resource: Resource
     measure: Measure
     category: Category
     outcome: str
     evidence: Evidence
-    run_key: RunKey | None
 
 
 Amounts: TypeAlias = dict[Row, int]
-Hourly: TypeAlias = dict[Account, dict[int, int]]
 Totals: TypeAlias = dict[tuple[Resource, Measure], int]
+
+
+class Increments(NamedTuple):
+    """What is added: by account and hour, and the part of that which each run gets in all."""
+
+    hourly: dict[Account, dict[int, int]]
+    runs: dict[RunKey, dict[Kind, int]]
 
 
 class Partition(NamedTuple):
@@ -115,32 +123,43 @@ class Correction(NamedTuple):
     cause: CorrectionCause
 
 
+_Gain: TypeAlias = tuple[Sequence[Kind], Outcome, bool, Estimated]
+"""What reads the same, by whose outcome, whether it is the pilot's own, and what is estimated."""
+
+
 class Delta(NamedTuple):
-    """From one version of a pilot's facts to the next; ``hourly`` are the increments by hour.
+    """From one version of a pilot's facts to the next; no increment is 0 or less.
 
     ``settled_to_us``: up to when all of the later version is settled, from the window's begin on.
     """
 
-    hourly: Hourly
+    increments: Increments
     corrections: tuple[Correction, ...]
     settled_to_us: int
-
-    @property
-    def increments(self) -> Amounts:
-        """What is added, none of it 0 or less."""
-        return _rows(self.hourly)
 
 
 class _Divided(NamedTuple):
     """A segment with all that decides how it is posted; ``own`` is None if undecided."""
 
     segment: Segment
-    own: Category | None
+    own: Outcome | None
     settled: bool
 
     @property
     def described(self) -> tuple[object, ...]:
         return (self.own, *self.segment.described)
+
+    @property
+    def names(self) -> list[tuple[Outcome, RunKey | None]]:
+        """As what its parts are posted once it is settled: the pilot's own first."""
+        if self.own is None:
+            raise ValueError("the pilot's own category is not decided")
+        found: list[tuple[Outcome, RunKey | None]] = [(self.own, None)]
+        for run in self.segment.running:
+            if run.outcome is None:
+                raise ValueError(f"{run.key} has no outcome")
+            found.append((run.outcome, run.key))
+        return found
 
 
 def own_category(life: PilotLife) -> Category | None:
@@ -214,17 +233,12 @@ def advance(
     settled_to_us = next(
         (divided.segment.start_us for divided in new if not divided.settled), until
     )
-    increments: Hourly = {}
+    gains = _Gains(memory_per_unit_mib)
     if not any(divided.settled for divided in old):
         for divided in new:
             if divided.settled:
-                _accounting(
-                    increments,
-                    divided,
-                    (divided.segment.start_us, divided.segment.end_us),
-                    memory_per_unit_mib,
-                )
-        return Delta(increments, (), settled_to_us)
+                gains.add(divided, (divided.segment.start_us, divided.segment.end_us))
+        return Delta(gains.increments, (), settled_to_us)
     corrections: dict[CorrectionCause, Counter[Row]] = {
         cause: Counter() for cause in CorrectionCause
     }
@@ -233,14 +247,14 @@ def advance(
         new_one = now if now is not None and now.settled else None
         if old_one is None:
             if new_one is not None:
-                _accounting(increments, new_one, interval, memory_per_unit_mib)
+                gains.add(new_one, interval)
         elif new_one is None:
             corrections[CorrectionCause.WITHDRAWN].subtract(
-                dict(_posted(old_one, interval, memory_per_unit_mib))
+                _posted(old_one, interval, memory_per_unit_mib)
             )
         elif old_one.described != new_one.described:
             corrections[CorrectionCause.REVISED].subtract(
-                dict(_posted(old_one, interval, memory_per_unit_mib))
+                _posted(old_one, interval, memory_per_unit_mib)
             )
             corrections[CorrectionCause.REVISED].update(
                 _posted(new_one, interval, memory_per_unit_mib)
@@ -250,51 +264,93 @@ def advance(
         for cause, rows in corrections.items()
         for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
     )
-    return Delta(increments, signed, settled_to_us)
+    return Delta(gains.increments, signed, settled_to_us)
 
 
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
-    own = own_category(life)
+    category = own_category(life)
+    own = None if category is None else Outcome(category, "")
     return [
         _Divided(segment, own, settled=own is not None and segment.known and segment.finished)
         for segment in cut(life, window)
     ]
 
 
+class _Gains:
+    """Adds up what intervals within settled segments have brought; nothing is 0 or less.
+
+    Kinds that read the same, and hours and runs, are taken apart only at the end.
+    """
+
+    def __init__(self, memory_per_unit_mib: int) -> None:
+        self._memory_per_unit_mib = memory_per_unit_mib
+        self._hourly: defaultdict[_Gain, defaultdict[int, int]] = defaultdict(_zeros)
+        self._runs: defaultdict[tuple[Sequence[Kind], RunKey], int] = defaultdict(int)
+
+    def add(self, divided: _Divided, interval: Interval) -> None:
+        """Add what an interval within a settled segment has brought."""
+        segment = divided.segment
+        hours, edges = by_hours(interval)
+        names = divided.names
+        for alike, read in readings(segment, edges, self._memory_per_unit_mib):
+            for (outcome, key), at in zip(names, read, strict=True):
+                micros = at[-1] - at[0]
+                if not micros:
+                    continue
+                if key is not None:
+                    self._runs[alike, key] += micros
+                posted = self._hourly[alike, outcome, key is None, segment.estimated]
+                if len(hours) == 1:
+                    posted[hours[0]] += micros
+                    continue
+                for hour, early, late in zip(hours, at, at[1:], strict=False):
+                    posted[hour] += late - early
+
+    @property
+    def increments(self) -> Increments:
+        """All of it."""
+        found = Increments({}, {})
+        for (alike, outcome, own, estimated), hours in self._hourly.items():
+            for resource, measure in alike:
+                account = _account(resource, measure, outcome, estimated, own=own)
+                posted = found.hourly.setdefault(account, {})
+                for hour, micros in hours.items():
+                    if micros:
+                        posted[hour] = posted.get(hour, 0) + micros
+        for (alike, key), micros in self._runs.items():
+            of_run = found.runs.setdefault(key, {})
+            for kind in alike:
+                of_run[kind] = of_run.get(kind, 0) + micros
+        return found
+
+
+def _zeros() -> defaultdict[int, int]:
+    return defaultdict(int)
+
+
 def _posted(divided: _Divided, interval: Interval, memory_per_unit_mib: int) -> Amounts:
-    hourly: Hourly = {}
-    _accounting(hourly, divided, interval, memory_per_unit_mib)
-    return _rows(hourly)
-
-
-def _rows(hourly: Hourly) -> Amounts:
-    return {
-        Row(hour, *account): n for account, hours in hourly.items() for hour, n in hours.items()
-    }
-
-
-def _accounting(
-    hourly: Hourly, divided: _Divided, interval: Interval, memory_per_unit_mib: int
-) -> None:
-    """Add what an interval within a settled segment has brought; nothing is 0 or less."""
-    segment, own, _ = divided
-    if own is None:
-        raise ValueError("the pilot's own category is not decided")
-    names: list[tuple[Category, str, RunKey | None]] = [(own, "", None)]
-    for run in segment.running:
-        if (decided := run.outcome) is None:
-            raise ValueError(f"{run.key} has no outcome")
-        names.append((decided.category, decided.label, run.key))
+    """Return what an interval within a settled segment has brought, of each run."""
     hours, edges = by_hours(interval)
-    for resource, measure, read in readings(segment, edges, memory_per_unit_mib):
-        known = evidence(segment, resource, measure)
-        for (what, outcome, key), measured, at in zip(names, known, read, strict=True):
-            if at[0] == at[-1]:
-                continue
-            posted = hourly.setdefault(Account(resource, measure, what, outcome, measured, key), {})
-            for hour, early, late in zip(hours, at, at[1:], strict=False):
-                if late != early:
-                    posted[hour] = posted.get(hour, 0) + late - early
+    posted: Amounts = {}
+    for alike, read in readings(divided.segment, edges, memory_per_unit_mib):
+        for resource, measure in alike:
+            for (outcome, key), at in zip(divided.names, read, strict=True):
+                estimated = divided.segment.estimated
+                account = _account(resource, measure, outcome, estimated, own=key is None)
+                for hour, early, late in zip(hours, at, at[1:], strict=False):
+                    if late != early:
+                        row = Row(hour, *account, key)
+                        posted[row] = posted.get(row, 0) + late - early
+    return posted
+
+
+def _account(
+    resource: Resource, measure: Measure, outcome: Outcome, estimated: Estimated, *, own: bool
+) -> Account:
+    """Return where the pilot's ``own`` time is posted, or that of runs with an outcome."""
+    assumed = rests_on_estimate(estimated, resource, measure, own=own)
+    known: Evidence = "estimated" if assumed else outcome.evidence
+    return Account(resource, measure, outcome.category, outcome.label, known)
 
 
 def _overlay(

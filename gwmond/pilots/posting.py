@@ -6,7 +6,7 @@ Units: amounts are micros, times microseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
@@ -167,22 +167,19 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
 
 
 def _entries(delta: Delta, pilot: OpenPilot) -> list[Posting]:
-    """Return what is to be posted, runs of a series together; add it to what the pilot has."""
-    sums: dict[PilotSeries, dict[int, int]] = {}
-    for account, hours in delta.hourly.items():
+    """Return what is to be posted; add it to what the pilot and its runs have."""
+    entries: list[Posting] = []
+    for account, hours in delta.increments.hourly.items():
         series = _series(account, pilot.identity)
-        _add(pilot, series, account.run_key, sum(hours.values()))
-        summed = sums.setdefault(series, {})
-        for hour, micros in hours.items():
-            summed[hour] = summed.get(hour, 0) + micros
-    entries = [
-        Posting(hour, pilot_series, n, "")
-        for pilot_series, hours in sums.items()
-        for hour, n in hours.items()
-    ]
+        _add(pilot, series, sum(hours.values()))
+        entries += [Posting(hour, series, micros, "") for hour, micros in hours.items()]
+    for key, amounts in delta.increments.runs.items():
+        _add_to_run(pilot, key, amounts)
     for row, micros, cause in delta.corrections:
         entries.append(_entry(row, pilot.identity, micros, cause.value))
-        _add(pilot, entries[-1].series, row.run_key, micros)
+        _add(pilot, entries[-1].series, micros)
+        if row.run_key is not None:
+            _add_to_run(pilot, row.run_key, {(row.resource, row.measure): micros})
     return entries
 
 
@@ -197,13 +194,18 @@ def _series(account: Row | Account, identity: PilotIdentity) -> PilotSeries:
     )
 
 
-def _add(pilot: OpenPilot, series: PilotSeries, key: RunKey | None, micros: int) -> None:
+def _add(pilot: OpenPilot, series: PilotSeries, micros: int) -> None:
     pilot.settled[series.resource, series.measure, series.category, series.outcome] += micros
     if series.measure == "canonical":
         pilot.canonical[series.resource] += micros
-    run = pilot.runs.get(key) if key is not None else None
+
+
+def _add_to_run(
+    pilot: OpenPilot, key: RunKey, amounts: Mapping[tuple[Resource, Measure], int]
+) -> None:
+    run = pilot.runs.get(key)
     if run is not None:
-        run.settled[series.resource, series.measure] += micros
+        run.settled.update(amounts)
         run.dirty = True
 
 

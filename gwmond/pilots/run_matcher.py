@@ -71,8 +71,11 @@ class RunMatcher:
 
     def add(self, job: str, facts: Iterable[RunFact]) -> None:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
-        known = {fact for run in self._cache.jobs.get(job, ()) for fact in run.facts}
-        added = set(facts)
+        before = [fact for run in self._cache.jobs.get(job, ()) for fact in run.facts]
+        reported = list(facts)
+        if len(reported) == 1 and reported[0] in before and not any(map(_is_inferred, before)):
+            return  # as most claims that slots show
+        known, added = set(before), set(reported)
         shown = _Shown(known)
         new = {fact for fact in added - known if not shown.has(fact)}
         refuted = {fact for fact in known if _is_refuted(fact, added)}
@@ -266,9 +269,13 @@ class _Shown:
         return after == len(self._ends) or self._ends[after] >= fact.written_us
 
 
+def _is_inferred(fact: RunFact) -> bool:
+    return fact.source is Source.INFERRED
+
+
 def _is_refuted(fact: RunFact, new: Iterable[RunFact]) -> bool:
     """Return whether it was assumed that a run was over which a slot goes on to show."""
-    return fact.source is Source.INFERRED and any(
+    return _is_inferred(fact) and any(
         told_fact.source is Source.LIVE_SLOT
         and told_fact.written_us > fact.written_us
         and (told_fact.pilot, claim_of(told_fact)) == (fact.pilot, claim_of(fact))

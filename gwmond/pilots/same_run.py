@@ -92,6 +92,8 @@ def _by_start(facts: Collection[RunFact]) -> list[Group]:
 
     One without a start is of the latest run on its pilot.
     """
+    if len(facts) < 2:
+        return [list(facts)] if facts else []
     claims: defaultdict[tuple[str | None, int], Group] = defaultdict(list)
     items: list[Group] = []
     for fact in sorted(facts, key=lambda fact: (fact.start_us or 0, repr(fact))):

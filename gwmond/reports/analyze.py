@@ -12,7 +12,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.times import Period
 from gwmond.reports import analyze_entries, analyze_frontends
 from gwmond.reports.analyze_entries import COLUMNS, Analysis, entries_text, frontends_text
-from gwmond.reports.analyze_frontends import SORTS, FrontendMeans
+from gwmond.reports.analyze_frontends import SORTS
 from gwmond.reports.ledger_reading import Age, pilots_ended
 from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
@@ -20,8 +20,7 @@ from gwmond.reports.wall_clock import wall_clock
 
 Style: TypeAlias = Literal["analyze-entries", "analyze-frontends"]
 STYLES: tuple[Style, ...] = get_args(Style)
-Form: TypeAlias = Literal["table", "csv", "json", "markdown"]
-FORMS: tuple[Form, ...] = get_args(Form)
+FORMS = ("table", "csv", "json", "markdown")
 
 
 class Asked(NamedTuple):
@@ -75,12 +74,18 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
     where = ", ".join(only) or "all entries"
     title = f"{asked.style} from gwmond's records, {where}: {since} to {until}"
     if asked.style == "analyze-entries":
-        analysis = _entries(ledger, asked)
+        analysis = Analysis(asked.period, asked.compare)
+        for pilot in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
+            analysis.add(wall_clock(pilot))
         made = entries_text if asked.by_entry else frontends_text
         notes, lines = analyze_entries.notes(analysis), made(analysis, asked.sort)
         records, empty = list(analyze_entries.records(analysis)), not analysis.cells
     else:
-        watched = _frontends(ledger, asked)
+        watched = analyze_frontends.watched(
+            ledger.factory_hours(*asked.period.hours),
+            asked.period,
+            lambda client, entry: asked.entry in {None, entry} and asked.group in {None, client},
+        )
         lines = analyze_frontends.text(
             watched, entries=asked.by_entry, sort=asked.sort, compare=asked.compare
         )
@@ -103,19 +108,3 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
         }
 
     return Document(parts, record, lambda: records, lambda: records[0]), empty
-
-
-def _entries(ledger: LedgerReader, asked: Asked) -> Analysis:
-    analysis = Analysis(asked.period, asked.compare)
-    for pilot in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
-        analysis.add(wall_clock(pilot))
-    return analysis
-
-
-def _frontends(ledger: LedgerReader, asked: Asked) -> FrontendMeans:
-    def wanted(client: str, entry: str) -> bool:
-        return asked.entry in {None, entry} and asked.group in {None, client}
-
-    return analyze_frontends.watched(
-        ledger.factory_hours(*asked.period.hours), asked.period, wanted
-    )

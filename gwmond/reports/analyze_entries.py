@@ -25,32 +25,20 @@ from gwmond.reports import figures
 from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, data_sets, km, ranges
 from gwmond.reports.figures import NOT_KNOWN, marked, number_text
 from gwmond.reports.pilot_sums import WallClockSums
-from gwmond.reports.render.formats import plain, ratio
+from gwmond.reports.render.formats import plain, quotient, ratio
 from gwmond.reports.wall_clock import WallClock
 
 C = TypeVar("C")
 
 
-class KnownOf(NamedTuple):
-    """Of how many pilots it is known whether HTCondor started, and whether jobs ran.
-
-    ``started_s`` and ``validated_s``: the time of those of which it is known whether HTCondor
-    started, and when the validation ended.
-    """
-
-    started: int
-    jobs: int
-    started_s: float
-    validated_s: float
-
-
 class Numbers(NamedTuple):
     """What is printed of some pilots, exact or as the original has it; None: not known.
 
-    ``known``: what shares are of; None: all is known, or taken to be.  ``numbered``: of how many
-    pilots it is known how many jobs they ran; ``by_statistics``: of how many they are known from
-    statistics only.  ``from_start``: of how many some runs count from their start, for want of
-    their program's.
+    ``known_started``, ``known_jobs``: of how many pilots it is known whether HTCondor started, and
+    whether jobs ran; ``started_s``, ``validated_s``: the time of those of which it is known whether
+    it started, and when the validation ended.  ``numbered``: of how many pilots it is known how
+    many jobs they ran; ``by_statistics``: of how many they are known from statistics only.
+    ``from_start``: of how many some runs count from their start, for want of their program's.
     """
 
     pilots: int
@@ -66,20 +54,18 @@ class Numbers(NamedTuple):
     waste: float
     badput: float
     nosuccess: float | None
+    known_started: int
+    known_jobs: int
+    started_s: float
+    validated_s: float
     numbered: int
     by_statistics: int
-    known: KnownOf | None = None
     from_start: int = 0
 
     @property
     def estimated(self) -> int:
         """Of how many pilots the time of jobs is estimated, at least."""
         return max(self.by_statistics, self.from_start)
-
-    @property
-    def base(self) -> KnownOf:
-        """What shares are of."""
-        return self.known or KnownOf(self.pilots, self.pilots, self.time, self.time)
 
     @property
     def efficiency(self) -> float | None:
@@ -93,11 +79,11 @@ class Numbers(NamedTuple):
 
 
 SHARES: Mapping[str, Callable[[Numbers], float | None]] = {
-    "strt": lambda sums: ratio(sums.failed, sums.base.started),
-    "fval": lambda sums: ratio(sums.all_validation, sums.base.started_s),
-    "0job": lambda sums: ratio(sums.without_jobs, sums.base.jobs),
-    "val": lambda sums: ratio(sums.validation, sums.base.validated_s),
-    "idle": lambda sums: ratio(sums.idle, sums.base.validated_s),
+    "strt": lambda sums: ratio(sums.failed, sums.known_started),
+    "fval": lambda sums: ratio(sums.all_validation, sums.started_s),
+    "0job": lambda sums: ratio(sums.without_jobs, sums.known_jobs),
+    "val": lambda sums: ratio(sums.validation, sums.validated_s),
+    "idle": lambda sums: ratio(sums.idle, sums.validated_s),
     "wst": lambda sums: ratio(sums.waste, sums.time),
     "badp": lambda sums: ratio(sums.badput, sums.time),
 }
@@ -127,11 +113,12 @@ def exact(sums: WallClockSums) -> Numbers:
         waste=(sums.time - sums.used) / MICRO,
         badput=(sums.time - sums.good) / MICRO,
         nosuccess=(sums.used - sums.good) / MICRO,
+        known_started=sums.known_started,
+        known_jobs=sums.known_jobs,
+        started_s=sums.started_us / MICRO,
+        validated_s=sums.validated_us / MICRO,
         numbered=sums.numbered,
         by_statistics=sums.by_statistics,
-        known=KnownOf(
-            sums.known_started, sums.known_jobs, sums.started_us / MICRO, sums.validated_us / MICRO
-        ),
     )
 
 
@@ -156,6 +143,10 @@ def original(counts: Counter[str], by_statistics: int = 0, from_start: int = 0) 
         waste=time - used,
         badput=time - counts["JobsGoodput"],
         nosuccess=None,
+        known_started=pilots,
+        known_jobs=pilots,
+        started_s=time,
+        validated_s=time,
         numbered=max(0, pilots - by_statistics),
         by_statistics=by_statistics,
         from_start=from_start,
@@ -443,42 +434,47 @@ def title(text: str) -> list[str]:
 
 def block(row: Compared, length: float, everything: Compared | None) -> list[str]:
     """Return a block; that of all pilots says "Total" where the others have their share."""
-    numbers, printed, t = row.numbers, row.printed, "" if everything else "Total "
-    lines: list[str] = []
-
-    def say(mine: str, its: str | None, wide: int = 0) -> None:
-        lines.append(mine)
-        if its is not None:
-            lines.append(f"{_BELOW:<{wide}}{its}")
-
-    def amount(numbers: Numbers, name: str, *, cut: bool) -> str:
-        base = None if name == "time" else numbers.time
-        guess = numbers.estimated if name in _OF_JOBS else 0
-        return printline(getattr(numbers, name), base, length, cut=cut, guess=guess)
-
-    def glideins(numbers: Numbers, every: int | None) -> str:
-        share = "" if not every else f" - {100 * numbers.pilots / every:.1f}% of total"
-        return f"{t}Glideins: {numbers.pilots}{share}"
-
-    all_printed = everything.printed.pilots if everything and everything.printed else None
-    say(
-        glideins(numbers, everything.numbers.pilots if everything else None),
-        glideins(printed, all_printed) if printed else None,
-    )
-    say(f"{t}{_jobs(numbers)}", f"{t}{_jobs(printed)}" if printed else None)
-    lines.append("")
-    wide = len(t) + 17 if printed is None else max(len(t) + 17, len(_BELOW))
-    for label, name in _LINES:
-        its = None
-        if printed is not None and getattr(printed, name) is not None:
-            its = amount(printed, name, cut=True)
-        say(f"{f'{t}{label}:':<{wide}}{amount(numbers, name, cut=False)}", its, wide)
-        if name == "idle" and (rest := not_known(numbers)) is not None:
-            mine = printline(rest, numbers.time, length, cut=False, guess=numbers.by_statistics)
-            lines.append(f"{f'{t}time not known:':<{wide}}{mine}")
-    say(_per(numbers), _per(printed) if printed else None)
-    say(_efficiency(numbers), _efficiency(printed) if printed else None)
+    total = "" if everything else "Total "
+    mine = list(_block(row.numbers, everything and everything.numbers, length, total, cut=False))
+    its: list[str | None] = [None] * len(mine)
+    if row.printed is not None:
+        whole = everything and everything.printed
+        its = [text for _, text in _block(row.printed, whole, length, total, cut=True)]
+    wide = len(total) + 17 if row.printed is None else max(len(total) + 17, len(_BELOW))
+    lines = []
+    for (label, text), below in zip(mine, its, strict=True):
+        if text is not None:
+            lines.append(f"{f'{total}{label}:':<{wide}}{text}" if label else text)
+        if below:
+            lines.append(f"{_BELOW:<{wide if label else 0}}{below}")
     return lines
+
+
+def _block(
+    numbers: Numbers, whole: Numbers | None, length: float, total: str, *, cut: bool
+) -> Iterator[tuple[str, str | None]]:
+    """Yield labels and texts: without a label it is a whole line; None: there is no such line."""
+    every = whole.pilots if whole else 0
+    share = f" - {100 * numbers.pilots / every:.1f}% of total" if every else ""
+    yield "", f"{total}Glideins: {numbers.pilots}{share}"
+    yield "", f"{total}{_jobs(numbers)}"
+    yield "", ""
+    for label, name in _LINES:
+        value, base = getattr(numbers, name), None if name == "time" else numbers.time
+        guess = numbers.estimated if name in _OF_JOBS else 0
+        text = printline(value, base, length, cut=cut, guess=guess)
+        yield label, None if cut and value is None else text
+        if name == "idle":
+            rest, guess = not_known(numbers), numbers.by_statistics
+            text = printline(rest, numbers.time, length, cut=cut, guess=guess)
+            yield "time not known", None if rest is None else text
+    share = "-" if not numbers.waste else f"{numbers.used / numbers.waste:.1f}"
+    yield "", f"Time used/time wasted: {marked(share, numbers.estimated)}"
+    efficiency, goodput = (
+        marked(quotient(value), numbers.estimated)
+        for value in (numbers.efficiency, numbers.goodput_fraction)
+    )
+    yield "", f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
 def not_known(numbers: Numbers) -> float | None:
@@ -486,23 +482,17 @@ def not_known(numbers: Numbers) -> float | None:
 
     Validating, idle and these are all that is wasted; None: there are no such glideins.
     """
-    if numbers.base.validated_s >= numbers.time:
+    if numbers.validated_s >= numbers.time:
         return None
     return max(0.0, numbers.waste - (numbers.validation or 0) - (numbers.idle or 0))
 
 
 def _jobs(numbers: Numbers) -> str:
-    per = (
-        f"{numbers.jobs / numbers.numbered:.2f}"
-        if numbers.numbered
-        else NOT_KNOWN
-        if numbers.pilots
-        else "-"
-    )
-    length = "-" if numbers.job_length is None else f"{numbers.job_length / 3600:.2f}h"
-    length = marked(length, numbers.from_start)
-    if numbers.job_length is None and numbers.numbered < numbers.pilots:
-        length = NOT_KNOWN
+    known = numbers.numbered or not numbers.pilots
+    per = quotient(ratio(numbers.jobs, numbers.numbered)) if known else NOT_KNOWN
+    length = NOT_KNOWN if numbers.numbered < numbers.pilots else "-"
+    if numbers.job_length is not None:
+        length = marked(f"{numbers.job_length / 3600:.2f}h", numbers.from_start)
     jobs = number_text(numbers.jobs, numbers.numbered, numbers.pilots)
     return f"Jobs: {jobs} (Avg jobs/glidein: {per}, avg job len: {length})"
 
@@ -523,18 +513,6 @@ def printline(
         share = f" - {shown:>{2 if cut else 5}}%"
     hours, slots = km(seconds / 3600), km(seconds / length)
     return f"{marked(km(seconds), guess):>6} ({hours:>6} hours - {slots:>5} slots{share})"
-
-
-def _per(numbers: Numbers) -> str:
-    share = f"{numbers.used / numbers.waste:.1f}" if numbers.waste else "-"
-    return f"Time used/time wasted: {marked(share, numbers.estimated)}"
-
-
-def _efficiency(numbers: Numbers) -> str:
-    values = (numbers.efficiency, numbers.goodput_fraction)
-    texts = ("-" if value is None else f"{value:.2f}" for value in values)
-    efficiency, goodput = (marked(text, numbers.estimated) for text in texts)
-    return f"Time efficiency: {efficiency}  Goodput fraction: {goodput}"
 
 
 def name_width(names: Iterable[str], original: str = "") -> int:
@@ -583,10 +561,10 @@ def _frontend(numbers: Numbers, length: float, *, cut: bool) -> str:
         (numbers.idle, guess),
         (numbers.waste, guess),
     ):
-        share = None if value is None or not numbers.time else value / numbers.time
+        share = ratio(value, numbers.time)
         slots = marked("-" if value is None else km(value / length), rests)
         pairs.append(f"{slots:>7} {marked(percent(share, cut=cut), rests):>6}")
-    per = marked(f"{numbers.used / numbers.waste:.2f}" if numbers.waste else "-", guess)
-    efficiency = marked("-" if numbers.efficiency is None else f"{numbers.efficiency:.2f}", guess)
+    per = marked(quotient(ratio(numbers.used, numbers.waste)), guess)
+    efficiency = marked(quotient(numbers.efficiency), guess)
     total = km(numbers.time / length)
     return f"{total:>7}|{'|'.join(pairs)}|{per:>9} {efficiency:>7}"

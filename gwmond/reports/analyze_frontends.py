@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
@@ -80,62 +80,27 @@ _BLOCK = (
 )
 
 
-@dataclass(slots=True)
-class FrontendLine:
-    """Sums of means over clients; a column without an entry was never advertised.
-
-    ``unmatched`` and ``difference`` are numerator and divisor of %UM and %RD, of clients of which
-    both are known.
-    """
-
-    values: dict[str, float] = field(default_factory=dict)
-    unmatched: tuple[float, float] | None = None
-    difference: tuple[float, float] | None = None
-
-    @property
-    def told(self) -> dict[str, float | None]:
-        """All columns; shares are 0 ... 1."""
-        run_diff = None if self.difference is None else self.difference[0]
-        return {
-            **{name: self.values.get(name) for name in FIELDS},
-            "RunDiff": run_diff,
-            "%UM": _ratio(self.unmatched),
-            "%RD": _ratio(self.difference),
-        }
+Sums: TypeAlias = Mapping[str, float]
+"""Sums of means over clients by column, with what shares are of; what no ad had is not there."""
 
 
-def _ratio(numbers: tuple[float, float] | None) -> float | None:
-    return None if numbers is None else ratio(*numbers)
-
-
-def line_of(means: Mapping[str, float]) -> FrontendLine:
-    """Return the line of one client at one entry from its means by field."""
-    values = {name: means[field] for name, field in FIELDS.items() if field in means}
-    line = FrontendLine(values)
-    if {"Regd", "Unmtchd"} <= values.keys():
-        line.unmatched = values["Unmtchd"], values["Regd"]
-    if "Regd" in values and RUNNING in means:
-        line.difference = means[RUNNING] - values["Regd"], means[RUNNING]
-    return line
-
-
-def add_up(lines: Iterable[FrontendLine]) -> FrontendLine:
-    """Return the sum of lines, over what is known."""
-    found = FrontendLine()
-    for line in lines:
-        for name, value in line.values.items():
-            found.values[name] = found.values.get(name, 0) + value
-        found.unmatched = _plus(found.unmatched, line.unmatched)
-        found.difference = _plus(found.difference, line.difference)
+def sums_of(means: Mapping[str, float]) -> Sums:
+    """Return those of one client at one entry: shares are of clients of which both are known."""
+    found = {name: means[field] for name, field in FIELDS.items() if field in means}
+    if {"Regd", "Unmtchd"} <= found.keys():
+        found |= {"%UM": found["Unmtchd"], "of %UM": found["Regd"]}
+    if "Regd" in found and RUNNING in means:
+        found |= {"RunDiff": means[RUNNING] - found["Regd"], "of %RD": means[RUNNING]}
     return found
 
 
-def _plus(
-    mine: tuple[float, float] | None, other: tuple[float, float] | None
-) -> tuple[float, float] | None:
-    if mine is None or other is None:
-        return mine or other
-    return mine[0] + other[0], mine[1] + other[1]
+def columns_of(sums: Sums) -> dict[str, float | None]:
+    """Return all columns; shares are 0 ... 1."""
+    return {
+        **{name: sums.get(name) for name in (*FIELDS, "RunDiff")},
+        "%UM": ratio(sums.get("%UM"), sums.get("of %UM", 0)),
+        "%RD": ratio(sums.get("RunDiff"), sums.get("of %RD", 0)),
+    }
 
 
 @dataclass(slots=True)
@@ -151,17 +116,27 @@ class FrontendMeans(ByFrontend[dict[str, float]]):
         """The period in seconds."""
         return self.period.length_us / MICRO
 
-    def line(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
-        """Return the sum over all that fits."""
-        return add_up(map(line_of, self.fitting(client, entry)))
+    def sums(
+        self, client: str | None = None, entry: str | None = None, *, printed: bool = False
+    ) -> Sums:
+        """Return the sums over all that fits.
 
-    def printed(self, client: str | None = None, entry: str | None = None) -> FrontendLine:
-        """Return the same in seconds as the original has it: cut one by one, and 0 for unknown."""
+        ``printed``: in seconds as the original has it: cut one by one, and 0 for unknown.
+        """
+        found: defaultdict[str, float] = defaultdict(float)
+        for means in self.fitting(client, entry):
+            for name, value in sums_of(self._printed(means) if printed else means).items():
+                found[name] += value
+        return found
+
+    def _printed(self, means: Mapping[str, float]) -> dict[str, float]:
         columns = (*FIELDS.values(), RUNNING)
-        return add_up(
-            line_of({name: float(int(means.get(name, 0) * self.length)) for name in columns})
-            for means in self.fitting(client, entry)
-        )
+        return {name: float(int(means.get(name, 0) * self.length)) for name in columns}
+
+    def line(
+        self, client: str | None = None, entry: str | None = None, *, printed: bool = False
+    ) -> dict[str, float | None]:
+        return columns_of(self.sums(client, entry, printed=printed))
 
 
 def watched(
@@ -199,13 +174,13 @@ def records(means: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
         where = part["frontend"], part["entry"]
         found: dict[str, Any] = {**part, **_named(means.line(*where))}
         if compare:
-            found[ORIGINAL] = _named(means.printed(*where))
+            found[ORIGINAL] = _named(means.line(*where, printed=True))
         yield found
 
 
-def _named(line: FrontendLine) -> dict[str, float | None]:
+def _named(line: Mapping[str, float | None]) -> dict[str, float | None]:
     names = {**FIELDS, "RunDiff": "run_diff", "%UM": "unmatched_share", "%RD": "run_diff_share"}
-    return {names[name]: value for name, value in line.told.items()}
+    return {names[name]: value for name, value in line.items()}
 
 
 def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
@@ -218,14 +193,14 @@ def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool
     wide = name_width(names, ORIGINAL if compare else "")
 
     def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
-        yield f"{name:<{wide}} {_columns(list(means.line().told))}"
+        yield f"{name:<{wide}} {_columns(list(means.line()))}"
         rows = [(key, means.line(*key[1:])) for key in keys]
         if sort is not None:
-            rows.sort(key=lambda row: (row[1].told[sort] is None, -(row[1].told[sort] or 0)))
+            rows.sort(key=lambda row: (row[1][sort] is None, -(row[1][sort] or 0)))
         for (shown_as, client, entry), line in rows:
             yield f"{plain(shown_as):<{wide}} {_columns(_cells(line, cut=False))}"
             if compare:
-                cells = _cells(means.printed(client, entry), cut=True)
+                cells = _cells(means.line(client, entry, printed=True), cut=True)
                 yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
 
     if not entries:
@@ -248,8 +223,8 @@ def _legend(*, compare: bool) -> list[str]:
 
 
 def _block(means: FrontendMeans) -> Iterator[str]:
-    line = means.line()
-    values = line.told
+    sums = means.sums()
+    values = {**columns_of(sums), "of %RD": sums.get("of %RD")}
 
     def seconds(name: str | None) -> float | None:
         value = values[name] if name else None
@@ -260,14 +235,13 @@ def _block(means: FrontendMeans) -> Iterator[str]:
             yield ""
             continue
         yield f"{label:<15} {printline(seconds(name), seconds(share), means.length, cut=False)}"
-    base = None if line.difference is None else line.difference[1] * means.length
-    text = printline(seconds("RunDiff"), base, means.length, cut=False)
+    text = printline(seconds("RunDiff"), seconds("of %RD"), means.length, cut=False)
     yield f"RunDiff (Running-ClientRegistered): {text}"
 
 
-def _cells(line: FrontendLine, *, cut: bool) -> list[str]:
+def _cells(line: Mapping[str, float | None], *, cut: bool) -> list[str]:
     cells = []
-    for name, value in line.told.items():
+    for name, value in line.items():
         if name.startswith("%"):
             cells.append(percent(0 if value is None and cut else value, cut=cut))
         else:

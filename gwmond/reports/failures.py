@@ -21,7 +21,7 @@ from gwmond.reports.categories import CORES, CPU, GPU, kinds_json
 from gwmond.reports.figures import NOT_KNOWN
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import counted, hours, percent, ratio
-from gwmond.reports.render.table import Column, Table, table
+from gwmond.reports.render.table import Column, Table, name_columns, table
 from gwmond.reports.stored_pilot import StoredPilot
 
 MOST = 20
@@ -72,15 +72,6 @@ class FailureLine(NamedTuple):
     nodes: str = ""
 
 
-def _names(headers: tuple[str, ...], heads: int = 0) -> list[Column[FailureLine]]:
-    def name(at: int) -> Callable[[FailureLine], str]:
-        return lambda line: line.names[at]
-
-    return [
-        Column(header, name(at), name=True, head=at < heads) for at, header in enumerate(headers)
-    ]
-
-
 def _named(key: FailureKey) -> tuple[str, ...]:
     place = key.site, key.entry, key.node or "(not known)"
     return (*place, key.kind or _NOT_RECORDED, key.test or _NOT_RECORDED)
@@ -88,9 +79,9 @@ def _named(key: FailureKey) -> tuple[str, ...]:
 
 NAMES = ("site", "entry", "node", "class", "test")
 Columns: TypeAlias = Sequence[Column[FailureLine]]
-_BY_PLACE: Columns = _names(NAMES, heads=3)
+_BY_PLACE: Columns = name_columns(NAMES, heads=3)
 _BY_CAUSE: list[Column[FailureLine]] = [
-    *_names(NAMES[3:]),
+    *name_columns(NAMES[3:]),
     Column("entries", lambda line: line.entries),
     Column("nodes", lambda line: line.nodes),
 ]

@@ -4,25 +4,7 @@ There they are sums of coarse shares in RRDs; here each pilot that ended in the 
 its whole life.  Units: amounts are core-micros (10^-6 core-seconds), so that a pilot of eight
 cores counts eight times (``--style analyze-entries`` has wall-clock time of pilots instead).
 
-=================== ===========================================================================
-total               all settled time of these pilots ("time")
-used                time in which jobs ran, whatever became of them
-waste               total - used
-badput              total - time of runs that exited 0
-failed validation   the whole lives of pilots whose validation failed ("fval"); that of the others
-                    is a part of idle
-not known           time in which no job is known to have run, and nothing else is known of it; it
-                    is what is left of waste
-idle                overhead of pilots that ran jobs, and all time of those whose validation passed
-                    and that never ran one; their validation is in it
-efficiency          used / total
-goodput fraction    time of runs that exited 0 / total
-jobs per pilot      runs of jobs / pilots of which it is known how many
-average job length  wall-clock time of a run, from its start to its end
-strt                pilots in which HTCondor never started / pilots of which that is known
-0job                pilots that never ran a job / pilots of which that is known
-slots               total / length of the period
-=================== ===========================================================================
+``CoreTime`` says what the amounts are, docs/analyze.md what each figure is.
 
 Of pilots whose jobs only statistics have, ``used`` is what the ledger's categories give to jobs,
 and what is goodput of it counts as exited 0: both are estimated (``by_statistics``).

@@ -19,16 +19,14 @@ STATES: dict[State, str] = {
     State.UNKNOWN: "something needed for a verdict is stale, partial or unreachable",
 }
 
-_COLLECTOR = (
-    "a collector does not answer, and fewer pilots are seen than before; or no pilot renews its ad"
-)
 _REASONS: dict[str, str] = {
     **{reason.name: reason.description for reason in REASONS},
     **INSUFFICIENT,
     **UNKNOWN,
     **UNKNOWN_TIME,
     "young_collector": "a collector was just restarted, and fewer pilots are seen than before",
-    "collector": _COLLECTOR,
+    "collector": "a collector does not answer, and fewer pilots are seen than before; or no pilot "
+    "renews its ad",
 }
 CAPACITIES: dict[CapacityEvidence, str] = {
     "pledge": "a pledge in the configuration",

@@ -5,13 +5,17 @@ Units: times and lengths are microseconds, amounts are micros.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
-from gwmond.model.apportion import apportion
 from gwmond.model.pilot_facts import Measure
-from gwmond.model.run_phases import Phases, phases_of, ranked, recorded
+from gwmond.model.run_phases import FailedTransfer, Phases, phases_of, ranked, recorded
+from gwmond.model.shares import apportion
 from gwmond.model.stored_pilots import RunRow
 from gwmond.model.units import Resource
+from gwmond.reports.render.fields import LENGTH, Datum
+
+R = TypeVar("R")
 
 REST = ""
 """The phase of time between the phases that are known, and of a run of which none is known."""
@@ -36,6 +40,22 @@ def _before(run: RunRow, same_job: Iterable[RunRow]) -> RunRow | None:
             if number - 1 in {fact.shadow_start for fact in other.facts} and other.key != run.key
         ),
         None,
+    )
+
+
+def phase_fields(
+    phases: Callable[[R], Phases], failed: Callable[[R], FailedTransfer | None]
+) -> tuple[Datum[R], ...]:
+    """Return what JSON has of a run's phases, and of the transfer that failed."""
+    return (
+        Datum("stage_in", lambda run: phases(run).stage_in_us, unit=LENGTH),
+        Datum("execute", lambda run: phases(run).execute_us, unit=LENGTH),
+        Datum("stage_out", lambda run: phases(run).stage_out_us, unit=LENGTH),
+        Datum("transfer_queued_in", lambda run: phases(run).queued_in_us, unit=LENGTH),
+        Datum("transfer_queued_out", lambda run: phases(run).queued_out_us, unit=LENGTH),
+        Datum("bytes_in", lambda run: phases(run).bytes_in),
+        Datum("bytes_out", lambda run: phases(run).bytes_out),
+        Datum("failed_transfer", lambda run: (found := failed(run)) and found._asdict()),
     )
 
 

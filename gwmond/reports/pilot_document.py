@@ -5,7 +5,7 @@ In JSON times are there twice, amounts are seconds, what is not known is null.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gwmond.model.pilot_facts import KINDS, MEASURES, Category, Kind, Validation
@@ -16,13 +16,15 @@ from gwmond.model.units import Resource
 from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, kinds_json, of_kind
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, short, span
+from gwmond.reports.phases import phase_fields
 from gwmond.reports.pilot_story import OwnSpan, RunStory, Story
 from gwmond.reports.pilots import record, size_text
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Spans
-from gwmond.reports.render.fields import LENGTH, TIME, Datum, Unit
+from gwmond.reports.render.fields import LENGTH, TIME, Datum
 from gwmond.reports.render.formats import exact_seconds, hours, percent, ratio, seconds, words
 from gwmond.reports.render.table import Cell, Column, Table, table
+from gwmond.reports.runs import AMOUNTS, CATEGORY, OF_RUN, category_cell
 from gwmond.reports.stored_pilot import Phases, StoredPilot
 from gwmond.reports.timeline import BLANK, axis, ends, lanes
 
@@ -75,8 +77,10 @@ def _head(story: Story, age: Age) -> Iterator[Part]:
     )
     for rule in story.rules:
         yield Paragraph(rule.line(), "caution")
-    validation = _validation_text(story.pilot, story.pilot.life_now.effective_end_us)
-    yield Paragraph(f"{story.pilot.doing}{left}; {validation}")
+    failure = f" ({row.failure})" if row.failure else ""
+    phases = phases_text(story.pilot, story.pilot.life_now.effective_end_us)
+    validation = f"validation {row.validation.shown}{failure}"
+    yield Paragraph(f"{story.pilot.doing}{left}; {validation}" + (f"\n{phases}" if phases else ""))
 
 
 def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
@@ -87,18 +91,11 @@ def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
     yield Spans([Cell(f"{'':{_LABEL}}{times}", "bright_black")])
     yield Spans([Cell(f"{'':{_LABEL}}{ticks}", "bright_black")])
     for lane in drawn:
-        yield Spans(
-            [
-                Cell(f"{lane.label:<{_LABEL}}"),
-                *(
-                    Cell(
-                        mark.text,
-                        _style(mark.category) if mark.text not in BLANK else "bright_black",
-                    )
-                    for mark in lane.marks
-                ),
-            ]
+        marks = (
+            Cell(mark.text, "bright_black" if mark.text in BLANK else _style(mark.category))
+            for mark in lane.marks
         )
+        yield Spans([Cell(f"{lane.label:<{_LABEL}}"), *marks])
     if len(story.runs) > most:
         yield Paragraph(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
     if pruned := story.pilot.row.runs_pruned:
@@ -126,12 +123,6 @@ class _RunLine(NamedTuple):
     @property
     def row(self) -> RunRow:
         return self.run.row
-
-    @property
-    def outcome(self) -> tuple[str | None, str | None]:
-        """Outcome and evidence, if these are settled."""
-        outcome = self.row.outcome
-        return (None, None) if outcome is None else (outcome.label, outcome.evidence)
 
     def hours(self, kind: Kind) -> str:
         """Its canonical hours; of GPUs only where the pilot has some."""
@@ -161,14 +152,6 @@ def _runs(story: Story) -> Iterator[Part]:
             yield Paragraph(f"{text}{kept} is believed", "caution")
 
 
-def _length(line: _RunLine) -> int | None:
-    return None if line.row.end_us is None else line.row.end_us - line.row.start_us
-
-
-def _job(line: _RunLine) -> str:
-    return f"{line.row.key.job} run {line.row.key.shadow_start or '?'}"
-
-
 def _sources(line: _RunLine) -> str:
     merged = line.run.merged.sources
     return ", ".join(source.value for source in Source if source in merged)
@@ -191,57 +174,30 @@ def _phases(line: _RunLine) -> str:
     return f"{text} ({failed.way} failed: {failed.server})" if failed else text
 
 
-def _contradictions(line: _RunLine) -> list[dict[str, str]]:
-    return [
-        {"field": found.field, "kept": found.kept.value, "other": found.other.value}
-        for found in line.run.merged.contradictions
-    ]
-
-
-def _category(category: Category | None) -> Cell:
-    return Cell(words(category) if category else "not settled", INFO[category].colour)
-
-
-_CATEGORY = Unit(lambda key, value: {key: value and value.value}, _category)
-_AMOUNTS = Unit(lambda key, value: {key: kinds_json(value)}, str)
 _RUN: tuple[Datum[_RunLine], ...] = (
     Datum("", lambda line: line.number, 1, "run", name=True),
-    Datum("job", lambda line: line.row.key.job, 15, cell=_job, text=True),
-    Datum("shadow_start", lambda line: line.row.key.shadow_start),
-    Datum("start", lambda line: line.row.start_us, 2, "from (UTC)", TIME, text=True),
-    Datum("end", lambda line: line.row.end_us, unit=TIME),
+    *OF_RUN,
     Datum("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
-    Datum("duration", _length, unit=LENGTH),
     Datum("", lambda line: span(line.until_us - line.row.start_us), 4, "for", text=True),
-    Datum("user", lambda line: line.row.user or None, 7, text=True),
-    Datum("job_group", lambda line: line.row.job_group or None),
-    Datum("cores", lambda line: line.row.size.cores, 8, cell=lambda x: f"{x.row.size.cores:g}"),
-    Datum("memory_mib", lambda line: line.row.size.memory_mib),
-    Datum("gpus", lambda line: line.row.size.gpus),
-    Datum("settled", lambda line: line.row.outcome is not None),
-    Datum("category", lambda line: line.run.category, 5, unit=_CATEGORY, text=True),
-    Datum("outcome", lambda line: line.outcome[0], 6, text=True),
     Datum("", lambda line: line.hours(CPU), 9, "hours"),
     Datum("", lambda line: line.hours(GPU), 10, "GPU hours"),
-    Datum("evidence", lambda line: line.outcome[1], 14, text=True),
     Datum("rule", lambda line: line.run.rule or None, 11, "decided by", text=True),
     Datum("rule_source", lambda line: line.run.rule_source or None),
     Datum("codes", lambda line: line.run.codes, 12, cell=_codes, text=True, wrap=24),
     Datum("reason", lambda line: line.run.merged.ending.reason or None),
     Datum("", _sources, 13, "known from", text=True, wrap=16),
     Datum("sources", lambda line: [source.value for source in line.run.merged.sources]),
-    Datum("contradictions", _contradictions),
-    Datum("stage_in", lambda line: line.run.phases.stage_in_us, unit=LENGTH),
-    Datum("execute", lambda line: line.run.phases.execute_us, unit=LENGTH),
-    Datum("stage_out", lambda line: line.run.phases.stage_out_us, unit=LENGTH),
-    Datum("transfer_queued_in", lambda line: line.run.phases.queued_in_us, unit=LENGTH),
-    Datum("transfer_queued_out", lambda line: line.run.phases.queued_out_us, unit=LENGTH),
-    Datum("bytes_in", lambda line: line.run.phases.bytes_in),
-    Datum("bytes_out", lambda line: line.run.phases.bytes_out),
+    Datum(
+        "contradictions",
+        lambda line: [
+            {"field": found.field, "kept": found.kept.value, "other": found.other.value}
+            for found in line.run.merged.contradictions
+        ],
+    ),
+    *phase_fields(lambda line: line.run.phases, lambda line: line.run.failed),
     Datum("", _phases, 15, "in, run, out", text=True, wrap=24),
-    Datum("failed_transfer", lambda line: line.run.failed and line.run.failed._asdict()),
     Datum("result", lambda line: line.row.result or None),
-    Datum("amounts", lambda line: line.run.amounts, unit=_AMOUNTS),
+    Datum("amounts", lambda line: line.run.amounts, unit=AMOUNTS),
 )
 _FREE = {"all": "all, no job runs", "part": "what is free beside jobs", "none": ""}
 
@@ -253,14 +209,14 @@ def _own_fields(story: Story) -> tuple[Datum[OwnSpan], ...]:
         Datum("end", lambda part: part.end_us, 2, "to (UTC)", TIME, name=True),
         Datum("duration", lambda part: part.end_us - part.start_us, 3, "for", LENGTH, text=True),
         Datum("settled", lambda part: part.category is not None),
-        Datum("category", lambda part: part.category, 4, unit=_CATEGORY, text=True),
+        Datum("category", lambda part: part.category, 4, unit=CATEGORY, text=True),
         Datum("free", lambda p: p.free, 5, "of the pilot", cell=lambda p: _FREE[p.free], text=True),
         Datum("", lambda part: hours(part.amounts[CPU], 2), 6, "hours"),
         Datum("", lambda part: hours(part.amounts[GPU], 2) if gpus else "", 7, "GPU hours"),
         Datum("", _evidence, 8, "evidence", text=True),
         Datum("evidence", lambda part: "estimated" if part.estimated.cpu else "measured"),
         Datum("gpu_evidence", lambda part: "estimated" if part.estimated.gpu else "measured"),
-        Datum("amounts", lambda part: part.amounts, unit=_AMOUNTS),
+        Datum("amounts", lambda part: part.amounts, unit=AMOUNTS),
     )
 
 
@@ -270,7 +226,7 @@ _CORRECTION: tuple[Datum[PilotCorrection], ...] = (
     Datum("", lambda made: f"{made.series.resource} {made.series.measure}", 3, "of", text=True),
     Datum("resource", lambda made: made.series.resource),
     Datum("measure", lambda made: made.series.measure),
-    Datum("category", lambda made: made.series.category, 4, unit=_CATEGORY, text=True),
+    Datum("category", lambda made: made.series.category, 4, unit=CATEGORY, text=True),
     Datum("outcome", lambda made: made.series.outcome or None, 5, text=True),
     Datum("evidence", lambda made: made.series.evidence),
     Datum("", lambda made: f"{made.micros / HOUR_US:+.4f}", 6, "hours"),
@@ -279,15 +235,8 @@ _CORRECTION: tuple[Datum[PilotCorrection], ...] = (
 )
 
 
-class _Sum(NamedTuple):
-    """A line of the sums: an amount for each kind, and perhaps its share."""
-
-    label: str
-    amounts: dict[Kind, str]
-    shares: dict[Kind, str] = {}  # noqa: RUF012 (it is never changed)
-
-
 def _sums(story: Story) -> Table:
+    """Return where its time went; a line has an amount for each kind, and perhaps its share."""
     headers: dict[Kind, str] = {}
     for kind in KINDS:
         resource, measure = kind
@@ -298,35 +247,29 @@ def _sums(story: Story) -> Table:
                 headers[resource, "resource"] += " = canonical"
             else:
                 headers[kind] = f"{resource} canonical"
-    columns: list[Column[_Sum]] = [Column("posted, hours", lambda line: line.label, name=True)]
-    for kind, header in headers.items():
-        columns += _sum_columns(kind, header)
-    return table("Where its time went", columns, _sum_lines(story))
 
+    def line(label: str, amounts: Mapping[Kind, str]) -> dict[object, str]:
+        return {"label": label, **{kind: amounts[kind] for kind in headers}}
 
-def _sum_columns(kind: Kind, header: str) -> list[Column[_Sum]]:
-    return [
-        Column(header, lambda line: line.amounts[kind]),
-        Column("share", lambda line: line.shares.get(kind, ""), share=True),
-    ]
-
-
-def _sum_lines(story: Story) -> Iterator[_Sum]:
-    settled = story.pilot.settled
+    settled, lines = story.pilot.settled, []
     for category in CATEGORIES:
         micros = {kind: settled.get((*kind, category), 0) for kind in KINDS}
         shares = {kind: ratio(micros[kind], of_kind(settled, kind)) for kind in KINDS}
-        yield _Sum(
-            _category(category),
-            {kind: hours(amount, 4) for kind, amount in micros.items()},
-            {kind: percent(share) for kind, share in shares.items()},
-        )
-    yield _Sum("not settled", {kind: hours(story.unsettled[kind], 4) for kind in KINDS})
-    yield _Sum("total", {kind: hours(story.pilot.offered[kind], 4) for kind in KINDS})
-    left = {kind: story.residual[kind] for kind in KINDS}
-    yield _Sum(
-        "residual", {kind: f"{exact_seconds(us)} s" if us else "0" for kind, us in left.items()}
-    )
+        amounts = {kind: hours(amount, 4) for kind, amount in micros.items()}
+        found = line(category_cell(category), amounts)
+        lines.append(found | {(kind, "share"): percent(share) for kind, share in shares.items()})
+    for label, known in (("not settled", story.unsettled), ("total", story.pilot.offered)):
+        lines.append(line(label, {kind: hours(known[kind], 4) for kind in KINDS}))
+    left = {kind: f"{exact_seconds(us)} s" if us else "0" for kind, us in story.residual.items()}
+    lines.append(line("residual", left))
+
+    def column(header: str, key: object, **layout: Any) -> Column[dict[object, str]]:
+        return Column(header, lambda line: line.get(key, ""), **layout)
+
+    columns = [column("posted, hours", "label", name=True)]
+    for kind, header in headers.items():
+        columns += [column(header, kind), column("share", (kind, "share"), share=True)]
+    return table("Where its time went", columns, lines)
 
 
 def _measures_agree(story: Story, resource: Resource) -> bool:
@@ -366,13 +309,6 @@ def phases_text(pilot: StoredPilot, until_us: int) -> str:
             "(deliberately, so that its successors do not drain the site)"
         )
     return f"{text}; begin or end is estimated" if phases.estimated_us else text
-
-
-def _validation_text(pilot: StoredPilot, until_us: int) -> str:
-    """Return how a pilot's validation ended, and its phases if known on a line of their own."""
-    failure = f" ({pilot.row.failure})" if pilot.row.failure else ""
-    text = f"validation {pilot.row.validation.shown}{failure}"
-    return "\n".join(filter(None, (text, phases_text(pilot, until_us))))
 
 
 def phases_json(phases: Phases | None) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.model.endings import Ending
@@ -27,7 +26,6 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_phases import FailedTransfer, Phases, failed_transfer
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
-from gwmond.model.times import SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
@@ -40,7 +38,8 @@ from gwmond.reports.stored_pilot import AsOf, StoredPilot
 Free: TypeAlias = Literal["all", "part", "none"]
 
 _CORRECTIONS = 200_000
-_SOME = 20
+SOME = 20
+"""So many pilots are named where a name may mean several."""
 _EARLY = (
     "early_failure: this pilot, its node, entry or site fails early significantly more often than "
     "others do with the same groups of jobs at that time"
@@ -141,11 +140,6 @@ class RunStory(NamedTuple):
     failed: FailedTransfer | None
 
     @property
-    def category(self) -> Category | None:
-        """Where its time goes, if that is settled."""
-        return self.row.outcome.category if self.row.outcome else None
-
-    @property
     def codes(self) -> dict[str, int]:
         """Codes that HTCondor gave."""
         ending = self.merged.ending
@@ -183,15 +177,7 @@ def find(ledger: LedgerReader, text: str) -> list[PilotRow]:
         return list(found.values())
     if whole := ledger.fetch(PilotKeys(startds={text})).pilots:
         return list(whole)
-    return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=_SOME + 1)
-
-
-def story_rules(config: Config) -> Rules:
-    """Return what a story needs of the configuration."""
-    return Rules(
-        memory_per_unit_mib=config.canonical.memory_mib,
-        end_tolerance_us=round(config.pilots.end_tolerance * SECOND_US),
-    )
+    return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=SOME + 1)
 
 
 def story_of(ledger: LedgerReader, row: PilotRow, now_us: int, rules: Rules) -> Story:
@@ -266,8 +252,9 @@ def _run(
 ) -> RunStory:
     made = [merged for merged, _ in merge_each(row.facts)]
     merged = next((candidate for candidate in made if candidate.key == row.key), None)
-    if merged is None:
-        merged = made[0] if made else _untold(row)
+    if merged is None:  # else what is known of a run whose facts are not stored
+        fact = row.key, None, row.start_us, row.end_us, row.size, row.user, row.job_group
+        merged = made[0] if made else Merged(*fact, Ending(), sources=(), contradictions=())
     later = any(other.start_us > row.start_us for other in same_job)
     rule, source = _rule(row, merged, pilot, rules, later=later)
     known = phases(row, same_job), failed_transfer(row.facts)
@@ -304,9 +291,3 @@ def _rule(
         if blamed and rule.compared and rule.outcome == row.outcome.label:
             return rule.name, f"{rule.source}; {_EARLY}"
     return "", "not known from the facts that are stored"
-
-
-def _untold(row: RunRow) -> Merged:
-    """Return what is known of a run whose facts are not stored."""
-    fact = row.key, None, row.start_us, row.end_us, row.size, row.user, row.job_group
-    return Merged(*fact, ending=Ending(), sources=(), contradictions=())

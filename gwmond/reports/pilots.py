@@ -107,10 +107,9 @@ def size_text(pilot: StoredPilot) -> str:
     return f"{size.cores:g}c {size.memory_mib:.0f}M{gpus} = {pilot.canonical_units}u"
 
 
-def _some_users(pilot: StoredPilot, most: int = 3) -> str:
+def _some_users(pilot: StoredPilot) -> str:
     users = pilot.users if pilot.state == "ended" else pilot.users_now
-    more = f" +{len(users) - most}" if len(users) > most else ""
-    return ", ".join(users[:most]) + more
+    return ", ".join(users[:3]) + (f" +{len(users) - 3}" if len(users) > 3 else "")
 
 
 def _node(pilot: StoredPilot) -> str:

@@ -104,10 +104,9 @@ class RecentFailures:
     @property
     def all_runs(self) -> RunCount:
         """All runs that ended, and how many of them failed."""
-        found = RunCount(ended=self.runs_ended.total())
-        for count in self.runs.values():
-            found = found.plus(count)
-        return found
+        none = RunCause("", "", "", "")
+        found = self.runs_by(lambda _: none).get(none, RunCount())
+        return found._replace(ended=self.runs_ended.total())
 
     def runs_by(self, key: Callable[[RunCause], RunCause]) -> dict[RunCause, RunCount]:
         """Return the runs that failed, by part of where and why; without how many ended."""
@@ -125,10 +124,9 @@ class RecentFailures:
         failed: dict[EntryKey, PilotSums] = {}
         for key, sums in self.validations.of.items():
             failed.setdefault(EntryKey(*key[:2]), PilotSums()).add_up([sums])
-        ended: Counter[EntryKey] = Counter()
+        ended, runs_ended = Counter[EntryKey](), Counter[EntryKey]()
         for (site, entry, _), number in self.validations.ended.items():
             ended[EntryKey(site, entry)] += number
-        runs_ended: Counter[EntryKey] = Counter()
         for (site, entry, _), number in self.runs_ended.items():
             runs_ended[EntryKey(site, entry)] += number
         runs = self.runs_by(lambda cause: RunCause(cause.site, cause.entry, "", ""))

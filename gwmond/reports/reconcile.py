@@ -90,7 +90,7 @@ def _add(
 ) -> int:
     """Take in a pilot; return how long its line says it lasted, if written in the period."""
     end_us = max(life.start_us, now_us if life.end_us is None else life.end_us)
-    inside = _inside(life.start_us, end_us, period)
+    inside = max(0, min(end_us, period.until_us) - max(life.start_us, period.since_us))
     entry.pilots_us += inside
     entry.pilot_core_us += round(inside * life.cores)
     entry.ended += _within(life.end_us, period)
@@ -111,17 +111,16 @@ def _paired(
     for life in sorted(known.lives, key=lambda life: (life.entry, life.number, life.start_us)):
         jobs = left.get((life.entry, life.number), []) if life.number else []
         fitting = [job for job in jobs if job.fits(life.start_us, GUARD_US)]
-        job = min(fitting, key=lambda job: _distance(job, life), default=None)
+        job = min(fitting, key=lambda job: abs(_began(job) - life.start_us), default=None)
         if job is not None:
             jobs.remove(job)
         pairs.append((life, job))
     return pairs, [(entry, job) for (entry, _), jobs in left.items() for job in jobs]
 
 
-def _distance(job: FactoryJob, life: FactoryLife) -> int:
-    """Return how far apart a job and a pilot began."""
+def _began(job: FactoryJob) -> int:
     began = job.life[0] if job.life is not None else job.started_us or job.submitted_us
-    return abs((began if began is not None else job.settled_us or 0) - life.start_us)
+    return began if began is not None else job.settled_us or 0
 
 
 def _compare(
@@ -170,10 +169,6 @@ def _missing(life: FactoryLife, job: FactoryJob | None, period: Period) -> Cause
 
 def _within(time_us: int | None, period: Period) -> bool:
     return time_us is not None and period.since_us <= time_us < period.until_us
-
-
-def _inside(start_us: int, end_us: int, period: Period) -> int:
-    return max(0, min(end_us, period.until_us) - max(start_us, period.since_us))
 
 
 def unexplained_ratio(rows: Iterable[Reconciled]) -> float | None:

@@ -17,7 +17,7 @@ from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.reconcile import unexplained_ratio
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
-from gwmond.reports.render.fields import PLAIN, Datum, Unit
+from gwmond.reports.render.fields import Datum, Unit
 from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, seconds, words
 from gwmond.reports.render.table import Column, Table, table
 
@@ -62,21 +62,20 @@ def _number(kind: FactoryKind) -> Callable[[Reconciled], int | None]:
     return value
 
 
+def _fits(fit: str) -> Callable[[Reconciled], int]:
+    return lambda row: row.fits[fit]
+
+
 def _watched(kind: FactoryKind) -> Callable[[Reconciled], int | None]:
     """Return a value times the time in which ads had it; None if they had not."""
     time = K(f"{kind.value.removesuffix('_seconds')}_watched_seconds")
     return lambda row: row.numbers.get(kind, 0) if row.numbers.get(time) else None
 
 
-def _part(cause: Cause) -> Callable[[Reconciled], CausePart]:
-    return lambda row: row.parts.get(cause, CausePart(0, 0))
-
-
 def _of_cause(cause: Cause) -> tuple[Datum[Reconciled], ...]:
-    part = _part(cause)
     return (
-        Datum(f"{cause.value}_pilots", lambda row: part(row).pilots),
-        Datum(f"{cause.value}_seconds", lambda row: part(row).us, unit=_MICROS),
+        Datum(f"{cause.value}_pilots", lambda row: row.part(cause).pilots),
+        Datum(f"{cause.value}_seconds", lambda row: row.part(cause).us, unit=_MICROS),
     )
 
 
@@ -92,20 +91,13 @@ def _kind_of_sum(row: Reconciled) -> str | None:
     return "real" if real else "divided" if divided else "either"
 
 
-def _of_fit(fit: str) -> Datum[Reconciled]:
-    return Datum(f"factory_job_lines_{fit}", lambda row: row.fits[fit])
-
-
-def _kind_or_unknown(row: Reconciled) -> str:
-    return _kind_of_sum(row) or UNKNOWN
-
-
-def _factory_hours(row: Reconciled) -> str:
-    return "no factory numbers" if row.factory_us is None else hours(row.factory_us, 2)
-
-
 _COUNT = Unit(lambda key, value: {key: value}, number)
 _MICROS = Unit(lambda key, us: {key: seconds(us)}, lambda us: hours(us, 2))
+_FACTORYS = Unit(
+    lambda key, us: {key: seconds(us)},
+    lambda us: "no factory numbers" if us is None else hours(us, 2),
+)
+_WORD = Unit(lambda key, value: {key: value}, lambda value: value or UNKNOWN)
 _SECONDS = Unit(
     lambda key, value: {key: value},
     lambda value: hours(None if value is None else value * SECOND_US, 2),
@@ -149,19 +141,13 @@ FIELDS: tuple[Datum[Reconciled], ...] = (
         "factory_lines_without_duration",
         *(_number(K.SUMMARY_NO_DURATION), 8, "no duration", _COUNT),
     ),
-    Datum(
-        "factory_pilot_seconds",
-        *(lambda row: row.factory_us, 9, "factory h", _MICROS, _factory_hours),
-    ),
+    Datum("factory_pilot_seconds", lambda row: row.factory_us, 9, "factory h", _FACTORYS),
     Datum("factory_validation_seconds", _number(K.SUMMARY_VALIDATION_SECONDS)),
     Datum("factory_condor_seconds", _number(K.SUMMARY_CONDOR_SECONDS), 10, "HTCondor h", _SECONDS),
     Datum("factory_jobs", _number(K.SUMMARY_JOBS)),
     Datum("factory_job_seconds", _number(K.SUMMARY_JOB_SECONDS), 57, "factory's job h", _SECONDS),
-    Datum(
-        "factory_job_seconds_are",
-        *(_kind_of_sum, 58, "which are", PLAIN, _kind_or_unknown),
-    ),
-    *map(_of_fit, FITS),
+    Datum("factory_job_seconds_are", _kind_of_sum, 58, "which are", _WORD),
+    *(Datum(f"factory_job_lines_{fit}", _fits(fit)) for fit in FITS),
     Datum(
         "registered_slot_seconds",
         *(_watched(K.CLIENT_SLOTS_TOTAL_SECONDS), 59, "registered slot h", _SECONDS),
@@ -281,7 +267,7 @@ class _Total(Reconciled):
 def total(rows: Iterable[Reconciled]) -> Reconciled:
     """Return the sums of all entries, under the name ``all``."""
     found = _Total("all")
-    numbers, parts = Counter[FactoryKind](), dict[Cause, CausePart]()
+    numbers = Counter[FactoryKind]()
     for row in rows:
         found.ended += row.ended
         found.pilots_us += row.pilots_us
@@ -295,9 +281,9 @@ def total(rows: Iterable[Reconciled]) -> Reconciled:
             found.factory_us = (found.factory_us or 0) + row.factory_us
             found.told_us += row.pilots_us
         for cause, part in row.parts.items():
-            before = parts.get(cause, CausePart(0, 0))
-            parts[cause] = CausePart(before.pilots + part.pilots, before.us + part.us)
-    found.numbers, found.parts = dict(numbers), parts
+            before = found.part(cause)
+            found.parts[cause] = CausePart(before.pilots + part.pilots, before.us + part.us)
+    found.numbers = dict(numbers)
     return found
 
 

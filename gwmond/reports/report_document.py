@@ -8,7 +8,7 @@ asked for, CSV has these instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from gwmond.reports.categories import (
     kinds_json,
     shares_json,
 )
-from gwmond.reports.failures import DEFINITION, NAMES, Failures
+from gwmond.reports.failures import DEFINITION, NAMES
 from gwmond.reports.groupings import GROUPINGS, STEPS
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.open_runs import as_json as waits_json
@@ -35,7 +35,7 @@ from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.document import Definitions, Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import hours, number, percent, ratio, right, seconds
-from gwmond.reports.render.table import Column, Table, table
+from gwmond.reports.render.table import Column, Table, name_columns, table
 from gwmond.reports.report import SITE_STATES, Group, Key, Report, Scope
 
 _TITLES = {
@@ -128,14 +128,8 @@ def _hours(report: Report, kind: Kind) -> Table:
     return table(_TITLES[kind], columns, rows, _total(report))
 
 
-def _names(report: Report) -> Iterator[Column[_Row]]:
-    by = report.scope.by
-
-    def name(at: int) -> Callable[[_Row], str]:
-        return lambda row: row.names[at]
-
-    for at, header in enumerate(by):
-        yield Column(header, name(at), name=True, head=at + 1 < len(by))
+def _names(report: Report) -> list[Column[_Row]]:
+    return name_columns(report.scope.by, heads=len(report.scope.by) - 1)
 
 
 def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
@@ -162,13 +156,11 @@ def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
         yield Column("verdicts right", lambda row: right(*row.group.verdicts_right), zero=True)
     if report.counted:
         if scope.of_pilots:
-            yield Column("pilots", _pilots)
+            yield Column(
+                "pilots", lambda x: number(x.group.ended.pilots if x.group.ended else None)
+            )
         yield Column("runs", lambda row: number(row.group.runs))
         yield Column("runs open", lambda row: number(row.group.open_runs), zero=True)
-
-
-def _pilots(row: _Row) -> str:
-    return number(None if row.group.ended is None else row.group.ended.pilots)
 
 
 def _part(kind: Kind, category: Category) -> Iterator[Column[_Row]]:
@@ -276,7 +268,7 @@ def record(key: Key, group: Group, report: Report) -> dict[str, Any]:
 
 
 def report_json(report: Report, age: Age) -> dict[str, Any]:
-    scope = report.scope
+    scope, failures = report.scope, report.failures
     step = "hour" if scope.step_us == STEPS["hour"] else "day"
     return {
         **age.as_json(),
@@ -289,10 +281,9 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         "definitions": dict(DEFINITIONS),
         "groups": [record(key, group, report) for key, group in report.ordered],
         "total": _values(report.total, report),
-        "validation_failures": _failures(report.failures),
-        "suspected_black_holes": None
-        if report.failures is None
-        else [suspect._asdict() for suspect in report.suspects],
+        "validation_failures": failures
+        and {"groups": failures.records(), "total": failures.total_record()},
+        "suspected_black_holes": failures and [x._asdict() for x in report.suspects],
         "series_step": step if scope.step_us <= STEPS["day"] else "week",
         "series": [
             {
@@ -302,14 +293,6 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
             for start in sorted(report.series)
         ],
     }
-
-
-def _failures(failures: Failures | None) -> dict[str, Any] | None:
-    return (
-        None
-        if failures is None
-        else {"groups": failures.records(), "total": failures.total_record()}
-    )
 
 
 def csv_rows(report: Report) -> list[dict[str, Any]]:
@@ -348,7 +331,7 @@ def _values(group: Group, report: Report) -> dict[str, Any]:
         "utilization": by_kind(group.utilization),
         "settled_share": by_kind(group.settled_share),
         "estimated_share": by_kind(group.estimated_share),
-        "pilots_ended": None if group.ended is None else group.ended.pilots,
+        "pilots_ended": group.ended and group.ended.pilots,
         "runs_ended": group.runs,
         "runs_ended_not_settled": group.open_runs,
         "site_time": {

@@ -63,16 +63,17 @@ class _Made:
 def gather(
     ledger: LedgerReader,
     scope: Scope,
-    memory_per_unit_mib: int,
+    config: Config,
     *,
     counted: bool = True,
     failures: bool = False,
 ) -> Report:
-    """Make a report; without counting it is only possible for time spent, and fast.
+    """Make a report as a deployment is configured, with what its runs wait for.
 
-    ``failures``: with those of validations, and places where jobs succeed far too soon.
+    Without counting it is only possible for time spent, and fast.  ``failures``: with those of
+    validations, and places where jobs succeed far too soon.
     """
-    made = _Made(scope, memory_per_unit_mib)
+    made = _Made(scope, config.canonical.memory_mib)
     if scope.basis == "time_spent":
         _hours(ledger, made)
         if scope.of_pilots:
@@ -91,23 +92,11 @@ def gather(
         for rows in rows_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
             why.take(rows)
     found = suspected(ledger, scope) if failures else ()
-    return Report(scope, made.groups, made.total, made.series, counted, why, suspects=found)
-
-
-def report_of(
-    ledger: LedgerReader,
-    scope: Scope,
-    config: Config,
-    *,
-    counted: bool = True,
-    failures: bool = False,
-) -> Report:
-    """Make a report as a deployment is configured, with what its runs wait for."""
-    memory_per_unit_mib = config.canonical.memory_mib
-    report = gather(ledger, scope, memory_per_unit_mib, counted=counted, failures=failures)
     places = scope.site, scope.entry, scope.group
     waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
-    return report._replace(waits=waits)
+    return Report(
+        *(scope, made.groups, made.total, made.series, counted, why), suspects=found, waits=waits
+    )
 
 
 def _hours(ledger: LedgerReader, made: _Made) -> None:

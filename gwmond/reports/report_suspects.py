@@ -8,11 +8,11 @@ of the period: it costs seconds, and an operator looks for what goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.suspects import Suspect
+from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.times import DAY_US
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.rules import Rules
@@ -82,26 +82,18 @@ def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
         since_us = max(first_us, until_us - step_us)
         found += suspects(ledger.trials(since_us, until_us - 1, until_us))
         until_us = since_us
-    return summed(
-        finding for finding in found if scope.covers(finding.site, finding.entry, scope.group)
-    )
-
-
-def summed(found: Iterable[Suspect]) -> tuple[Suspected, ...]:
-    """Return one line for each place."""
-    by_place: dict[tuple[str, str, str, str], list[Suspect]] = {}
-    for finding in found:
-        by_place.setdefault((finding.site, finding.entry, finding.kind, finding.place), []).append(
-            finding
+    by_place: dict[tuple[str, str, str, str], list[Finding]] = {}
+    for suspect in found:
+        if scope.covers(suspect.site, suspect.entry, scope.group):
+            place = suspect.site, suspect.entry, suspect.kind, suspect.place
+            by_place.setdefault(place, []).append(suspect.finding)
+    lines = [
+        Suspected(
+            *(*place, len(findings)),
+            runs=sum(finding.jobs for finding in findings),
+            too_soon=sum(finding.failures for finding in findings),
+            expected=sum(finding.expected for finding in findings),
         )
-    lines = [Suspected(*place, *_sums(suspects)) for place, suspects in by_place.items()]
+        for place, findings in by_place.items()
+    ]
     return tuple(sorted(lines, key=lambda line: (-line.periods, -line.too_soon, line)))
-
-
-def _sums(suspects: Sequence[Suspect]) -> tuple[int, int, int, float]:
-    findings = [finding.finding for finding in suspects]
-    jobs, failures = (
-        sum(finding.jobs for finding in findings),
-        sum(finding.failures for finding in findings),
-    )
-    return len(suspects), jobs, failures, sum(finding.expected for finding in findings)

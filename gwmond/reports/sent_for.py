@@ -13,7 +13,6 @@ from typing import NamedTuple
 from gwmond.ledger.demand_taken import PilotCounts, pilot_counts, runs_begun
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import QueueRecord
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_evidence import QueueState
 from gwmond.model.stored_pilots import PilotRow
@@ -73,7 +72,10 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
     ads, end_us = row.facts.ads, pilot.life_now.effective_end_us
     began_us = ads.began_us if ads is not None else None
     registered_us = (row.start_us if began_us is None else began_us) if ads is not None else None
-    sent_us = _submitted(queue_of(ledger, row), row.start_us)
+    queue = queue_of(ledger, row)
+    events = queue.events if queue is not None else ()
+    submitted = (event.at_us for event in events if event.state is QueueState.SUBMITTED)
+    sent_us = max((at_us for at_us in submitted if at_us <= row.start_us), default=None)
     begin_us, there_us = sent_us or row.start_us, registered_us or end_us
     key, group = row.identity.key, row.identity.group
     around = PilotFilter(begin_us, end_us, site=key.site, entry=key.entry, group=group)
@@ -92,17 +94,6 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
         alike,
         next((check for check in checks if check.pilot == row.id), None),
     )
-
-
-def _submitted(queue: QueueRecord | None, start_us: int) -> int | None:
-    """Return when a pilot was submitted last before it began."""
-    events = queue.events if queue is not None else ()
-    times = [
-        event.at_us
-        for event in events
-        if event.state is QueueState.SUBMITTED and event.at_us <= start_us
-    ]
-    return max(times, default=None)
 
 
 def _demand(ledger: LedgerReader, hour: int, key: EntryKey, group: str) -> DemandAt:

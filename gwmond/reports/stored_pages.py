@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.ledger.reader import Doing, LedgerReader, PilotFilter
 from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import DoingNow
+from gwmond.model.stored_pilots import DoingNow, PilotRow
 from gwmond.model.times import Period
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports import pilot_document
@@ -17,7 +17,7 @@ from gwmond.reports.categories import INFO
 from gwmond.reports.ledger_reading import Age, age_of, ledger_for_page
 from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import span
-from gwmond.reports.pilot_story import Story, story_of, story_rules
+from gwmond.reports.pilot_story import Story, story_of
 from gwmond.reports.pilots import PilotList, SortBy, stored_pilots
 from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
 from gwmond.reports.render.formats import words
@@ -26,7 +26,6 @@ from gwmond.reports.timeline import BLANK, lanes
 from gwmond.reports.traced import Traced, trace_of_job, trace_of_pilot
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.reports.waterfall import SpanBar, page_parts
-from gwmond.traces.contexts import TraceRules
 
 MOST = 100
 """Pilots of a list."""
@@ -113,15 +112,24 @@ def pilot_story(config: Config, now_us: int, number: int) -> tuple[Story, Age] |
         if row is None:
             return None
         age = age_of(ledger, now_us, config.poll.interval)
-        return story_of(ledger, row, now_us, story_rules(config)), age
+        return story_of(ledger, row, now_us, rules(config)), age
 
 
-def life(config: Config, now_us: int, number: int) -> list[Part] | None:
-    """Return all that is known of a pilot; None if there is none.  Raises Unreadable."""
+def life(
+    config: Config, now_us: int, number: int, *, shows_jobs: bool
+) -> tuple[PilotRow, list[Part]] | None:
+    """Return a pilot, and all that is known of it; None if there is none.  Raises Unreadable.
+
+    Without ``shows_jobs`` its jobs and their users are not named.
+    """
     found = pilot_story(config, now_us, number)
     if found is None:
         return None
-    return list(_with_drawing(found[0], pilot_document.document(*found, 80, _LANES).parts()))
+    story, age = found
+    if not shows_jobs:
+        story = story._replace(runs=tuple(r._replace(row=r.row.unnamed) for r in story.runs))
+    parts = pilot_document.document(story, age, 80, _LANES).parts()
+    return story.pilot.row, list(_with_drawing(story, parts))
 
 
 def traced(config: Config, now_us: int, job: str, pilot: int) -> tuple[Traced, Age] | None:
@@ -131,24 +139,36 @@ def traced(config: Config, now_us: int, job: str, pilot: int) -> tuple[Traced, A
     """
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
-        until_us, rules = age.written_us or now_us, TraceRules(config.traces.join_at_most)
+        until_us, joined = age.written_us or now_us, config.traces.join_at_most
         if job:
-            found = trace_of_job(ledger, job, rules, until_us)
+            found = trace_of_job(ledger, job, joined, until_us)
         else:
             row = ledger.pilots_by_id([pilot]).get(pilot)
-            found = row and trace_of_pilot(ledger, row, rules, until_us)
+            found = row and trace_of_pilot(ledger, row, joined, until_us)
     return (found, age) if found is not None and found.spans else None
 
 
 def trace(
-    config: Config, now_us: int, job: str, pilot: int, see: Callable[[SpanBar], str]
+    config: Config,
+    now_us: int,
+    job: str,
+    pilot: int,
+    see: Callable[[SpanBar], str],
+    *,
+    shows_jobs: bool,
 ) -> tuple[str, list[Part]] | None:
     """Return the title and the parts of a job's trace, or of a pilot's; None if there is none.
 
-    ``see`` makes the links of a line.  Raises Unreadable.
+    ``see`` makes the links of a line.  Without ``shows_jobs`` the jobs of a pilot, and their users,
+    are not named.  Raises Unreadable.
     """
     found = traced(config, now_us, job, pilot)
-    return None if found is None else (found[0].title, list(page_parts(*found, see)))
+    if found is None:
+        return None
+    shown, age = found
+    if not shows_jobs:
+        shown = shown._replace(runs=[run.unnamed for run in shown.runs])
+    return shown.title, list(page_parts(shown, age, see))
 
 
 def _with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:

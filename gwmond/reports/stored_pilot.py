@@ -220,9 +220,13 @@ class StoredPilot:
         if len(runs) < len(self.runs) or Assumption.JOBS in row.assumed:
             return KnownJobs(runs, None, True, True, True)
         jobs = len(runs) + row.runs_pruned
-        ran = has_run_jobs(row, jobs)
-        number = jobs if jobs or ran is False else None
-        return KnownJobs(runs, number, has_started(row, jobs), ran)
+        if jobs or row.ran_jobs:
+            return KnownJobs(runs, jobs or None, True, True)
+        if row.validation in {Validation.UNKNOWN, Validation.STARTED}:
+            # Where its validation ended, a hard kill cut its output off; else nothing tells.
+            started = row.validation is Validation.STARTED or row.validation_end_us is not None
+            return KnownJobs(runs, None, started or None, None)
+        return KnownJobs(runs, 0, row.validation is Validation.PASSED, False)
 
     @cached_property
     def running(self) -> Sequence[RunRow]:
@@ -318,22 +322,6 @@ def stands_in(run: RunRow) -> bool:
     if run.outcome is not None:
         return run.outcome.label == SUMMARISED
     return any(fact.source is Source.SUMMARY for fact in run.facts)
-
-
-def has_run_jobs(row: PilotRow, jobs: int) -> bool | None:
-    """Return whether a pilot with so many known runs ran jobs; None if not known."""
-    if jobs or row.ran_jobs:
-        return True
-    return None if row.validation in {Validation.UNKNOWN, Validation.STARTED} else False
-
-
-def has_started(row: PilotRow, jobs: int) -> bool | None:
-    """Return whether HTCondor started on a pilot with so many known runs; None: nothing tells."""
-    if jobs or row.ran_jobs or row.validation in {Validation.PASSED, Validation.STARTED}:
-        return True
-    if row.validation is Validation.FAILED:
-        return False
-    return None if row.validation_end_us is None else True  # a hard kill cut its output off
 
 
 def _users(runs: Iterable[RunRow]) -> tuple[str, ...]:

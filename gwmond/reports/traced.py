@@ -13,8 +13,8 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import QueueRecord, place_name
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.traces.contexts import TraceRules, is_traced
-from gwmond.traces.job_trace import job_spans
+from gwmond.traces.contexts import is_traced
+from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.spans import Span
 from gwmond.traces.wait_events import by_wants, wanted
@@ -48,21 +48,21 @@ def find_jobs(ledger: LedgerReader, text: str, schedd: str = "") -> list[str]:
     return ledger.jobs_numbered(text, schedd, SOME + 1)
 
 
-def trace_of_job(ledger: LedgerReader, job: str, rules: TraceRules, now_us: int) -> Traced | None:
+def trace_of_job(ledger: LedgerReader, job: str, join_at_most: int, now_us: int) -> Traced | None:
     """Return a job's trace up to now; None if there are no records of it."""
     found = ledger.find_runs([job]).get(job, [])
     runs = sorted(filter(is_traced, found), key=lambda run: (run.start_us, run.key))
     pilots = ledger.pilots_by_id({run.pilot for run in runs})
     waits = by_wants(ledger.waits_by_wants(*wanted(runs)))
-    spans = job_spans(runs, pilots, rules, now_us, waits)
+    spans = JobTrace(runs, pilots, join_at_most, now_us, waits).spans() if runs else []
     return Traced(f"job {job}", spans, runs, job=job) if spans else None
 
 
-def trace_of_pilot(ledger: LedgerReader, row: PilotRow, rules: TraceRules, now_us: int) -> Traced:
+def trace_of_pilot(ledger: LedgerReader, row: PilotRow, join_at_most: int, now_us: int) -> Traced:
     """Return a pilot's trace up to now."""
     runs = ledger.runs_of([row.id]).get(row.id, [])
     runs.sort(key=lambda run: (run.start_us, run.key))
-    spans = pilot_spans(row, runs, rules, queue_of(ledger, row), now_us)
+    spans = pilot_spans(row, runs, join_at_most, queue_of(ledger, row), now_us)
     return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row)
 
 

@@ -193,12 +193,10 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:
         else:
             used[there] += length * sum(held)
             good[there] += length * zero
-    return _RunTime(_whole(used), _whole(good), most / MILLI)
-
-
-def _whole(shares: Counter[int]) -> int:
-    """Return the sum of number / divisor."""
-    return sum(_rounded(number, by) for by, number in shares.items())
+    used_us, good_us = (
+        sum(_rounded(number, by) for by, number in shares.items()) for shares in (used, good)
+    )
+    return _RunTime(used_us, good_us, most / MILLI)
 
 
 def _rounded(number: int, by: int) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import RunRow
 from gwmond.model.times import SECOND_US
-from gwmond.reports.categories import INFO
+from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.render.document import (
@@ -30,14 +30,19 @@ from gwmond.reports.render.table import Cell, Column, table
 from gwmond.reports.timeline import axis
 from gwmond.reports.traced import Traced
 from gwmond.traces.ids import SpanName
-from gwmond.traces.spans import Attributes, Link, Span
+from gwmond.traces.spans import Link, Span
 
 MOST, _CAUSES = 200, 3
 """Lines; of more the first are shown."""
 _WAITING = frozenset({SpanName.QUEUE, SpanName.REQUESTED, SpanName.PENDING})
 _OWN = frozenset({SpanName.IDLE, SpanName.RETIREMENT})
 _WHOLE = frozenset({SpanName.JOB, SpanName.PILOT})
-_COLOURS = {"waiting": "yellow", "moving": "bright_blue", "whole": "bright_black"}
+_COLOURS = {
+    **{(info.category or "open"): info.colour for info in INFOS},
+    "waiting": "yellow",
+    "moving": "bright_blue",
+    "whole": "bright_black",
+}
 _LABEL, _STEP, _WIDTH = 170, 18, 900
 
 
@@ -148,7 +153,7 @@ def _lines(found: Sequence[SpanBar], width: int) -> Iterator[Spans]:
         yield Spans(
             [
                 Cell(f"{name:<{label}}{' ' * first}"),
-                Cell("█" * (last - first), _colour(bar.look)),
+                Cell("█" * (last - first), _COLOURS[bar.look]),
                 Cell(" " * (columns - last)),
                 Cell(note, "red" if bar.error else ""),
             ]
@@ -221,7 +226,7 @@ def _of_run(number: int, run: RunRow, until_us: int) -> SpanBar:
     outcome = run.outcome
     look = outcome.category.value if outcome else "open"
     job = " ".join((run.key.job.split("#")[1:2] or [run.key.job]) + [run.user.partition("@")[0]])
-    note = ", ".join(filter(None, (outcome.label if outcome else "", job)))
+    note = ", ".join(filter(None, (outcome.label if outcome else "", job.strip())))
     failed = outcome is not None and outcome.category is not Category.GOODPUT
     return SpanBar(f"run {number}", 1, run.start_us, end, look, note, failed, job=run.key.job)
 
@@ -234,35 +239,25 @@ def _place(bar: SpanBar, start_us: int, end_us: int, columns: int) -> tuple[int,
     return first, max(first + 1, min(columns, last))
 
 
-def _colour(look: str) -> str:
-    if look in _COLOURS:
-        return _COLOURS[look]
-    return INFO[None if look == "open" else Category(look)].colour
-
-
 def _json(one: Span) -> dict[str, Any]:
     return {
         **_ids(one),
         "parent_span_id": one.parent_id.hex() or None,
         "name": one.name.value,
-        "kind": one.role.value,
+        "kind": one.kind,
         **both("start", one.start_us),
         **both("end", one.end_us),
         "error": one.error or None,
-        "attributes": _named(one.attributes),
+        "attributes": dict(one.attributes),
         "events": [
-            {"name": event.name, **both("time", event.time_us), **_named(event.attributes)}
+            {"name": event.name, **both("time", event.time_us), **dict(event.attributes)}
             for event in one.events
         ],
         "dropped_events": one.dropped_events,
-        "links": [{**_ids(link), "attributes": _named(link.attributes)} for link in one.links],
+        "links": [{**_ids(link), "attributes": dict(link.attributes)} for link in one.links],
         "dropped_links": one.dropped_links,
     }
 
 
 def _ids(one: Span | Link) -> dict[str, str]:
     return {"trace_id": one.context.trace_id.hex(), "span_id": one.context.span_id.hex()}
-
-
-def _named(attributes: Attributes) -> dict[str, Any]:
-    return dict(attributes)

@@ -32,9 +32,10 @@ from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log import configure
 from gwmond.service.log_socket import LogSocket
-from gwmond.service.page_questions import PageQuestions
+from gwmond.service.memory import give_back
 from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool
+from gwmond.service.questions import PageQuestions
 from gwmond.service.sdnotify import Notifier
 from gwmond.sources import child
 from gwmond.sources.garbage import RUNNING, few_collections
@@ -91,8 +92,7 @@ class Service:
         """Serve until SIGTERM or SIGINT."""
         config = self.config
         http = config.http
-        connections, shows = self.listener.connections, self._shows_jobs
-        app = create(self, http.auth_token_file, http.hosts, connections, shows_jobs=shows)
+        app = create(self, http.auth_token_file, http.hosts, self.listener.connections)
         server = Server(app, self.listener, http)
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -219,6 +219,7 @@ class Service:
             self._show(snapshot)
             self._notifier.status(_status(snapshot))
             self._drain(snapshot)
+            give_back()
         except child.Stopped:
             pass
         except Exception:
@@ -248,7 +249,7 @@ class Service:
 
     def _pages(self, snapshot: Snapshot | None) -> Pages:
         """Return the pages of a poll; who may ask for jobs changes with a restart only."""
-        asked = PageQuestions(self.config, self._pool, snapshot) if self._shows_jobs else None
+        asked = PageQuestions(self.config, self._pool, snapshot, shows_jobs=self._shows_jobs)
         return Pages(snapshot, self.config, Explanations(snapshot, asked, self._turns))
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:

@@ -8,28 +8,31 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.idle_history import WaitInterval
-from gwmond.model.order import Order
+from gwmond.model.order import Limits, Order
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import Examined, WaitingJob
 from gwmond.reports import sites
-from gwmond.reports.ledger_reading import Unreadable, ledger_for_page
+from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
-from gwmond.sources.htcondor import order, place_offers, waiting_job
+from gwmond.sources.htcondor import order, place_offers, quotas, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
+
+if TYPE_CHECKING:
+    from gwmond.ledger.reader import LedgerReader
 
 T = TypeVar("T")
 _LEAST_S = 1.0
@@ -39,8 +42,19 @@ class NoAnswer(Exception):
     """A question has no answer; says why, and what to do."""
 
 
+class NotRead(NoAnswer):
+    """What a question rests on could not be read."""
+
+
 class BadQuestion(NoAnswer):
     """A question can have no answer, whatever jobs are queued."""
+
+
+class Matched(NamedTuple):
+    """A job with all places, and the order in which it is served; None: that is not known."""
+
+    examined: Examined
+    order: Order | None
 
 
 def name_of(job: str) -> tuple[str, str]:
@@ -60,13 +74,14 @@ class Explainer:
     """Answers one question about jobs; use each from one thread.
 
     ``site``: only places of that site, or of that entry, are looked at (empty: all).
-    ``deadline_s`` is for all that is asked; ``now`` (epoch s) is by the pool's clock.
+    ``deadline_s`` is for all that is asked; ``now`` (epoch s) is by the pool's clock.  Before a
+    poll has ended (there is no Snapshot yet) jobs can be matched.
     """
 
     def __init__(
         self,
         config: Config,
-        poll: tuple[Snapshot, Round, Targets],
+        poll: tuple[Snapshot | None, Round, Targets],
         access: Access,
         now: float,
         *,
@@ -75,9 +90,11 @@ class Explainer:
     ) -> None:
         self._snapshot, self._found, targets = poll
         self._access, self._now, self._site = access, now, site
+        self._parallel = config.poll.parallel
         self._memory_mib, self._ledger_url = config.poll.memory_limit_mib, config.ledger.url
         self._until = time.monotonic() + (deadline_s or config.poll.deadline)
         self._failed: list[str] = []
+        self._matched: dict[tuple[str, str | None], Matched] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -103,7 +120,7 @@ class Explainer:
 
     @cached_property
     def _entries(self) -> dict[EntryKey, sites.SiteRow]:
-        return sites.cpu_rows(self._snapshot)
+        return {} if self._snapshot is None else sites.cpu_rows(self._snapshot)
 
     @property
     def entries_there(self) -> dict[EntryKey, sites.SiteRow]:
@@ -124,23 +141,42 @@ class Explainer:
 
         ``job`` is ``cluster.proc``, or a GlobalJobId.
         """
+        matched = self._matched.get((job, schedd)) or self.match(job, schedd)
+        here = self.situation(*matched)
+        here.past = self._past(here)
+        return here
+
+    def take(self, early: Explainer) -> None:
+        """Take over which jobs were matched before the poll ended, if it would be the same now."""
+        same = early._terms._replace(now=self._now) == self._terms
+        if same and early._found.chosen == self._found.chosen and not early._failed:
+            self._matched = early._matched
+
+    def match(self, job: str, schedd: str | None = None) -> Matched:
+        """Ask for a job and match it with all places; raises NoAnswer."""
         named, number = name_of(job)
         asked = self.schedds(schedd or named)
         access = self._access
-        tried = [self._run(d.name, waiting_job.examine, access, d, number) for d in asked]
-        found = [examined for examined in tried if examined is not None]
-        if len(found) == 1:
-            here = self.situation(found[0], self._order(found[0]))
-            here.past = self._past(here)
-            return here
+        with ThreadPoolExecutor(self._parallel) as pool:
+            tried = pool.map(
+                lambda d: self._run(d.name, waiting_job.find, access, d, number), asked
+            )
+            found = [one for one in tried if one is not None]
+            if len(found) == 1:
+                ordered = pool.submit(self._order, found[0][0])
+                examined = self._run("gwmond", waiting_job.examine, access, *found[0])
+                if examined is None:
+                    raise NotRead(f"the job could not be matched: {'; '.join(self.missing)}")
+                self._matched[job, schedd] = matched = Matched(examined, ordered.result())
+                return matched
         if found:
-            names = ", ".join(one.job.schedd for one in found)
+            names = ", ".join(job.schedd for job, _ in found)
             raise NoAnswer(
                 f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
             )
         failed = f" Not read: {'; '.join(self.missing)}." if self.missing else ""
         where = ", ".join(daemon.name for daemon in asked)
-        raise NoAnswer(
+        raise (NotRead if self._failed else NoAnswer)(
             f"no job {number} is in the queue of {where}.{failed} A job that has ended: "
             "gwmond trace, or condor_history"
         )
@@ -153,22 +189,45 @@ class Explainer:
         groups = self.groups(schedd)
         examined = self._run("gwmond", waiting_job.examine_groups, groups)
         if examined is None:
-            raise NoAnswer(f"the jobs could not be matched: {'; '.join(self.missing)}")
-        return [(group, self.situation(one)) for group, one in zip(groups, examined, strict=True)]
+            raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
+        return [
+            self._said(group, one, said)
+            for group, one in zip(groups, examined, strict=True)
+            for said in group.by_rejection()
+        ]
+
+    def _said(
+        self, group: DemandGroup, examined: Examined, said: Rejection
+    ) -> tuple[DemandGroup, Situation]:
+        """Return those jobs of a group of which the negotiator said that."""
+        job = examined.job._replace(rejection=said.text, rejected=said.at)
+        order = self._limits.order(group.schedd)
+        return group._replace(jobs=said.jobs), self.situation(examined._replace(job=job), order)
+
+    @cached_property
+    def _limits(self) -> Limits:
+        """What limits the jobs of accounting groups and schedds."""
+        found = [a.value for (_, kind), a in self._found.answers.items() if kind == quotas.KIND]
+        return limits_of(found, self._found.chosen)
 
     def place(self, entry: EntryKey, pilot: Pilot | None = None) -> PlaceSituation:
         """Return all that the explanation of an entry, or of a pilot of it, rests on.
 
         Raises NoAnswer where jobs and pilots could not be matched.
         """
-        groups, startd = self.groups(), pilot.name if pilot else ""
-        task = place_offers.offers
-        found = self._run("gwmond", task, self._access, entry, startd, groups)
+        startd = pilot.name if pilot else ""
+        groups = [
+            group._replace(jobs=said.jobs, rejections=(said,))
+            for group in self.groups()
+            for said in group.by_rejection()
+        ]
+        asked = self._access, entry, startd, groups, self.schedds(None)
+        found = self._run("gwmond", place_offers.offers, *asked)
         if found is None:
-            raise NoAnswer(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")
+            raise NotRead(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")
         pilots = [pilot] if pilot else [p for p in self.pilots if p.entry == entry]
-        row, now = self._entries.get(entry), self._now
-        return PlaceSituation(entry, startd, row, pilots, (groups, found), now, self.missing)
+        known = self._entries.get(entry), pilots, (groups, found), self._now, self.missing
+        return PlaceSituation(entry, startd, *known, limits=self._limits)
 
     @cached_property
     def pilots(self) -> list[Pilot]:
@@ -205,9 +264,8 @@ class Explainer:
         known, history = (self._entries, self._now, self.missing), self._history(examined.job)
         return Situation(examined, *known, site=self._site, order=order, history=history)
 
-    def _order(self, examined: Examined) -> Order | None:
+    def _order(self, job: WaitingJob) -> Order | None:
         """Return in which order a job is served, if it waits; None where that cannot be read."""
-        job = examined.job
         if job.status != 1:
             return None
         (schedd,) = self.schedds(job.schedd)
@@ -235,10 +293,14 @@ class Explainer:
         job, entries = here.job, {key.entry for key in here.fitting_entries}
         if job.status != 1:
             return None
-        from gwmond.ledger.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
-
         group, cores = job.accounting_group, job.size.cores
-        return self._read(lambda ledger: past_waits(ledger, group, cores, entries))
+
+        def waits(ledger: LedgerReader) -> PastWaits:
+            from gwmond.ledger.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
+
+            return past_waits(ledger, group, cores, entries)
+
+        return self._read(waits)
 
     def _read(self, ask: Callable[[LedgerReader], T]) -> T | None:
         """Return what the ledger says; None where there is none, or none can be read."""
@@ -246,6 +308,14 @@ class Explainer:
             place = location.parse(self._ledger_url)
             if isinstance(place, location.SqliteFile) and not place.path.exists():
                 return None
+        except (LedgerError, OSError):
+            return None
+        from gwmond.reports.ledger_reading import (  # noqa: PLC0415 (SQLAlchemy is slow to load)
+            Unreadable,
+            ledger_for_page,
+        )
+
+        try:
             with ledger_for_page(self._ledger_url) as ledger:
                 return ask(ledger)
         except (LedgerError, OSError, Unreadable):

@@ -54,7 +54,7 @@ class IdleReasons:
         lost = [idle for idle in evaluation.idle if not idle.entries]
         self._analyse(lost, state, rows, now)
         known = {kind: analysed.cause for kind, analysed in self._analysed.items()}
-        return Causes(rows, known, pilots=state.facts.pilots is not None)
+        return Causes(rows, known, state.limits, pilots=state.facts.pilots is not None)
 
     def _analyse(
         self,

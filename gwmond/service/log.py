@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from structlog.typing import Processor
@@ -12,15 +12,29 @@ if TYPE_CHECKING:
     from gwmond.config.settings import Log
 
 
+_events = logging.getLogger("gwmond")
+_events.setLevel(logging.DEBUG)
+
+
 def quiet() -> None:
-    """Let a command that only reads a ledger log nothing but errors of libraries."""
+    """Let a command that prints what it found log nothing but errors of libraries."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, force=True)
+    _events.setLevel(logging.ERROR)
+
+
+def event(level: Literal["info", "warning"], what: str, **fields: object) -> None:
+    """Log what has happened, unless this command is quiet."""
+    if _events.isEnabledFor(getattr(logging, level.upper())):
+        import structlog  # noqa: PLC0415 (slow to import; commands that are quiet do without)
+
+        getattr(structlog.get_logger(), level)(what, **fields)
 
 
 def configure(options: Log) -> None:
     """Set up structlog; what other libraries log at warning and above comes out alike."""
-    import structlog  # noqa: PLC0415 (slow to import; commands that read a ledger log nothing)
+    import structlog  # noqa: PLC0415 (slow to import; commands that are quiet do without)
 
+    _events.setLevel(logging.DEBUG)
     level = getattr(logging, options.level.upper())
     console = options.format == "console" or (options.format == "auto" and sys.stderr.isatty())
     shared: list[Processor] = [

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
-
-import structlog
 
 from gwmond.config.settings import Config
 from gwmond.ledger import location
@@ -28,6 +26,7 @@ from gwmond.model.snapshot import (
 )
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
+from gwmond.service import log
 from gwmond.service.idle_reasons import IdleReasons
 from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.log_socket import LogSocket
@@ -44,7 +43,6 @@ if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.service.accountant import Accountant
     from gwmond.service.ledger_keeper import LedgerKeeper
 
-log = structlog.get_logger()
 _MATCHING = "matching"
 _EXAMPLES = 6
 _SHOWN = 60  # characters of a name that is shown as an example
@@ -83,6 +81,7 @@ class Poller:
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
         self._reported: set[Kind] = set()
+        self._busy: frozenset[str] = frozenset()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._names = names or Names(_limits(config))
@@ -123,10 +122,15 @@ class Poller:
         """Count a failure outside a poll, or of a whole one."""
         self._problems["gwmond", problem] += 1
 
-    def poll(self, noticed: Iterable[Problem] = ()) -> Snapshot:
+    def poll(
+        self,
+        noticed: Iterable[Problem] = (),
+        beside: Callable[[Round], object] | None = None,
+    ) -> Snapshot:
         """Ask every source once, account the time since the poll before, return the outcome.
 
-        ``noticed`` are problems that showed elsewhere since the poll before.
+        ``noticed`` are problems that showed elsewhere since the poll before; ``beside``: see
+        ``Gatherer.round``.
         """
         config, pool = self._config, self._pool
         problems = list(noticed)
@@ -137,7 +141,8 @@ class Poller:
         asked_at, asked_mono = pool.clock.tick(), time.monotonic()
         access = pool.access(asked_at)
         self._recall_names(asked_at.wall)
-        found = pool.gatherer.round(access, asked_at.wall, self._names)
+        found = pool.gatherer.round(access, asked_at.wall, self._names, beside)
+        self._note_busy()
         stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
@@ -200,6 +205,15 @@ class Poller:
         late = accountant.stored() if accountant else []
         self._begun = begin(late, self._reported)
         return [p for p in failed if (p.source, p.problem) not in words] + late
+
+    def _note_busy(self) -> None:
+        """Log each schedd that is busy, once until it has calmed down."""
+        busy = frozenset(self._pool.gatherer.busy)
+        every_s = self._config.poll.interval * self._config.poll.busy_factor
+        for schedd in sorted(busy - self._busy):
+            text = "schedd is busy, asked less often"
+            log.event("info", text, source=schedd, every_s=every_s)
+        self._busy = busy
 
     def _recall_names(self, now: float) -> None:
         """Take in the names that the ledger knows, once it was opened."""
@@ -290,7 +304,7 @@ class Poller:
         """Count problems; log each kind at each source once when it begins, and when it is over."""
         reported = self._report(problems)
         for source, name in sorted(self._reported - reported):
-            log.info("problem over", source=source, problem=name.value)
+            log.event("info", "problem over", source=source, problem=name.value)
         self._reported = reported
 
     def _report(self, problems: Iterable[Problem]) -> set[Kind]:
@@ -306,7 +320,8 @@ class Poller:
                 text = "; ".join(
                     list(dict.fromkeys(problem.detail for problem in details))[:_EXAMPLES]
                 )
-                log.warning(
+                log.event(
+                    "warning",
                     "problem",
                     source=source,
                     problem=name.value,

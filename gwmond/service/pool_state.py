@@ -25,6 +25,7 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import OTHER_ENTRY
+from gwmond.model.order import AccountingQuota, Limits, ScheddLimit
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
@@ -47,7 +48,8 @@ from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
 from gwmond.sources.gather import merge_pilots
-from gwmond.sources.htcondor import advertised
+from gwmond.sources.htcondor import advertised, quotas
+from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
 
 YOUNG = "young_collector"
@@ -63,6 +65,7 @@ class PoolState(NamedTuple):
     one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
     glideresource ads that are accounted.  ``memory_per_unit_mib``: MiB of a canonical unit.
+    ``limits``: of accounting groups and schedds.
     """
 
     facts: Facts
@@ -78,6 +81,7 @@ class PoolState(NamedTuple):
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
     memory_per_unit_mib: int
+    limits: Limits
 
     @property
     def below_one_unit(self) -> frozenset[str]:
@@ -187,6 +191,7 @@ class _Building:
             memory=after,
             entry_monitors=monitors.entries,
             memory_per_unit_mib=self._memory_per_unit_mib,
+            limits=limits_of(fresh.all(quotas.KIND)[0], found.chosen),
         )
 
     def _reported_to_factories(self) -> tuple[Pilot, ...]:
@@ -246,6 +251,15 @@ class _Building:
         )
         young = self._young_until is not None
         return fewer or (young and key not in self._seen and key.entry != key.site)
+
+
+def limits_of(
+    answers: Iterable[Mapping[str, AccountingQuota]], chosen: Iterable[ScheddSeen]
+) -> Limits:
+    """Return what limits jobs, as collectors and schedds advertise it."""
+    groups = {name: quota for answer in answers for name, quota in answer.items()}
+    schedds = {s.daemon.name: ScheddLimit(s.running, s.most_running) for s in chosen}
+    return Limits(groups, schedds)
 
 
 def _pilots(

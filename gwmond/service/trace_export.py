@@ -32,13 +32,12 @@ from gwmond.model.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.service.otlp_client import OtlpClient, Reply
-from gwmond.traces.contexts import TraceRules
 from gwmond.traces.exemplars import noting
 from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
-from gwmond.traces.selection import NamePatterns, TraceSelection
+from gwmond.traces.selection import TraceSelection, name_pattern
 from gwmond.traces.spans import Span
 from gwmond.traces.wait_events import WaitsByWants, by_wants, wanted
 
@@ -73,7 +72,7 @@ class ChosenSpans:
     """Makes the spans of what was settled, of those that are to be exported."""
 
     def __init__(self, options: Traces) -> None:
-        self._rules = TraceRules(options.join_at_most)
+        self._join_at_most = options.join_at_most
         self._selection = TraceSelection(
             jobs=options.jobs,
             pilots=options.pilots,
@@ -81,9 +80,9 @@ class ChosenSpans:
             parent_based=options.parent_based,
             always=frozenset(options.always),
             slow_us=round(options.slow * SECOND_US),
-            sites=NamePatterns.of(options.sites),
-            groups=NamePatterns.of(options.groups),
-            users=NamePatterns.of(options.users),
+            sites=name_pattern(options.sites),
+            groups=name_pattern(options.groups),
+            users=name_pattern(options.users),
         )
         # Spans that several runs may settle: which were sent, and which this chunk has.
         self._sent: OrderedDict[bytes, None] = OrderedDict()
@@ -129,7 +128,7 @@ class ChosenSpans:
         key = pilot.identity.key.entry, pilot.identity.factory_number
         places = reader.fetch(PilotKeys(places={place_name(*key)})).places if key[1] else {}
         runs = reader.runs_of([pilot.id]).get(pilot.id, [])
-        spans = pilot_spans(pilot, runs, self._rules, places.get(place_name(*key)))
+        spans = pilot_spans(pilot, runs, self._join_at_most, places.get(place_name(*key)))
         return spans if self._selection.has_pilot(pilot, spans) else []
 
     def _of_job(
@@ -144,7 +143,7 @@ class ChosenSpans:
         chosen = [run for run in runs if self._selection.has_run(run, pilots.get(run.pilot))]
         if not chosen:
             return []
-        trace = JobTrace(runs, pilots, self._rules, waits=waits)
+        trace = JobTrace(runs, pilots, self._join_at_most, waits=waits)
         if self._selection.of_trace(trace.context) is False:
             return []
         spans: list[Span] = []

@@ -23,8 +23,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gwmond.model.apportion import apportion
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size, Template
+from gwmond.model.shares import apportion
 from gwmond.model.sizes import units_of
 from gwmond.sites.need import Need, footprint
 

@@ -20,9 +20,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gwmond.model.apportion import apportion
 from gwmond.model.evaluation import Capacity
 from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Size
+from gwmond.model.shares import apportion
 from gwmond.model.sizes import units_of_pilot
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 

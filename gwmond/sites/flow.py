@@ -35,9 +35,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gwmond.model.apportion import apportion
 from gwmond.model.evaluation import SCALE
 from gwmond.model.facts import Berth, EntryKey
+from gwmond.model.shares import apportion
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.need import Need
 from gwmond.sites.program import DemandClass, Floats, Program, build, largest, most_even

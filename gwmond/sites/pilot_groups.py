@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable
+from functools import lru_cache
 from math import floor
 
-from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot
+from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot, Size
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
 from gwmond.model.snapshot import PilotGroup, PilotUnits
 from gwmond.model.units import RESOURCES, Resource
@@ -38,7 +39,9 @@ def pilot_groups(
             retiring=sum(1 for p in found if not p.failed and not p.accepting),
             unused=sum(1 for pilot in found if pilot.name in unused),
             units={
-                resource: _add(_units(pilot, resource, memory_per_unit_mib) for pilot in found)
+                resource: _add(
+                    _units(p.size, p.free, p.jobs, resource, memory_per_unit_mib) for p in found
+                )
                 for resource in RESOURCES
             },
             failed=sum(1 for pilot in found if pilot.failed and not _has_ended(pilot, now)),
@@ -53,21 +56,27 @@ def _has_ended(failed: Pilot, now: float) -> bool:
     return announced or failed.last_heard + FAILED_SILENT_S < now
 
 
-def _units(pilot: Pilot, resource: Resource, memory_per_unit_mib: int) -> PilotUnits:
-    if pilot.size is None:
+@lru_cache(1 << 16)  # many pilots are alike, and most do not change from one poll to the next
+def _units(
+    size: Size | None,
+    free: tuple[Size, ...],
+    jobs: tuple[Size, ...],
+    resource: Resource,
+    memory_per_unit_mib: int,
+) -> PilotUnits:
+    """Return the units of a pilot of which so much is free, and which runs such jobs."""
+    if size is None:
         return PilotUnits(0, 0, 0)
-    total = units_of_pilot(pilot.size, resource, memory_per_unit_mib)
-    if resource == "cpu" and is_below_one_unit(
-        pilot.size, memory_per_unit_mib
-    ):  # none of its parts is a unit
-        busy = total if pilot.jobs else 0
-        return PilotUnits(total, busy, total - busy if pilot.free else 0)
-    idle = min(total, sum(units_of(size, resource, memory_per_unit_mib) for size in pilot.free))
+    total = units_of_pilot(size, resource, memory_per_unit_mib)
+    if resource == "cpu" and is_below_one_unit(size, memory_per_unit_mib):  # no part is a unit
+        busy = total if jobs else 0
+        return PilotUnits(total, busy, total - busy if free else 0)
+    idle = min(total, sum(units_of(slot, resource, memory_per_unit_mib) for slot in free))
     taken = sum(
-        (need_at(job, pilot.size, memory_per_unit_mib) or own_need(job, memory_per_unit_mib)).units(
+        (need_at(job, size, memory_per_unit_mib) or own_need(job, memory_per_unit_mib)).units(
             resource
         )
-        for job in pilot.jobs
+        for job in jobs
     )
     return PilotUnits(total, min(total - idle, floor(taken + _ROUNDING)), idle)
 

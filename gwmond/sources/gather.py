@@ -13,8 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
-import structlog
-
 from gwmond.config.settings import Config
 from gwmond.model.facts import Pilot, Problem, Status
 from gwmond.model.names import ACCOUNTING_GROUPS, Names
@@ -40,15 +38,14 @@ from gwmond.sources.round import (
 )
 
 T = TypeVar("T")
-log = structlog.get_logger()
 
 _WHEN_NEEDED = ("templates", "matching")
 RETRY_KEY_S = 3600.0
 """A job attribute that could not be grouped by is tried again after this."""
 
 _LEAST_S = 1.0
-COMPARISONS, LEAST_SAMPLES = 20_000_000, 100
-"""A collector compares each of its ads with the name of each sample: some seconds at most."""
+SAMPLES_AT_ONCE = 2000
+"""A whole ad has some 10 kB: it takes a collector a second at most, and is 20 MB."""
 
 
 class Gatherer:
@@ -69,17 +66,24 @@ class Gatherer:
         self._until = self._allowed = 0.0
         self._problems: list[Problem] = []
         self._took: list[tuple[float, str]] = []  # seconds of queries within what is allowed
-        self._busy: set[str] = set()
+        self.busy: set[str] = set()  # schedds that are asked less often
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
 
-    def round(self, access: Access, now: float, names: Names | None = None) -> Round:
+    def round(
+        self,
+        access: Access,
+        now: float,
+        names: Names | None = None,
+        beside: Callable[[Round], object] | None = None,
+    ) -> Round:
         """Ask everybody once; ``now`` is the time that ads are compared with (epoch seconds).
 
-        ``names`` says which names are kept apart in the answers; None: all.
+        ``names`` says which names are kept apart in the answers; None: all.  ``beside`` is called
+        in the first round, with what is known before schedds group their jobs.
         """
         self._names, self._folded = names, {}
         self._apart = (
@@ -103,6 +107,8 @@ class Gatherer:
             if early:
                 answered = not wait(others, self.left_s / 2).not_done
                 self._ask_templates(access, now)
+                if beside is not None:
+                    beside(self.last())
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             self._ask_schedds(second, access, fresh, asked)
             queues = self._ask_factory_schedds(second, access, now)
@@ -275,15 +281,12 @@ class Gatherer:
             busy = schedd.duty_cycle is not None and schedd.duty_cycle > poll.busy_duty_cycle
             status = self._statuses.get((name, DEMAND))
             if busy and status is not None and status.skipped + 1 < poll.busy_factor:
-                if name not in self._busy:
-                    every_s = poll.interval * poll.busy_factor
-                    log.info("schedd is busy, asked less often", source=name, every_s=every_s)
-                self._busy.add(name)
+                self.busy.add(name)
                 self._statuses[name, DEMAND] = status._replace(skipped=status.skipped + 1)
                 asked[schedd.daemon] = None
                 continue
             if not busy:
-                self._busy.discard(name)
+                self.busy.discard(name)
             earlier = next((f for d, f in before.items() if d.name == name and f), None)
             asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd, earlier)
         return asked
@@ -363,15 +366,14 @@ class Gatherer:
             if (answer := self._answer(host or "local", SLOTS)) is None:
                 continue
             new = [s for s in answer.value.samples if self._templates.wants(s, moment)]
-            most = max(LEAST_SAMPLES, COMPARISONS // (len(answer.value.pilots) or 1))
-            wanted[host] = sorted(new, key=self._since)[:most]  # the rest next time
+            wanted[host] = sorted(new, key=self._since)[:SAMPLES_AT_ONCE]  # the rest next time
         for host, missing in wanted.items():
             if not missing:
                 continue
             source = host or "local"
             made = self.run(
                 *(source, "templates", tasks.slot_templates, access),
-                *(host, missing, self._config.attributes, now),
+                *(host, missing, self._config.attributes),
             )
             for template in made or ():
                 self._templates.add(template, moment)

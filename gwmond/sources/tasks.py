@@ -16,6 +16,7 @@ from gwmond.sources.htcondor import (
     history_fetch,
     history_files,
     matching,
+    rejections,
     slots,
 )
 from gwmond.sources.htcondor.access import Access, Daemon, Query, Terms
@@ -47,11 +48,10 @@ def slot_templates(
     host: str,
     samples: Sequence[slots.SampleSlot],
     attributes: Attributes,
-    now: float,
 ) -> Counted[tuple[Template, ...]]:
     """Ask a collector for the whole ads of sample slots."""
     found = access.collector_ads(host, matching.samples_query(s.slot for s in samples))
-    return matching.templates_from_slots(found, samples, attributes, now), len(found)
+    return matching.templates_from_slots(found, samples, attributes), len(found)
 
 
 def schedd_demand(
@@ -61,8 +61,14 @@ def schedd_demand(
     factories: bool,
     apart: demand.Apart,
 ) -> Counted[demand.ScheddDemand]:
-    """Ask a schedd for its idle jobs, grouped."""
-    result = demand.fetch(access, schedd, grouping, factories, apart)
+    """Ask a schedd for its idle jobs, grouped.
+
+    ``factories``: also for clusters that have jobs still to materialize.
+    """
+    rows, grouping = demand.fetch_rows(access, schedd, grouping)
+    clusters = demand.fetch_clusters(access, schedd, grouping) if factories else ()
+    rejected = rejections.fetch(access, schedd, grouping)
+    result = demand.decode(rows, clusters, schedd.name, grouping, apart, rejected)
     return result, result.rows
 
 
@@ -95,6 +101,13 @@ def record_ads(
     else:
         found = access.job_ads(asked, query)
     return recording.dump(found, (*query.attributes, "JobCount", *refers)), len(found)
+
+
+def record_samples(
+    access: Access, host: str, samples: Sequence[slots.SampleSlot], refers: Iterable[str]
+) -> Counted[list[Ad]]:
+    """Ask a collector for the whole ads of sample slots, for a recording."""
+    return record_ads(access, host, matching.samples_query(s.slot for s in samples), refers)
 
 
 def record_demand(
@@ -147,8 +160,7 @@ def file_records(
 
 def locate_startds(access: Access, host: str, names: Sequence[str]) -> Counted[tuple[Daemon, ...]]:
     """Ask a collector where startds can be reached."""
-    wanted = " || ".join(f"Name == {ads.quoted(name)}" for name in names)
-    query = Query("locate", "StartDaemon", wanted, ("Name", "MyAddress", "CondorVersion"))
+    query = Query("locate", "StartDaemon", ads.named(names), ("Name", "MyAddress", "CondorVersion"))
     found = access.collector_ads(host, query)
     daemons = []
     for ad in found:

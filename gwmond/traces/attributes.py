@@ -69,8 +69,9 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Attribute("gwmond.settled", _ALL, "false: shown while it may still change; never exported"),
     Attribute("gwmond.wait.cause", (), "what kept jobs like it there (docs/explain.md); absent: "
               "not known", event=True),
-    Attribute("gwmond.wait.reason", (), "how far jobs like it had come: `nowhere`, `no_pilot`, "
-              "`on_their_way`, `pilots_there`, `unexplained`, `unknown`; `several`: they differed",
+    Attribute("gwmond.wait.reason", (), "how far jobs like it had come: `nowhere`, `policy`, "
+              "`no_pilot`, `on_their_way`, `pilots_there`, `unexplained`, `unknown`; `several`: "
+              "they differed",
               event=True),
     Attribute("gwmond.wait.site", (), "where they could run: a site, `several`, or `none`",
               event=True),

@@ -1,7 +1,7 @@
 """Which span of which trace a job, a run and a pilot are, and how a job continues a trace.
 
 A job continues the trace of whoever submitted it: its span is a child of the submitter's where few
-jobs were submitted together (``Rules.join_at_most``), else the root of a trace of its own with a
+jobs were submitted together (at most ``join_at_most``), else the root of a trace of its own with a
 link, because one trace of thousands of jobs is more than backends take.  Source of the format: W3C
 Trace Context, section 3.2.
 """
@@ -21,12 +21,6 @@ from gwmond.traces.spans import SpanContext
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _GLOBAL_JOB_ID = re.compile(r"[^#]+#[0-9]+\.[0-9]+#[0-9]+")
-
-
-class TraceRules(NamedTuple):
-    """``join_at_most``: a job of so many submitted together continues its submitter's trace."""
-
-    join_at_most: int = 500
 
 
 class JobContext(NamedTuple):
@@ -87,14 +81,14 @@ def _order(fact: JobFact) -> tuple[object, ...]:
     return fact.left_us is None, *(-1 if value is None else value for value in fact)
 
 
-def job_context(job: str, fact: JobFact, rules: TraceRules) -> JobContext:
+def job_context(job: str, fact: JobFact, join_at_most: int) -> JobContext:
     """Return the context of a job; deterministic, so that all its spans agree."""
     submitter = parse_traceparent(fact.traceparent)
     own = SpanContext(trace_id(SpanName.JOB, job), span_id(SpanName.JOB, job))
     if submitter is None:
         return JobContext(job, own)
     own = own._replace(sampled=submitter.sampled)
-    if (fact.procs or 1) > rules.join_at_most:
+    if (fact.procs or 1) > join_at_most:
         return JobContext(job, own, submitter=submitter)
     own = own._replace(trace_id=submitter.trace_id)
     return JobContext(job, own, submitter.span_id, trace_state=fact.tracestate)

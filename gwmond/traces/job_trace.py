@@ -25,18 +25,11 @@ from gwmond.model.run_facts import Transfer
 from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
-from gwmond.traces.contexts import (
-    JobContext,
-    TraceRules,
-    is_traced,
-    job_context,
-    job_fact,
-    run_identity,
-)
+from gwmond.traces.contexts import job_context, job_fact, pilot_context, run_identity
 from gwmond.traces.ids import SpanName
-from gwmond.traces.making import SpanTimes, link_to, made, place_of, run_number, sane, within
+from gwmond.traces.making import SpanTimes, made, place_of, run_number, sane, within
 from gwmond.traces.run_phases import RunPhases, phases_of, transferred_bytes
-from gwmond.traces.spans import Event, Link, Role, Span, Value
+from gwmond.traces.spans import Event, Link, Span, Value
 from gwmond.traces.wait_events import WaitsByWants, waiting_events, wants_of
 
 Values: TypeAlias = dict[str, Value | None]
@@ -46,29 +39,17 @@ _END = "end"
 """The identity of the wait after the last run."""
 
 
-def job_spans(
-    runs: Sequence[RunRow],
-    pilots: Mapping[PilotId, PilotRow],
-    rules: TraceRules,
-    now_us: int | None = None,
-    waits: WaitsByWants = MappingProxyType({}),
-) -> list[Span]:
-    """Return the spans of one job; ``runs``: all runs of it, ``pilots``: those that are known.
+class JobTrace:
+    """The trace of one job, from all of its runs, and those of their pilots that are known.
 
     ``waits``: for which reasons jobs that want the same waited, as far as known.
     """
-    known = [run for run in runs if is_traced(run)]
-    return JobTrace(known, pilots, rules, now_us, waits).spans() if known else []
-
-
-class JobTrace:
-    """The trace of one job, from all of its runs."""
 
     def __init__(
         self,
         runs: Sequence[RunRow],
         pilots: Mapping[PilotId, PilotRow],
-        rules: TraceRules,
+        join_at_most: int,
         now_us: int | None = None,
         waits: WaitsByWants = MappingProxyType({}),
     ) -> None:
@@ -80,16 +61,11 @@ class JobTrace:
         self._pilots = pilots
         self._now_us, self._waits = now_us, waits
         self._fact = job_fact(self._runs)
-        self._context = job_context(runs[0].key.job, self._fact, rules)
+        self.context = job_context(runs[0].key.job, self._fact, join_at_most)
         self._ends: list[int] = []  # the latest end of the runs so far
         for run in self._runs:
             end = self._times(run).end_us
             self._ends.append(max(end, self._ends[-1]) if self._ends else end)
-
-    @property
-    def context(self) -> JobContext:
-        """Which span of which trace the job is."""
-        return self._context
 
     def spans(self) -> list[Span]:
         """Return all of its spans: the job's, then those of each run in the order of time."""
@@ -114,12 +90,11 @@ class JobTrace:
             "gwmond.outcome": run.outcome.label if run.outcome else None,
             "cicd.pipeline.task.run.result": "cancellation" if removed else result_of(run.outcome),
         }
-        context, own = self._context, self._context.own
+        context, own = self.context, self.context.own
         values = {**self._job_values(run), **size}
         span = made(SpanName.JOB, own, context.parent_id, whole, values, error, settled=settled)
         submitter = context.submitter
         span = span._replace(
-            role=Role.SERVER,
             trace_state=context.trace_state,
             links=() if submitter is None else (Link(submitter),),
         )
@@ -177,7 +152,7 @@ class JobTrace:
         return SpanTimes(start, max(end_us or 0, self._ends[-1]), moved)
 
     def _job_values(self, run: RunRow) -> Values:
-        return {"htcondor.job.id": self._context.job, "htcondor.job.user": run.user}
+        return {"htcondor.job.id": self.context.job, "htcondor.job.user": run.user}
 
     def _queue(self, index: int, identity: str, times: SpanTimes, *, settled: bool) -> Span:
         """Return a wait: how the run before it ended, and for which reasons it waited."""
@@ -187,11 +162,11 @@ class JobTrace:
             **self._job_values(run),
             "htcondor.run.number": None if identity == _END else run_number(run),
         }
-        context = self._context.child(SpanName.QUEUE, identity)
+        context = self.context.child(SpanName.QUEUE, identity)
         span = made(
-            SpanName.QUEUE, context, self._context.own.span_id, times, values, settled=settled
+            SpanName.QUEUE, context, self.context.own.span_id, times, values, settled=settled
         )
-        key = self._context.job.partition("#")[0], wants_of(run, self._fact)
+        key = self.context.job.partition("#")[0], wants_of(run, self._fact)
         events, dropped = waiting_events(self._waits.get(key, ()), times)
         if before is not None and before.outcome is not None:
             ending = phases_of(before.facts)
@@ -211,20 +186,21 @@ class JobTrace:
             "htcondor.slot.memory": run.size.memory_mib,
             "htcondor.slot.gpus": run.size.gpus or None,
         }
-        context = self._context.child(SpanName.RUN, identity)
-        parent = self._context.own.span_id
+        context = self.context.child(SpanName.RUN, identity)
+        parent = self.context.own.span_id
         error = error_of(run.outcome)
         span = made(
             *(SpanName.RUN, context, parent, times, values), error=error, settled=not run.open
         )
-        return span._replace(links=link_to(self._pilots.get(run.pilot)))
+        pilot = self._pilots.get(run.pilot)
+        return span._replace(links=(Link(pilot_context(pilot.identity)),) if pilot else ())
 
     def _shared(self, run: RunRow) -> Values:
         """Return the attributes of a run that its parts have too."""
         outcome = run.outcome
         return {
             **place_of(self._pilots.get(run.pilot)),
-            "htcondor.job.id": self._context.job,
+            "htcondor.job.id": self.context.job,
             "htcondor.run.number": run_number(run),
             "gwmond.category": outcome.category.value if outcome else None,
             "gwmond.evidence": outcome.evidence if outcome else None,
@@ -251,7 +227,7 @@ class JobTrace:
             error = parent.error if kind is decided else ""
             if kind is not decided:
                 values["cicd.pipeline.task.run.result"] = "success"
-            context, upper = self._context.child(kind, identity), parent.context.span_id
+            context, upper = self.context.child(kind, identity), parent.context.span_id
             spans.append(made(kind, context, upper, times, values, error, settled=not run.open))
         return spans
 

@@ -13,9 +13,8 @@ from gwmond.model.pilot_facts import Interval
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
-from gwmond.traces.contexts import pilot_context
 from gwmond.traces.ids import SpanName
-from gwmond.traces.spans import Link, Span, SpanContext, Value
+from gwmond.traces.spans import Span, SpanContext, Value
 
 SLACK_US = 5 * SECOND_US
 """Times of one thing by two hosts, in whole seconds, differ by less."""
@@ -85,11 +84,6 @@ def place_of(pilot: PilotRow | None) -> dict[str, Value | None]:
         "gwms.site": identity.key.site,
         "host.name": identity.node,
     }
-
-
-def link_to(pilot: PilotRow | None) -> tuple[Link, ...]:
-    """Return the link to a pilot's span."""
-    return () if pilot is None else (Link(pilot_context(pilot.identity)),)
 
 
 def run_number(run: RunRow) -> int | None:

@@ -8,6 +8,7 @@ this module is imported only where spans are encoded.
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,16 +21,14 @@ from opentelemetry.proto.trace.v1 import trace_pb2 as otlp
 
 from gwmond import __version__
 from gwmond.traces.attributes import SCHEMA_URL
-from gwmond.traces.spans import Attributes, Role, Span, SpanContext, Value
+from gwmond.traces.spans import Attributes, Span, Value
 
 SCOPE = "gwmond"
 MOST_SPANS, MOST_BYTES = 5_000, 2_000_000
 """Of a request before it is packed; receivers refuse more than 4 MB to 20 MB."""
 
-_KINDS = {
-    Role.INTERNAL: otlp.Span.SPAN_KIND_INTERNAL,
-    Role.SERVER: otlp.Span.SPAN_KIND_SERVER,
-}
+_KINDS = {"internal": otlp.Span.SPAN_KIND_INTERNAL, "server": otlp.Span.SPAN_KIND_SERVER}
+_IDS = {"traceId", "spanId", "parentSpanId"}
 _SAMPLED = 1
 # Tags of the fields that hold messages.
 _SPANS, _SCOPES, _RESOURCES, _SPAN_ATTRIBUTE = b"\x12", b"\x12", b"\x0a", b"\x4a"
@@ -48,10 +47,10 @@ class Encoder:
 
     def __init__(self, service: str = SCOPE, attributes: Mapping[str, str] | None = None) -> None:
         said = {"service.version": __version__, **(attributes or {}), "service.name": service}
-        self._resource = Resource(attributes=_attributes(tuple(sorted(said.items()))))
-        self._scope = InstrumentationScope(name=SCOPE, version=__version__)
-        head = otlp.ScopeSpans(scope=self._scope, schema_url=SCHEMA_URL)
-        whole = otlp.ResourceSpans(resource=self._resource, schema_url=SCHEMA_URL)
+        resource = Resource(attributes=_attributes(tuple(sorted(said.items()))))
+        scope = InstrumentationScope(name=SCOPE, version=__version__)
+        head = otlp.ScopeSpans(scope=scope, schema_url=SCHEMA_URL)
+        whole = otlp.ResourceSpans(resource=resource, schema_url=SCHEMA_URL)
         self._head, self._whole = head.SerializeToString(), whole.SerializeToString()
 
     def empty(self) -> Request:
@@ -84,29 +83,13 @@ class Encoder:
 
     def json(self, spans: Iterable[Span]) -> str:
         """Return spans as OTLP's JSON: ids are hexadecimal, enums are numbers."""
-        found = list(spans)
-        scope = otlp.ScopeSpans(
-            scope=self._scope,
-            spans=[_span(span, span.attributes) for span in found],
-            schema_url=SCHEMA_URL,
-        )
-        whole = otlp.ResourceSpans(
-            resource=self._resource, scope_spans=[scope], schema_url=SCHEMA_URL
-        )
-        request = ExportTraceServiceRequest(resource_spans=[whole])
-        said = MessageToDict(request, use_integers_for_enums=True)
-        made = said["resourceSpans"][0]["scopeSpans"][0].get("spans", [])
-        for one, span in zip(made, found, strict=True):  # protobuf's JSON has ids in base 64
-            one.update(_ids(span.context))
-            if span.parent_id:
-                one["parentSpanId"] = span.parent_id.hex()
-            for link, linked in zip(one.get("links", ()), span.links, strict=True):
-                link.update(_ids(linked.context))
+        request = self._request([_framed(_SPANS, _serialized(span)) for span in spans])
+        message = ExportTraceServiceRequest.FromString(request.body)
+        said = MessageToDict(message, use_integers_for_enums=True)
+        for one in said["resourceSpans"][0]["scopeSpans"][0].get("spans", []):
+            for item in (one, *one.get("links", ())):  # protobuf's JSON has ids in base 64
+                item.update({name: b64decode(item[name]).hex() for name in _IDS & item.keys()})
         return json.dumps(said, indent=1, ensure_ascii=False)
-
-
-def _ids(context: SpanContext) -> dict[str, str]:
-    return {"traceId": context.trace_id.hex(), "spanId": context.span_id.hex()}
 
 
 def _framed(tag: bytes, message: bytes) -> bytes:
@@ -122,7 +105,7 @@ def _framed(tag: bytes, message: bytes) -> bytes:
 def _serialized(span: Span) -> bytes:
     """Return a span's bytes: those of its attributes are mostly known from other spans."""
     own = [_serialized_attribute(name, value) for name, value in span.attributes]
-    return b"".join((_span(span, ()).SerializeToString(), *own))
+    return b"".join((_span(span).SerializeToString(), *own))
 
 
 @lru_cache(4096, typed=True)
@@ -130,18 +113,17 @@ def _serialized_attribute(name: str, value: Value) -> bytes:
     return _framed(_SPAN_ATTRIBUTE, _attribute(name, value).SerializeToString())
 
 
-def _span(span: Span, attributes: Attributes) -> otlp.Span:
-    """Return a span with these attributes."""
+def _span(span: Span) -> otlp.Span:
+    """Return a span without its attributes."""
     context = span.context
     made = otlp.Span(
         trace_id=context.trace_id,
         span_id=context.span_id,
         parent_span_id=span.parent_id,
         name=span.name,
-        kind=_KINDS[span.role],
+        kind=_KINDS[span.kind],
         start_time_unix_nano=span.start_us * 1000,
         end_time_unix_nano=span.end_us * 1000,
-        attributes=_attributes(attributes),
         flags=_SAMPLED if context.sampled else 0,
         trace_state=span.trace_state,
         dropped_events_count=span.dropped_events,
@@ -149,7 +131,6 @@ def _span(span: Span, attributes: Attributes) -> otlp.Span:
     )
     if span.error:
         made.status.code = otlp.Status.STATUS_CODE_ERROR
-        made.status.message = _text(span.message)
     for event in span.events:
         made.events.add(
             name=event.name,

@@ -24,14 +24,7 @@ from gwmond.model.pilot_facts import Category, Interval, Validation, beside, uni
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
-from gwmond.traces.contexts import (
-    TraceRules,
-    is_traced,
-    job_context,
-    job_fact,
-    pilot_context,
-    run_identity,
-)
+from gwmond.traces.contexts import is_traced, job_context, job_fact, pilot_context, run_identity
 from gwmond.traces.ids import SpanName, span_id
 from gwmond.traces.making import SpanTimes, made, place_of, run_number, sane, within
 from gwmond.traces.spans import Link, Span, Value
@@ -53,7 +46,7 @@ class _SpanPart(NamedTuple):
 def pilot_spans(
     pilot: PilotRow,
     runs: Sequence[RunRow],
-    rules: TraceRules,
+    join_at_most: int,
     queue: QueueRecord | None = None,
     now_us: int | None = None,
 ) -> list[Span]:
@@ -68,7 +61,7 @@ def pilot_spans(
     parts = [*waited, *_parts(pilot, runs, (start, end))]
     idle = [part for part in parts if part.kind is SpanName.IDLE]
     longest = sorted(idle, key=lambda part: (part.start_us - part.end_us, part.start_us))[:IDLE]
-    spans = [_pilot(pilot, runs, rules, whole, len(idle) - len(longest))]
+    spans = [_pilot(pilot, runs, join_at_most, whole, len(idle) - len(longest))]
     root = spans[0].context
     for part in parts:
         times = within(part.start_us, part.end_us, whole)
@@ -112,7 +105,7 @@ def _tests(pilot: PilotRow, validation: Span) -> Iterator[Span]:
 
 
 def _pilot(
-    pilot: PilotRow, runs: Sequence[RunRow], rules: TraceRules, whole: Interval, left_out: int
+    pilot: PilotRow, runs: Sequence[RunRow], join_at_most: int, whole: Interval, left_out: int
 ) -> Span:
     real = [run for run in runs if run.outcome is None or run.outcome.label != SUMMARISED]
     traced = sorted(filter(is_traced, real), key=lambda run: (run.start_us, run.key))
@@ -130,7 +123,7 @@ def _pilot(
     root, times = pilot_context(pilot.identity), SpanTimes(*whole, pilot.start_us > whole[1])
     span = made(SpanName.PILOT, root, b"", times, values, _error(pilot), settled=pilot.closed)
     return span._replace(
-        links=tuple(_link(run, rules) for run in traced[:LINKS]),
+        links=tuple(_link(run, join_at_most) for run in traced[:LINKS]),
         dropped_links=max(0, len(traced) - LINKS) + pilot.runs_pruned,
     )
 
@@ -178,9 +171,9 @@ def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[
         yield _SpanPart(SpanName.RETIREMENT, last, end)
 
 
-def _link(run: RunRow, rules: TraceRules) -> Link:
+def _link(run: RunRow, join_at_most: int) -> Link:
     outcome = run.outcome
-    context = job_context(run.key.job, job_fact([run]), rules).child(
+    context = job_context(run.key.job, job_fact([run]), join_at_most).child(
         SpanName.RUN, run_identity(run)
     )
     seconds = None if run.end_us is None else max(0, run.end_us - run.start_us) / SECOND_US

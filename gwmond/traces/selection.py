@@ -21,22 +21,12 @@ _FAILED = {"failure", "error"}
 _WHOLE = 1 << 64
 
 
-class NamePatterns(NamedTuple):
-    """Patterns of names; no pattern: all."""
+def name_pattern(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return what matches names that fit one of these: * is any text, ? any character."""
+    return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
-    pattern: re.Pattern[str] | None = None
 
-    @classmethod
-    def of(cls, patterns: Iterable[str]) -> NamePatterns:
-        """Return them; * matches any text, ? any character."""
-        named = tuple(patterns)
-        if "*" in named:
-            return cls()
-        return cls(re.compile("|".join(map(translate, named)) or r"(?!)"))
-
-    def have(self, name: str) -> bool:
-        """Return whether a name matches."""
-        return self.pattern is None or self.pattern.match(name) is not None
+_ANY = name_pattern(["*"])
 
 
 class TraceSelection(NamedTuple):
@@ -48,13 +38,13 @@ class TraceSelection(NamedTuple):
     parent_based: bool = True
     always: frozenset[str] = frozenset()
     slow_us: int = 86_400_000_000
-    sites: NamePatterns = NamePatterns()
-    groups: NamePatterns = NamePatterns()
-    users: NamePatterns = NamePatterns()
+    sites: re.Pattern[str] = _ANY
+    groups: re.Pattern[str] = _ANY
+    users: re.Pattern[str] = _ANY
 
     def has_run(self, run: RunRow, pilot: PilotRow | None) -> bool:
         """Return whether a run is of a user and at a place that is chosen."""
-        return self.jobs and self.users.have(run.user) and self._has_place(pilot)
+        return bool(self.jobs and self.users.match(run.user) and self._has_place(pilot))
 
     def has_job(self, context: JobContext, runs: Iterable[RunRow], spans: Iterable[Span]) -> bool:
         """Return whether spans of a job are exported, by the trace, and how its ``runs`` ended."""
@@ -77,7 +67,7 @@ class TraceSelection(NamedTuple):
 
     def _has_place(self, pilot: PilotRow | None) -> bool:
         site, group = ("", "") if pilot is None else (pilot.identity.key.site, pilot.identity.group)
-        return self.sites.have(site) and self.groups.have(group)
+        return bool(self.sites.match(site) and self.groups.match(group))
 
     def _in_share(self, trace_id: bytes) -> bool:
         """Decide as OpenTelemetry's TraceIdRatioBased: by the lower 8 bytes of the trace's id."""

@@ -6,21 +6,13 @@ spans: their export is the same bytes each time.
 
 from __future__ import annotations
 
-from enum import StrEnum
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.traces.ids import SpanName
 
 Value: TypeAlias = str | int | float | bool
 Attributes: TypeAlias = tuple[tuple[str, Value], ...]
 """Names and values, sorted by name."""
-
-
-class Role(StrEnum):
-    """The kind of a span (OpenTelemetry, SpanKind): a job is a server's, all else internal."""
-
-    INTERNAL = "internal"
-    SERVER = "server"
 
 
 class SpanContext(NamedTuple):
@@ -49,8 +41,8 @@ class Event(NamedTuple):
 class Span(NamedTuple):
     """A stretch of time, finished; ``end_us`` is never before ``start_us``.
 
-    ``error``: the ``error.type``; empty: the status is unset.  ``message`` says more about an
-    error.  ``dropped_events`` and ``dropped_links``: how many there are besides.
+    ``error``: the ``error.type``; empty: the status is unset.  ``dropped_events`` and
+    ``dropped_links``: how many there are besides.
     """
 
     context: SpanContext
@@ -59,11 +51,14 @@ class Span(NamedTuple):
     start_us: int
     end_us: int
     attributes: Attributes = ()
-    role: Role = Role.INTERNAL
     error: str = ""
-    message: str = ""
     events: tuple[Event, ...] = ()
     links: tuple[Link, ...] = ()
     dropped_events: int = 0
     dropped_links: int = 0
     trace_state: str = ""
+
+    @property
+    def kind(self) -> Literal["server", "internal"]:
+        """Its SpanKind (OpenTelemetry): a job is a server's, all else internal."""
+        return "server" if self.name is SpanName.JOB else "internal"

@@ -35,12 +35,12 @@ from gwmond.reports.periods import FORMS, both, parse_period
 from gwmond.reports.recent_failures import failures_json, recent_failures
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
-from gwmond.reports.report_gather import report_of
+from gwmond.reports.report_gather import gather
 from gwmond.reports.runs import RunsListed, runs_json
 from gwmond.reports.sites import SiteRow
 from gwmond.reports.stored_pages import pilot_list, pilot_story, traced
 from gwmond.reports.time_by_hour import RANGES, read
-from gwmond.web.pilots import Selection
+from gwmond.web.pilots import WHO, Selection
 from gwmond.web.problems import counted_problems
 
 R = TypeVar("R")
@@ -54,11 +54,6 @@ _OF_JOBS = frozenset(
     {"job", "user", "users", "users_now", "job_group", "htcondor.job.id", "htcondor.job.user"}
 )
 """What tells a job or its user, by its name in any record."""
-_WHO = (
-    "jobs and their users are not shown here: [http] jobs of gwmond's configuration says who may "
-    "ask for them"
-)
-
 Name = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="items at most")]
 After = Annotated[
@@ -195,6 +190,14 @@ class ListAsked(Asked):
 
 
 class ExplainAsked(Asked):
+    limit: Annotated[Limit, Field(description="lines of each list at most")] = 100
+
+
+class ExplainEntryAsked(ExplainAsked):
+    site: Annotated[Name, Field(description="of the entry, where several are called so")] = ""
+
+
+class ExplainJobsAsked(ExplainAsked):
     schedd: Name = ""
     site: Annotated[Name, Field(description="only why not at this site, or entry")] = ""
 
@@ -244,13 +247,13 @@ class Answers:
         if found is None:
             raise Refused(404, f"there is no pilot {number}")
         record = _record(pilot_document.document(*found, 80, 0))
-        return self._shown(_bounded(record, "runs", "own_time", "corrections", "rules", "steps"))
+        return self._shown(bounded(record, "runs", "own_time", "corrections", "rules", "steps"))
 
     def runs(self, asked: RunsAsked) -> Record:
         """Return runs of jobs that began in a period, the latest first."""
         for name in ("user", "job"):
             if getattr(asked, name) and not self._shows_jobs:
-                raise Refused(403, _WHO, name)
+                raise Refused(403, WHO, name)
         since, until = asked.period(self._now_us)
         first, skip = _position(asked.after, 2) or (until - 1, 0)
         wanted = RunsListed(
@@ -277,7 +280,7 @@ class Answers:
         except ValueError as error:
             raise Refused(422, str(error).removeprefix("--by"), "by") from None
         if "user" in by and not self._shows_jobs:
-            raise Refused(403, _WHO, "by")
+            raise Refused(403, WHO, "by")
         scope = Scope(asked.period(self._now_us).whole_hours, by, *asked.places)
         counted = asked.hours_only == "false"
         if not counted and scope.basis != "time_spent":
@@ -285,7 +288,7 @@ class Answers:
         (first,) = _position(asked.after, 1) or (0,)
         with ledger_for_page(self._config.ledger.url) as ledger:
             age = age_of(ledger, self._now_us, self._config.poll.interval)
-            report = report_of(ledger, scope, self._config, counted=counted)
+            report = gather(ledger, scope, self._config, counted=counted)
         record = report_document.report_json(report, age)
         groups, last = record["groups"], first + asked.limit
         following = (last,) if last < len(groups) else None
@@ -325,9 +328,7 @@ class Answers:
                 memory_per_unit_mib=memory_mib,
                 progress=until_end,
             )
-        record = _record(document(found, age))
-        lists = [name for name, value in record.items() if isinstance(value, list)]
-        return _bounded(record, *lists, most=asked.limit)
+        return bounded(_record(document(found, age)), most=asked.limit)
 
     def problems(self, asked: ListAsked) -> Record:
         """Return the problems that were counted since the daemon began."""
@@ -353,12 +354,12 @@ class Answers:
         if bool(asked.job) == bool(asked.pilot):
             raise Refused(422, "give a job or a pilot, and not both", "job, pilot")
         if asked.job and not self._shows_jobs:
-            raise Refused(403, _WHO, "job")
+            raise Refused(403, WHO, "job")
         found = traced(self._config, self._now_us, asked.job, asked.pilot)
         if found is None:
             what = f"job {asked.job}" if asked.job else f"pilot {asked.pilot}"
             raise Refused(404, f"there is no trace of {what}")
-        return self._shown(_bounded(_record(waterfall.document(*found, 80)), "spans"))
+        return self._shown(bounded(_record(waterfall.document(*found, 80)), "spans"))
 
     def _shown(self, record: Record) -> Record:
         """Return a record as it may be shown; what is withheld is null, and named."""
@@ -381,9 +382,11 @@ def _without(value: Any) -> Any:
     return list(map(_without, value)) if isinstance(value, list) else value
 
 
-def _bounded(record: Record, *names: str, most: int = MOST_LINES) -> Record:
-    """Return a record with the first lines of its lists; how many are left off is said."""
-    left = {name: max(0, len(record[name]) - most) for name in names}
+def bounded(record: Mapping[str, Any], *names: str, most: int = MOST_LINES) -> Record:
+    """Return a record with the first lines of these lists, or of all; it says how many it lacks."""
+    names = names or tuple(name for name, value in record.items() if isinstance(value, list))
+    before = record.get("left_off", {})
+    left = {name: before.get(name, 0) + max(0, len(record[name]) - most) for name in names}
     return {**record, **{name: record[name][:most] for name in names}, "left_off": left}
 
 

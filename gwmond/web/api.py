@@ -22,10 +22,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
+from gwmond.model.question import Question
 from gwmond.reports.ledger_reading import DEADLINE_S, Unreadable
 from gwmond.web import answers
 from gwmond.web.answers import Answers, Asked, Record, Refused
-from gwmond.web.explain import Question
 from gwmond.web.pages import Busy, Pages
 
 log = structlog.get_logger()
@@ -34,6 +34,8 @@ OPENAPI = Path(__file__).parents[1] / "data" / "openapi.json"
 """The description that is served: written by ``python -m tests.web.openapi``."""
 NUMBER = r"^([^\x00-\x20#/]+#)?[0-9]{1,10}\.[0-9]{1,10}(#[0-9]{1,12})?$"
 """A job: cluster.proc, or a GlobalJobId."""
+SHOWN = r"^[^\x00-\x20\x7f/]+$"
+"""A name of a pilot or an entry."""
 PROBLEM = "application/problem+json"
 _SOON_S = 5
 _FIRST = "the first poll is under way"
@@ -92,13 +94,13 @@ class _Reading:
         await self._app(scope, receive, send)
 
 
-def mounted(state: State, *, shows_jobs: bool) -> ASGIApp:
+def mounted(state: State) -> ASGIApp:
     """Return what answers below ``ROOT``."""
-    return _Reading(create_api(state, shows_jobs=shows_jobs))
+    return _Reading(create_api(state))
 
 
-def create_api(state: State, *, shows_jobs: bool) -> FastAPI:
-    """Make the application; ``shows_jobs``: also of single jobs and their users."""
+def create_api(state: State) -> FastAPI:
+    """Make the application."""
     api = FastAPI(
         title="gwmond",
         version=__version__,
@@ -107,7 +109,7 @@ def create_api(state: State, *, shows_jobs: bool) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    ask = partial(_answered, state, shows_jobs)
+    ask = partial(_answered, state)
     _add_poll(api, ask)
     _add_ledger(api, ask)
     _add_explain(api, state)
@@ -146,20 +148,47 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
 def _add_explain(api: FastAPI, state: State) -> None:
     """Add what asks HTCondor: few questions at a time, as the page asks them."""
 
-    @api.get("/explain/{job}")
-    def explain(
-        request: Request,
-        job: Annotated[str, InPath(max_length=256, pattern=NUMBER)],
-        asked: Annotated[answers.ExplainAsked, Query()],
-    ) -> Response:
-        """Why one job is not running, what would change that, whose move it is."""
+    def ask(request: Request, asked: answers.ExplainAsked, question: Question) -> Response:
         _given_once(request, asked)
-        found = state.pages.explanations.answer(Question(job, asked.schedd, asked.site))
+        found = state.pages.explanations.answer(question)
         if found.status != 200:
             status = 422 if found.status == 400 else found.status
-            raise Refused(status, json.loads(found.json)["error"], again_s=found.again_s)
+            raise Refused(status, found.error, again_s=found.again_s)
+        body = json.dumps(answers.bounded(found.record, most=asked.limit))
         headers = {**_HEADERS, "Cache-Control": "no-store"}
-        return Response(found.json, 200, headers, media_type="application/json")
+        return Response(body, 200, headers, media_type="application/json")
+
+    @api.get("/explain/jobs")
+    def jobs(request: Request, asked: Annotated[answers.ExplainJobsAsked, Query()]) -> Response:
+        """Why idle jobs are not running, with the words of each reason's largest group of jobs."""
+        return ask(request, asked, Question("", asked.schedd, asked.site, "all"))
+
+    @api.get("/explain/pilots/{name}")
+    def pilot(
+        request: Request,
+        name: Annotated[str, InPath(max_length=256, pattern=SHOWN)],
+        asked: Annotated[answers.ExplainAsked, Query()],
+    ) -> Response:
+        """Why a pilot has no job, or never had one: by its startd's name, or its number."""
+        return ask(request, asked, Question(name, what="pilot"))
+
+    @api.get("/explain/entries/{entry}")
+    def entry(
+        request: Request,
+        entry: Annotated[str, InPath(max_length=256, pattern=SHOWN)],
+        asked: Annotated[answers.ExplainEntryAsked, Query()],
+    ) -> Response:
+        """Why an entry's pilots have no job."""
+        return ask(request, asked, Question(entry, site=asked.site, what="entry"))
+
+    @api.get("/explain/{job}")
+    def job(
+        request: Request,
+        job: Annotated[str, InPath(max_length=256, pattern=NUMBER)],
+        asked: Annotated[answers.ExplainJobsAsked, Query()],
+    ) -> Response:
+        """Why one job is not running, what would change that, whose move it is."""
+        return ask(request, asked, Question(job, asked.schedd, asked.site))
 
 
 def _add_ledger(api: FastAPI, ask: Ask) -> None:
@@ -245,7 +274,6 @@ def _add_errors(api: FastAPI) -> None:
 
 def _answered(
     state: State,
-    shows_jobs: bool,
     request: Request,
     asked: Asked | None,
     make: Callable[[Answers], Record],
@@ -255,12 +283,12 @@ def _answered(
     pages = state.pages
     if pages.snapshot is None:
         raise Refused(503, _FIRST, again_s=_SOON_S)
-    key = request.scope["path"], asked.model_dump_json() if asked else "", shows_jobs
+    key = request.scope["path"], asked.model_dump_json() if asked else ""
     tag = f'W/"{pages.sequence}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"'
     unchanged = _unchanged(request, tag)
     if unchanged is not None:
         return unchanged
-    of_poll = Answers(pages.snapshot, pages.config, shows_jobs=shows_jobs)
+    of_poll = Answers(pages.snapshot, pages.config, shows_jobs=pages.shows_jobs)
     try:
         made = pages.kept.made(key, lambda: _made(of_poll, make), DEADLINE_S)
     except Busy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import json
 import socket
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -18,14 +19,15 @@ from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.pilot_facts import Category
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.question import What
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
+from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
-from gwmond.web.explain import Question
 from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages, style_sheet
-from gwmond.web.pilots import Selection
+from gwmond.web.pilots import WHO, Selection
 from gwmond.web.time import Choice
 
 HEALTH, _API = "/-/healthy", "/api/"
@@ -44,7 +46,7 @@ _PAGE_HEADERS = {
 _FILE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
 
 
-_Word = Annotated[str, Query(max_length=512)]
+_Word = Annotated[str, Field(max_length=512)]
 
 
 class Chosen(BaseModel):
@@ -60,6 +62,19 @@ class Chosen(BaseModel):
     category: Category | Literal[""] = ""
     failed: Literal["", "1"] = ""
     after: Annotated[str, Field(pattern=r"^([0-9]{1,17}\.[0-9]{1,18})?$")] = ""
+
+
+class Explained(BaseModel):
+    """What may be asked of /explain: one of job, pilot, entry and all, see ``Question``."""
+
+    job: _Word | None = None
+    pilot: _Word | None = None
+    entry: _Word | None = None
+    all: _Word | None = None
+    schedd: _Word = ""
+    site: _Word = ""
+    format: Literal["", "json", "text"] = ""
+    width: Annotated[int, Field(ge=80, le=1000)] = PIPED
 
 
 class Served(Protocol):
@@ -141,12 +156,10 @@ def create(
     token_file: str,
     hosts: Collection[str] = (),
     connections: Connections | None = None,
-    *,
-    shows_jobs: bool = False,
 ) -> FastAPI:
     """Make the application; with ``token_file`` everything but ``/-/healthy`` needs the token.
 
-    ``shows_jobs``: REST also shows single jobs and their users.  ``hosts`` are names of this server
+    ``hosts`` are names of this server
     besides its addresses, localhost and the host's own.
     """
     app = FastAPI(
@@ -159,7 +172,7 @@ def create(
     _add_machines(app, state)
     _add_pages(app, state)
     _add_files(app)
-    app.mount(api.ROOT, api.mounted(state, shows_jobs=shows_jobs))
+    app.mount(api.ROOT, api.mounted(state))
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> Response:
@@ -255,24 +268,43 @@ def _add_pages(app: FastAPI, state: Served) -> None:
     @app.api_route("/trace", methods=_METHODS)
     def trace(
         job: Annotated[str, Query(max_length=512)] = "",
-        pilot: Annotated[int, Query(ge=0, lt=1 << 62)] = 0,
+        pilot: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
     ) -> Response:
-        """Serve a job's trace, or a pilot's."""
-        return _page(state.pages.trace(job, pilot) if job or pilot else None)
+        """Serve a job's trace, or a pilot's, or a form that asks for one."""
+        pages, job, number = state.pages, job.strip(), int(pilot or 0)
+        if not job and not number:
+            return _page(pages.trace_form(job, number))
+        if found := pages.trace(job, number):
+            return _page(found)
+        hidden = job and not pages.shows_jobs
+        why = WHO if hidden else "There is no trace of it."
+        form = pages.trace_form(job, number, why)
+        return HTMLResponse(form, 403 if hidden else 404, _PAGE_HEADERS)
 
     @app.api_route("/explain", methods=_METHODS)
-    def explain(
-        job: _Word = "", schedd: _Word = "", site: _Word = "", format: Literal["", "json"] = ""
-    ) -> Response:
-        """Serve why a job is not running, as a page or as JSON; asks the pool, in a child."""
-        found = state.pages.explanations.answer(Question(job.strip(), schedd, site.strip()))
-        headers = _PAGE_HEADERS
+    def explain(request: Request, asked: Annotated[Explained, Query()]) -> Response:
+        """Serve why a job is not running, in one of three forms; asks the pool, in a child."""
+        explanations = state.pages.explanations
+        names: dict[What, str | None] = {
+            "job": asked.job,
+            "pilot": asked.pilot,
+            "entry": asked.entry,
+            "all": asked.all,
+        }
+        found = explanations.chosen(names, asked.schedd, asked.site)
+        headers = _PAGE_HEADERS | explanations.headers
         if found.again_s is not None:
             headers = headers | {"Retry-After": str(found.again_s)}
-        if format == "json":
-            kind = "application/json"
-            return Response(found.json, found.status, headers, media_type=kind)
-        return HTMLResponse(found.page, found.status, headers)
+        if asked.format == "json":
+            text = json.dumps(found.record, indent=2) + "\n"
+            return Response(text, found.status, headers, media_type="application/json")
+        accept = request.headers.get("accept", "")
+        if asked.format == "text" or (
+            accepts(accept, "text/plain") and not accepts(accept, "text/html")
+        ):
+            return PlainTextResponse(explanations.text(found, asked.width), found.status, headers)
+        status = 200 if found.is_form else found.status
+        return HTMLResponse(explanations.page(found), status, headers)
 
     @app.api_route("/problems", methods=_METHODS)
     def problems() -> Response:

@@ -19,7 +19,7 @@ _NAMES = 1000
 class FormField(NamedTuple):
     """A field of a form: a text with names that are suggested, or a choice of values and labels.
 
-    Without a label it is not shown.
+    Without a label it is not shown; ``example``: of a text.
     """
 
     name: str
@@ -27,6 +27,7 @@ class FormField(NamedTuple):
     value: str = ""
     known: Sequence[str] = ()
     choices: Sequence[tuple[str, str]] = ()
+    example: str = "all"
 
 
 class Tab(NamedTuple):

@@ -1,4 +1,4 @@
-"""The page that says why a job is not running, for which a schedd and the collectors are asked.
+"""The page that says why a job is not running, why a pilot or an entry has none, or why all wait.
 
 A question costs the pool a query, so questions are few: ``AT_ONCE`` under way, ``BURST`` at a time
 and ``A_MINUTE`` in the long run, whoever asks.  An answer is kept until the next poll.
@@ -6,50 +6,59 @@ and ``A_MINUTE`` in the long run, whoever asks.  An answer is kept until the nex
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import quote
 
+from gwmond.model.question import POOL, WITHHELD, Question, Unanswered, What
 from gwmond.model.snapshot import Snapshot
+from gwmond.model.times import SECOND_US
+from gwmond.reports.periods import both, span
+from gwmond.reports.render import document
 from gwmond.reports.render.document import Document, Paragraph, Part
-from gwmond.web.controls import FormField, heading, place_fields
-from gwmond.web.parts import link, render
+from gwmond.reports.render.table import Table
+from gwmond.web.answers import MOST_LINES, bounded
+from gwmond.web.controls import FormField, Tab, heading, place_fields
+from gwmond.web.parts import link, render, shown, time_text
 
 AT_ONCE, BURST, A_MINUTE = 2, 20, 20
 MOST_KEPT = 100
+"""So many answers of a poll are kept."""
 _HIDDEN = (
     "Single jobs are not shown here. [http] jobs of gwmond's configuration says who may ask for "
     "them. On a host that may query the schedd: gwmond explain JOB."
 )
 _FIRST = "The first poll is under way: ask again once it has ended."
-
-
-class Question(NamedTuple):
-    """Which job (``cluster.proc``, or a GlobalJobId), of which schedd, and where; empty: any."""
-
-    job: str = ""
-    schedd: str = ""
-    site: str = ""
-
-
-class Unanswered(Exception):
-    """Why there is no answer: the status of HTTP, in words, and when to ask again (seconds)."""
-
-    def __init__(self, status: int, text: str, again_s: int | None = None) -> None:
-        super().__init__(text)
-        self.status, self.text, self.again_s = status, text, again_s
+_TITLES: Mapping[What, tuple[str, str]] = {
+    "job": ("A job", "Why is a job not running?"),
+    "pilot": ("A pilot", "Why does a pilot have no job?"),
+    "entry": ("An entry", "Why do an entry's pilots have no job?"),
+    "all": ("All idle jobs", "Why are idle jobs not running?"),
+}
 
 
 class Answer(NamedTuple):
-    """An answer as people and programs read it; ``again_s``: ask again no sooner."""
+    """An answer for people and for programs; ``again_s``: ask again no sooner."""
 
-    page: str
-    json: str
+    question: Question
+    parts: Sequence[Part]
+    record: Mapping[str, Any]
     status: int = 200
     again_s: int | None = None
+
+    @property
+    def error(self) -> str:
+        """Why there is none."""
+        return str(self.record.get("error", ""))
+
+    @property
+    def is_form(self) -> bool:
+        """Whether nothing is asked yet, so that the page has a form alone."""
+        return self.status == 400 and not self.question.is_asked
 
 
 class Turns:
@@ -80,74 +89,144 @@ class Turns:
 
 
 class Asked(Protocol):
-    """What answers questions about jobs as of a poll; raises Unanswered."""
+    """What answers questions as of a poll; raises Unanswered.
+
+    ``pool`` is whose answers these are (``service.pool``).  ``shows_jobs``: also of one job.
+    """
+
+    @property
+    def pool(self) -> str: ...
 
     @property
     def schedds(self) -> Sequence[str]: ...
+
+    @property
+    def shows_jobs(self) -> bool: ...
 
     def __call__(self, question: Question) -> Document: ...
 
 
 class Explanations:
-    """The answers of one poll; ``asked``: None where single jobs are not shown."""
+    """The answers of one poll; ``asked``: None where nothing is shown."""
 
     def __init__(self, snapshot: Snapshot | None, asked: Asked | None, turns: Turns) -> None:
         self._snapshot, self._asked, self._turns = snapshot, asked, turns
         self._kept: dict[Question, Answer] = {}
         self._lock = threading.Lock()
 
+    @property
+    def shows_jobs(self) -> bool:
+        """Whether jobs and their users are named."""
+        return self._asked is not None and self._asked.shows_jobs
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of which pool the answers are, and what they lack."""
+        if self._asked is None:
+            return {}
+        lacking = {} if self._asked.shows_jobs else {WITHHELD: "expressions"}
+        return {POOL: quote(self._asked.pool), **lacking}
+
+    def chosen(self, names: Mapping[What, str | None], schedd: str, site: str) -> Answer:
+        """Return the answer to a query's parameters; None: one is not given."""
+        there = {what: name.strip() for what, name in names.items() if name is not None}
+        full = [what for what, name in there.items() if name or what == "all"]
+        what: What = next(iter(full or there), "job")
+        name = "" if what == "all" else there.get(what, "")
+        question = Question(name, schedd, site.strip(), what)
+        if len(full) > 1:
+            text = f"give one of {', '.join(names)}, and not {' and '.join(full)}"
+            return Answer(question, (), {"error": text}, 400)
+        return self.answer(question)
+
     def answer(self, question: Question) -> Answer:
-        """Return the answer to a question, or the page that asks for one."""
+        """Return the answer to a question."""
         with self._lock:
             kept = self._kept.get(question)
         if kept is not None:
             return kept
         try:
-            document = self._document(question)
+            found = self._answer(question)
         except Unanswered as error:
-            text = json.dumps({"error": error.text}) + "\n"
-            page = self._page(question, (), error.text)
-            return Answer(page, text, error.status, error.again_s)
-        parts = list(document.parts()) if document else []
-        record = document.record() if document else {"error": "which job? ?job=CLUSTER.PROC"}
-        found = Answer(self._page(question, parts), json.dumps(record, indent=2) + "\n")
+            return Answer(question, (), {"error": error.text}, error.status, error.again_s)
         with self._lock:
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[question] = found
         return found
 
-    def _document(self, question: Question) -> Document | None:
-        if self._asked is None:
+    def _answer(self, question: Question) -> Answer:
+        asked = self._asked
+        if asked is None or (question.what == "job" and not asked.shows_jobs):
             raise Unanswered(403, _HIDDEN)
-        if not question.job:
-            return None
+        if not question.is_asked:
+            raise Unanswered(400, f"which {question.what}? ?{question.what}=NAME")
         if self._snapshot is None:
             raise Unanswered(503, _FIRST, 5)
         with self._turns.one():
-            return self._asked(question)
+            made = asked(question)
+            parts = [_cut(part) for part in made.parts()]
+            record = made.record()
+        assert isinstance(record, dict)
+        polled = both("polled", round(self._snapshot.pool_time * SECOND_US))
+        return Answer(question, parts, bounded({**record, **polled}))
 
-    def _page(self, question: Question, parts: Sequence[Part], error: str = "") -> str:
-        schedds = self._asked.schedds if self._asked else ()
-        site, *_ = place_fields(self._snapshot, question.site, "", "")
-        choices = [("", "all"), *((name, name) for name in schedds)]
-        fields = [
-            FormField("job", "Job (cluster.proc)", question.job),
-            FormField("schedd", "Schedd", question.schedd, choices=choices),
-            site._replace(label="Why not at this site, or entry"),
-        ]
-        title = "Why is a job not running?"
+    def page(self, answer: Answer) -> str:
+        """Return the page of an answer, with the form that asks for others."""
+        question, parts = answer.question, answer.parts
+        title = _TITLES[question.what][1]
         if parts and isinstance(parts[0], Paragraph):
             title, parts = parts[0].text, parts[1:]  # the answer itself
-        again = link("explain", "The same as JSON", **question._asdict(), format="json")
-        return render(
+        again = [
+            link("explain", f"The same as {name}", **question.query, format=form)
+            for form, name in (("text", "text"), ("json", "JSON"))
+        ]
+        page = render(
             "explain",
             title=title,
             heading=heading(self._snapshot, "", "", ""),
             links="",
-            choices=(),
-            fields=fields if self._asked else (),
-            error=error,
+            choices=[
+                Tab(text, what == question.what, f"explain?{what}=")
+                for what, (text, _) in _TITLES.items()
+            ],
+            fields=self._fields(question),
+            error="" if answer.is_form else answer.error,
             parts=parts,
-            more=[again] if parts else (),
+            more=again if answer.parts else (),
         )
+        return shown(page, time.time())
+
+    def text(self, answer: Answer, width: int) -> str:
+        """Return an answer as a terminal shows it, and of which poll it is."""
+        if self._snapshot is None or not answer.parts:
+            return f"{answer.error}\n"
+        ago = span(round((time.time() - self._snapshot.made_at) * SECOND_US))
+        poll = f"the daemon's poll at {time_text(self._snapshot.pool_time)} ({ago} ago)"
+        as_of = Paragraph(f"Pilots, entries and groups of jobs are as of {poll}.", "soft")
+        shown = Document(lambda: (*answer.parts, as_of), dict)
+        return document.text(shown, "table", terminal=False, width=width)
+
+    def _fields(self, question: Question) -> list[FormField]:
+        """Return what a form of this kind asks for."""
+        what, name, asked = question.what, question.name, self._asked
+        if asked is None or (what == "job" and not asked.shows_jobs):
+            return []
+        site, entry, _ = place_fields(self._snapshot, question.site, name, "")
+        choices = [("", "all"), *((name, name) for name in asked.schedds)]
+        schedd = FormField("schedd", "Schedd", question.schedd, choices=choices)
+        there = site._replace(label="Why not at this site, or entry")
+        return {
+            "job": [FormField("job", "Job (cluster.proc)", name, example="4711.0"), schedd, there],
+            "pilot": [FormField("pilot", "Pilot", name, example="glidein_3344_123@wn42")],
+            "entry": [entry._replace(example="its name"), site],
+            "all": [FormField("all", "", "1"), schedd, there],
+        }[what]
+
+
+def _cut(part: Part) -> Part:
+    """Return a part as pages have it: of a long table the first lines."""
+    if not isinstance(part, Table) or len(part.rows) <= MOST_LINES:
+        return part
+    note = f"{part.note} And {len(part.rows) - MOST_LINES} more.".strip()
+    return replace(part, rows=part.rows[:MOST_LINES], note=note)

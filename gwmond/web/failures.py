@@ -25,7 +25,7 @@ from gwmond.reports.recent_failures import (
 )
 from gwmond.reports.render.document import Paragraph, Part, Sentences
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
-from gwmond.reports.render.table import Column, Table, table
+from gwmond.reports.render.table import Column, Table, name_columns, table
 from gwmond.reports.time_by_hour import RANGES
 from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
@@ -207,10 +207,7 @@ def _places(chosen: Failing) -> list[Column[FailureLine]]:
     return [
         Column(NAMES[0], site, name=True, head=True),
         Column(NAMES[1], entry, name=True, head=True),
-        *(
-            Column(NAMES[at], lambda line, at=at: line.names[at], name=True)  # type: ignore[misc]
-            for at in range(2, 5)
-        ),
+        *name_columns(NAMES)[2:],
     ]
 
 

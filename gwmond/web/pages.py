@@ -79,6 +79,11 @@ class Pages:
         self.kept = Kept()
 
     @property
+    def shows_jobs(self) -> bool:
+        """Whether jobs and their users are named."""
+        return self.explanations.shows_jobs
+
+    @property
     def now(self) -> str:
         """The page at ``/``."""
         return shown(self._now, time.time())
@@ -113,21 +118,32 @@ class Pages:
         """Return the list of pilots, for which the ledger is read."""
         return self._made(
             ("pilots", *selection),
-            lambda: pilots.list_page(self.config, self.snapshot, self._now_us, selection),
+            lambda: pilots.list_page(
+                self.config, self.snapshot, self._now_us, selection, shows_jobs=self.shows_jobs
+            ),
         )
 
     def pilot(self, number: int) -> str | None:
         """Return the page of a pilot, for which the ledger is read; None if there is none."""
         return self._made(
-            ("pilot", str(number)), lambda: pilots.life_page(self.config, self._now_us, number)
+            ("pilot", str(number)),
+            lambda: pilots.life_page(self.config, self._now_us, number, shows_jobs=self.shows_jobs),
         )
 
     def trace(self, job: str, pilot: int) -> str | None:
-        """Return the page of a trace, for which the ledger is read; None if there is none."""
+        """Return the page of a trace, for which the ledger is read; None if none may be shown."""
+        if job and not self.shows_jobs:
+            return None
         return self._made(
             ("trace", job, str(pilot)),
-            lambda: pilots.trace_page(self.config, self._now_us, job, pilot),
+            lambda: pilots.trace_page(
+                self.config, self._now_us, job, pilot, shows_jobs=self.shows_jobs
+            ),
         )
+
+    def trace_form(self, job: str, pilot: int, error: str = "") -> str:
+        """Return the page that asks for a trace; ``error``: why there is none."""
+        return pilots.trace_form(job, pilot, error, shows_jobs=self.shows_jobs)
 
     @property
     def _now_us(self) -> int:

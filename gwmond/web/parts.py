@@ -130,6 +130,13 @@ def why(row: SiteRow) -> str:
     return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
 
 
+def explain_link(text: str, site: str, entry: str) -> Markup:
+    """Return a link to why an entry has no jobs, or none of the idle jobs run at a site."""
+    if entry:
+        return link("explain", text, entry=entry, site=site)
+    return link("explain", text, all="1", site=site)
+
+
 ROW_COLUMNS: tuple[Column[SiteRow], ...] = (
     Column("resource", lambda row: row.resource, text=True),
     Column("state", lambda r: Cell(words(r.state), hint=state_meaning(r.state)), text=True),
@@ -142,5 +149,6 @@ ROW_COLUMNS: tuple[Column[SiteRow], ...] = (
     Column("insuffi\u00adcient", lambda row: number(row.insufficient_demand_units)),
     Column("pilots", lambda row: number(row.registered_pilots)),
     Column("pending", lambda row: number(row.pending_pilots)),
+    Column("no more jobs", lambda row: explain_link("why", row.site, row.entry), text=True),
 )
 """What tables of sites and of entries show of each."""

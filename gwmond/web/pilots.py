@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -25,6 +26,11 @@ from gwmond.reports.waterfall import SpanBar
 from gwmond.web.controls import FormField, Heading, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 
+WHO = (
+    "jobs and their users are not shown here: [http] jobs of gwmond's configuration says who may "
+    "ask for them"
+)
+"""What is said to who may not."""
 _WHICH = {"running": "not ended", "past": "ended", "all": "all"}
 _SAID = {
     "running": "Not ended, the latest first",
@@ -73,8 +79,10 @@ class Selection(NamedTuple):
         )
 
 
-def list_page(config: Config, s: Snapshot | None, now_us: int, chosen: Selection) -> str:
-    """Return the list of pilots."""
+def list_page(
+    config: Config, s: Snapshot | None, now_us: int, chosen: Selection, *, shows_jobs: bool
+) -> str:
+    """Return the list of pilots; ``shows_jobs``: with the users of jobs."""
     parts: list[Part] = []
     error = ""
     more: list[Markup | str] = []
@@ -84,7 +92,7 @@ def list_page(config: Config, s: Snapshot | None, now_us: int, chosen: Selection
         error = str(unreadable)
     else:
         more = _more(chosen, found, following)
-        parts = [table("", _columns(chosen), found)] if found else []
+        parts = [table("", _columns(chosen, shows_jobs=shows_jobs), found)] if found else []
     return render(
         "pilots",
         title="Pilots",
@@ -101,19 +109,26 @@ def list_page(config: Config, s: Snapshot | None, now_us: int, chosen: Selection
     )
 
 
-def life_page(config: Config, now_us: int, number: int) -> str | None:
+def life_page(config: Config, now_us: int, number: int, *, shows_jobs: bool) -> str | None:
     """Return the page of a pilot; None if there is none of this number."""
     try:
-        parts = life(config, now_us, number)
+        found = life(config, now_us, number, shows_jobs=shows_jobs)
     except Unreadable as unreadable:
         return _page(f"Pilot {number}", [], str(unreadable))
-    if parts is None:
+    if found is None:
         return None
-    more = link("trace", "Its trace, as a waterfall", pilot=str(number))
+    row, parts = found
+    more = [link("trace", "Its trace, as a waterfall", pilot=str(number))]
+    if row.end_us is None:
+        more.append(link("explain", "Why it has no more jobs", pilot=row.identity.name))
+    elif not row.ran_jobs:
+        more.append(link("explain", "Why it never had a job", pilot=str(number)))
     return _page(f"Pilot {number}", parts, more=more)
 
 
-def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
+def trace_page(
+    config: Config, now_us: int, job: str, pilot: int, *, shows_jobs: bool
+) -> str | None:
     """Return the page of a job's trace, or of a pilot's; None if there is none."""
 
     def see(bar: SpanBar) -> str:
@@ -123,29 +138,48 @@ def trace_page(config: Config, now_us: int, job: str, pilot: int) -> str | None:
             return link("pilot", f"pilot {bar.pilot}", id=str(bar.pilot))
         return ""
 
+    form = _trace_form(job, pilot, shows_jobs=shows_jobs)
     try:
-        found = trace(config, now_us, job, pilot, see)
+        found = trace(config, now_us, job, pilot, see, shows_jobs=shows_jobs)
     except Unreadable as unreadable:
-        return _page("Trace", [], str(unreadable))
+        return _page("Trace", [], str(unreadable), form=form)
     if found is None:
         return None
     title, parts = found
-    more = link("pilot", "The pilot's life, with the evidence", id=str(pilot)) if not job else ""
-    return _page(f"Trace of {title}", parts, more=more)
+    more = [] if job else [link("pilot", "The pilot's life, with the evidence", id=str(pilot))]
+    return _page(f"Trace of {title}", parts, more=more, form=form)
 
 
-def _page(title: str, parts: list[Part], error: str = "", more: str = "") -> str:
-    """Return a page of one pilot or job."""
+def trace_form(job: str, pilot: int, error: str, *, shows_jobs: bool) -> str:
+    """Return the page that asks for a trace; ``error``: why there is none of what was asked for."""
+    form = _trace_form(job, pilot, shows_jobs=shows_jobs)
+    return _page("Trace of a job, or of a pilot", [], error, form=form)
+
+
+def _trace_form(job: str, pilot: int, *, shows_jobs: bool) -> list[FormField]:
+    name = FormField("job", "Job (GlobalJobId)", job, example="ap1.example.org#4711.0#1763856000")
+    number = FormField("pilot", "Pilot (its number)", str(pilot or ""), example="17")
+    return [name, number] if shows_jobs else [number]
+
+
+def _page(
+    title: str,
+    parts: list[Part],
+    error: str = "",
+    more: Sequence[str] = (),
+    form: Sequence[FormField] = (),
+) -> str:
+    """Return a page of one pilot or job; with a form it is one of a trace."""
     return render(
-        "pilots",
+        "trace" if form else "pilots",
         title=title,
         heading=Heading("", "", ()),
         links="",
         choices=(),
-        fields=(),
+        fields=form,
         error=error,
         parts=parts,
-        more=[more] if more else (),
+        more=more,
     )
 
 
@@ -199,15 +233,16 @@ def _fields(s: Snapshot | None, chosen: Selection) -> list[FormField]:
     ]
 
 
-def _columns(chosen: Selection) -> list[Column[StoredPilot]]:
+def _columns(chosen: Selection, *, shows_jobs: bool) -> list[Column[StoredPilot]]:
     """Return the columns of the list; the place is left out where it is one."""
 
     def number(pilot: StoredPilot) -> Markup:
         return link("pilot", str(pilot.row.id), id=str(pilot.row.id))
 
-    one = {name for name in ("site", "entry", "group") if getattr(chosen, name)}
+    out = {name for name in ("site", "entry", "group") if getattr(chosen, name)}
+    out |= set() if shows_jobs else {"users"}
     return [
         replace(column, cell=number, name=False, text=True) if column.header == "id" else column
         for column in fields.columns(FIELDS)
-        if column.header not in one
+        if column.header not in out
     ]

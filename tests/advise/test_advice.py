@@ -12,7 +12,7 @@ from gwmond.advise.judge import (
     asked_line,
     losses,
     lost_line,
-    overlap_line,
+    overlap_lines,
     request_lines,
 )
 from gwmond.advise.tally import EntryTally, GroupTally, upload_of, waits
@@ -134,11 +134,31 @@ def test_the_overlap_of_output_is_that_of_the_report() -> None:
         run = run._replace(facts=(run.facts[0]._replace(transfer_out=sent),))
         assert upload_of(run) == (600, 3600)
         found.add(StoredPilot(traced.pilot(0, 9000), [run]))
-    line = overlap_line(KEY, found)
-    assert line is not None
+    (line,) = overlap_lines(KEY, found)
     assert line.overlap is not None
     assert round(100 * line.overlap.gain, 2) == 12.86
-    assert (line.runs, line.waits) == (25, 25)
+    assert (line.group, line.runs, line.waits) == (None, 25, 25)
+
+
+def test_the_overlap_of_each_accounting_group() -> None:
+    """Each by its own runs, with the new slots of the entry; few runs say nothing."""
+    found = EntryTally()
+    groups = ["quick", "slow", "few", *(f"g{n}" for n in range(12))]
+    for number, group in enumerate(groups * 25):
+        if group not in groups[:2] and number >= len(groups):
+            continue
+        upload_s = 600 if group == "slow" else 30
+        run = traced.run(number + 1, 110, 110 + 3600 + upload_s)
+        sent = Transfer(None, us(110 + 3600), us(110 + 3600 + upload_s), 1)
+        fact = run.facts[0]._replace(transfer_out=sent)
+        run = run._replace(job_group=group, facts=(fact,))
+        found.add(StoredPilot(traced.pilot(0, 9000), [run]))
+    lines = {line.group: line for line in overlap_lines(KEY, found)}
+    assert list(lines) == [None, "few", *(f"g{n}" for n in range(7)), "other", "quick", "slow"]
+    gains = {group: line.overlap.gain for group, line in lines.items() if line.overlap}
+    percent = {group: round(100 * gain, 2) for group, gain in gains.items()}
+    assert percent == {None: -0.83, "quick": -0.83, "slow": 12.86}
+    assert [lines[group].runs for group in (None, "quick", "few", "other")] == [63, 25, 1, 5]
 
 
 def settled(pilot: StoredPilot) -> StoredPilot:

@@ -94,7 +94,7 @@ def _play(
     pool = scene.pool
     running.wait_until("three pilots", lambda m: m.registered() == 3)
     instance = f"127.0.0.1:{running.port}"
-    prometheus(instance, options={"job_name": "gwmond"}, rules=rules, alertmanager=manager.address)
+    prometheus(instance, options={"job_name": "gwmond"}, rules=rules, alertmanager=manager.listen)
     waiting = scene.jobs(20, "Starved")
     pool.submit(pool.schedds[0], 60, seconds=2, requirements=at("Good", "Hole"))
 

@@ -16,10 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterable
@@ -29,10 +26,9 @@ from typing import Any
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned, Templates
+from tests.bench.harness import Numbers, in_child, numbers, say
 from tests.pool.condor import CondorPool
 
-Numbers = dict[str, float]
-_CHILD = [sys.executable, "-c", "from tests.bench.measured_history import main; main()"]
 _WINDOW = 10_000
 _LIFTED = "HISTORY_HELPER_MAX_HISTORY = 100000000\n"
 
@@ -45,7 +41,7 @@ def main() -> None:
     parser.add_argument("--pilots", type=int, default=5_000, help="at any time")
     parser.add_argument("--files", type=int, default=100, help="of startds; each has many pilots'")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sizes", type=_numbers, default=[12_500, 25_000, 50_000])
+    parser.add_argument("--sizes", type=numbers, default=[12_500, 25_000, 50_000])
     parser.add_argument("--kinds", type=str.split, default=["epochs", "files", "both"])
     parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
     parser.add_argument("--profile", default="", help="write cProfile's output of gwmond to PATH")
@@ -63,10 +59,6 @@ def main() -> None:
             for size in options.sizes:
                 bench.write(size)
                 _report_memory(bench.gwmond(kind))
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",") if word]
 
 
 def _schedd(number: int) -> str:
@@ -99,7 +91,7 @@ class Bench:
 
     def write(self, number: int) -> None:
         """Write histories of so many runs."""
-        _say(f"writing {number} records")
+        say(f"writing {number} records")
         self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
         for of, part in enumerate(feigned_runs.parts(number, self._options.schedds)):
             path = self._pool.local / f"BENCH{of}" / "epochs"
@@ -148,21 +140,8 @@ class Bench:
         return self._run("bare", schedds=self._schedds, edges=edges)
 
     def _run(self, what: str, **asked: Any) -> Numbers:
-        _say(f"measuring {what} of {self._feigned.runs}")
-        done = subprocess.run(
-            _CHILD,
-            input=json.dumps({"what": what, **asked}),
-            env={**os.environ, **self._pool.client_env()},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        found: Numbers = json.loads(done.stdout.splitlines()[-1])
-        return found
-
-
-def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
+        say(f"measuring {what} of {self._feigned.runs}")
+        return in_child("measured_history", {"what": what, **asked}, self._pool.client_env())
 
 
 def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
@@ -200,7 +179,3 @@ def _report_memory(run: Numbers) -> None:
 
 def _median(every: Iterable[Numbers], key: str) -> float:
     return statistics.median(record[key] for record in every)
-
-
-if __name__ == "__main__":
-    main()

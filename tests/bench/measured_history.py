@@ -1,44 +1,20 @@
-"""One measured operation of the backlog's benchmark, in a process of its own; prints JSON.
-
-It must not be the main module: children would import all of that again.
-"""
+"""One measured operation of the backlog's benchmark; see ``harness``."""
 
 from __future__ import annotations
 
-import cProfile
 import glob
 import itertools
-import json
 import os
-import pstats
-import resource
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-Numbers = dict[str, float]
+from tests.bench.harness import Numbers, answer, children, cpu_s, peak_mib, profiled
 
 
 def main() -> None:
     """Run the operation that the standard input describes."""
-    asked = json.load(sys.stdin)
-    operations: dict[str, Callable[..., Numbers]] = {
-        "bare": _bare,
-        "bare_files": _bare_files,
-        "gwmond": _gwmond,
-    }
-    print(json.dumps(operations[asked.pop("what")](**asked)))
-
-
-def _cpu() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    answer(bare=_bare, bare_files=_bare_files, gwmond=_gwmond)
 
 
 def resident() -> float:
@@ -64,7 +40,7 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
             wanted = f"EpochWriteDate >= {first} && EpochWriteDate < {last}"
             records += len(list(schedd.jobEpochHistory(wanted, names, -1)))
     wall = time.perf_counter() - began
-    return {"records": records, "wall": wall, "cpu": _cpu(), "peak": _peak()}
+    return {"records": records, "wall": wall, "cpu": cpu_s(), "peak": peak_mib()}
 
 
 def _bare_files(pattern: str) -> Numbers:
@@ -82,7 +58,7 @@ def _bare_files(pattern: str) -> Numbers:
                 else:
                     lines.append(line)
     wall = time.perf_counter() - began
-    return {"records": records, "wall": wall, "cpu": _cpu(), "peak": _peak()}
+    return {"records": records, "wall": wall, "cpu": cpu_s(), "peak": peak_mib()}
 
 
 def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
@@ -108,27 +84,22 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
     daemons = tuple(Daemon(*schedd) for schedd in schedds)
     seen = Seen(now, time.monotonic(), (), True, daemons, Evaluation({}, {}, {}))
-    profiler = cProfile.Profile()
-    if profile:
-        profiler.enable()
-    began, cpu = time.perf_counter(), _cpu()
-    usages = _children()
-    pool.gatherer.allow(settings.poll.deadline)
-    access = pool.access(pool.clock.tick())
-    problems = accountant.step(access, found, seen, pool.period_s)
-    keeper.commit()
-    steps, held = 1, [resident()]
-    while accountant.behind:
+    began, cpu = time.perf_counter(), cpu_s()
+    usages = children()
+    with profiled(profile):
         pool.gatherer.allow(settings.poll.deadline)
-        problems += accountant.drain(access, now)
-        steps += 1
-        held.append(resident())
-    wall, used = time.perf_counter() - began, _cpu() - cpu
+        access = pool.access(pool.clock.tick())
+        problems = accountant.step(access, found, seen, pool.period_s)
+        keeper.commit()
+        steps, held = 1, [resident()]
+        while accountant.behind:
+            pool.gatherer.allow(settings.poll.deadline)
+            problems += accountant.drain(access, now)
+            steps += 1
+            held.append(resident())
+    wall, used = time.perf_counter() - began, cpu_s() - cpu
     child_cpu = sum(usage.cpu_s for usage in usages)
     child_peak = max(usage.peak_mib for usage in usages)
-    if profile:
-        profiler.disable()
-        pstats.Stats(profiler).dump_stats(profile)
     for problem in problems[:3]:
         print(problem, file=sys.stderr)
     ledger.close()
@@ -141,29 +112,13 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
         "wall": wall,
         "cpu": used + child_cpu,
         "child_cpu": child_cpu,
-        "peak": _peak(),
+        "peak": peak_mib(),
         "half": max(held[: len(held) // 2 + 1]),
         "child_peak": child_peak,
         "steps": steps,
         "problems": len(problems),
         "bytes": size,
     }
-
-
-def _children() -> list[Any]:
-    """Return a list to which what each child from now on has used is added."""
-    from gwmond.sources import child  # noqa: PLC0415
-
-    usages: list[Any] = []
-    run = child.run
-
-    def noted(*args: Any, **options: Any) -> Any:
-        value, usage = run(*args, **options)
-        usages.append(usage)
-        return value, usage
-
-    child.run = noted
-    return usages
 
 
 def _stored(path: str) -> Numbers:

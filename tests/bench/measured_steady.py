@@ -1,7 +1,4 @@
-"""The steady state's measurement, in a process of its own; prints JSON.
-
-It must not be the main module: children would import all of that again.
-"""
+"""The steady state's measurement; see ``harness``."""
 
 from __future__ import annotations
 

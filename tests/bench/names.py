@@ -2,9 +2,9 @@
 
 A real collector has the slots of pilots at 40 known sites, which the daemon watches for some polls.
 Then slots of as many strangers come, each with a site, an entry and a frontend group that nobody
-else has.  For each poll: its duration, the memory of the daemon's process, how much the ledger and
-the log grew, the bytes of the page and of a scrape; and how long /-/healthy and /metrics took to
-answer all the while.
+else has.  For each poll: its duration, the CPU time of the daemon and its queries (answering all
+the while takes some of it), the memory of the daemon's process, how much the ledger and the log
+grew, the bytes of the page and of a scrape; and how long /-/healthy and /metrics took to answer.
 
 ``--python`` names the Python of another gwmond, to compare it with.
 """
@@ -16,32 +16,29 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.request
 from collections import defaultdict
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
+from tests.bench.harness import chunks, say
+from tests.build.meanwhile import Meanwhile
 from tests.daemon.scrape import Metrics
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
 
-_CONFIG = "CLASSAD_LIFETIME = 86400\nNEGOTIATOR_INTERVAL = 86400\n"  # nothing is negotiated
+_CONFIG = "CLASSAD_LIFETIME = 86400\n"
 _SITES, _AT_ONCE = 40, 2000
 
 
-class Asker:
+class Asker(Meanwhile):
     """Asks for some paths, one after the other, all the while; how long each took."""
 
     def __init__(self, url: str, paths: tuple[str, ...]) -> None:
+        super().__init__(self._ask)
         self._url, self._paths = url, paths
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._ask, daemon=True)
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
-        self._thread.start()
 
     def _ask(self) -> None:
         while not self._stop.is_set():
@@ -51,10 +48,9 @@ class Asker:
                 self.seconds[path].append(time.perf_counter() - began)
             self._stop.wait(0.1)
 
-    def end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop, and print what was measured."""
-        self._stop.set()
-        self._thread.join()
+        super().__exit__()
         for path, took in self.seconds.items():
             took.sort()
             p99 = took[len(took) * 99 // 100]
@@ -78,6 +74,7 @@ def main() -> None:
         asked = [feign.glideresource(f"known{n}", f"Known{n}", running=10) for n in range(_SITES)]
         pool.advertise(asked, "UPDATE_AD_GENERIC")
         pool.submit(pool.schedds[0], 100, requirements='TARGET.GLIDEIN_Site == "Known1"')
+        pool.off("NEGOTIATOR")  # it would look for jobs' slots, on the same cores
         at = Path(directory)
         port = free_port()
         (at / "gwmond.toml").write_text(
@@ -87,15 +84,8 @@ def main() -> None:
             '[site]\ncollector_distrust = "1ms"\n'
         )
         with (at / "log").open("wb") as log:
-            command = [
-                options.python,
-                "-P",
-                "-m",
-                "gwmond",
-                "run",
-                "--config",
-                str(at / "gwmond.toml"),
-            ]
+            config = str(at / "gwmond.toml")
+            command = [options.python, "-P", "-m", "gwmond", "run", "--config", config]
             daemon = subprocess.Popen(
                 command, stdout=log, stderr=log, env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"}
             )
@@ -107,23 +97,22 @@ def main() -> None:
 
 
 def _measure(pool: CondorPool, pid: int, url: str, at: Path, options: argparse.Namespace) -> None:
-    head = "poll s", "RSS MiB", "ledger MB", "log kB", "page kB", "metrics kB", "entries"
+    head = "poll s", "CPU s", "RSS MiB", "ledger MB", "log kB", "page kB", "metrics kB", "entries"
     print(f"{'':26}" + "".join(f"{word:>12}" for word in head))
     _poll(url, 1)
-    asker = Asker(url, ("/-/healthy", "/metrics"))
-    _row("known sites alone", _poll(url, 2), pid, url, at)
-    asker.end()
+    asked = "/-/healthy", "/metrics"
+    with Asker(url, asked):
+        _row("known sites alone", _poll(url, 2), pid, url, at)
     print("Known1:", _state(_scrape(url)))
-    print(f"... advertising {options.strangers} strangers", file=sys.stderr, flush=True)
+    say(f"advertising {options.strangers} strangers")
     ads = (slot(f"X{n:06}", f"x{n:06}", n, f"f{n}.g") for n in range(options.strangers))
-    for some in _chunks(ads, _AT_ONCE):
+    for some in chunks(ads, _AT_ONCE):
         pool.advertise(some, "UPDATE_STARTD_AD")
-    asker = Asker(url, ("/-/healthy", "/metrics"))
-    last = int(_scrape(url).polls)
-    for number in range(options.polls + 1):  # the one under way has seen some of them
-        last += 1
-        _row(f"with strangers, poll {number}", _poll(url, last), pid, url, at)
-    asker.end()
+    with Asker(url, asked):
+        last = int(_scrape(url).polls)
+        for number in range(options.polls + 1):  # the one under way has seen some of them
+            last += 1
+            _row(f"with strangers, poll {number}", _poll(url, last), pid, url, at)
     print("Known1:", _state(_scrape(url)))
 
 
@@ -136,11 +125,6 @@ def slot(site: str, entry: str, number: int, client: str = "frontend.main") -> f
     """A pilot of 8 cores."""
     name = f"glidein_{number}@{entry}.example"
     return feign.partitionable_slot(name, glidein=feign.glidein(entry, site, client=client))
-
-
-def _chunks(ads: Iterator[feign.Ad], size: int) -> Iterator[list[feign.Ad]]:
-    while some := list(islice(ads, size)):
-        yield some
 
 
 def size(url: str) -> int:
@@ -167,6 +151,20 @@ def _poll(url: str, number: int) -> Metrics:
     raise TimeoutError(f"no poll {number}")
 
 
+_cpu_before: defaultdict[int, float] = defaultdict(float)
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU seconds of a process and its children since this was asked last."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    children = [child for task in tasks for child in task.read_text().split()]
+    stats = [Path(f"/proc/{number}/stat").read_text() for number in (pid, *children)]
+    ticks = sum(int(tick) for stat in stats for tick in stat.rpartition(")")[2].split()[11:15])
+    now = ticks / os.sysconf("SC_CLK_TCK")
+    passed, _cpu_before[pid] = now - _cpu_before[pid], now
+    return passed
+
+
 def _row(what: str, metrics: Metrics, pid: int, url: str, at: Path) -> None:
     status = Path(f"/proc/{pid}/status").read_text()
     rss = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
@@ -174,6 +172,7 @@ def _row(what: str, metrics: Metrics, pid: int, url: str, at: Path) -> None:
     entries = len(metrics.rows("gwmond_site_state", state="unknown"))
     numbers = (
         f"{metrics.sum('gwmond_poll_duration_seconds'):.1f}",
+        f"{_cpu_s(pid):.1f}",
         f"{rss / 1024:.0f}",
         f"{ledger / 1e6:.1f}",
         f"{(at / 'log').stat().st_size / 1e3:.1f}",
@@ -182,7 +181,3 @@ def _row(what: str, metrics: Metrics, pid: int, url: str, at: Path) -> None:
         f"{entries}",
     )
     print(f"{what:26}" + "".join(f"{number:>12}" for number in numbers), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -12,7 +12,6 @@ default number is that of the 2022 report; smaller: --pilots 20000.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sqlite3
 import subprocess
@@ -26,10 +25,9 @@ from typing import Any, NamedTuple
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.stored_pilots import PilotSeries
 from tests.bench import pilot_files
+from tests.bench.harness import Numbers, in_child, numbers, say
 from tests.bench.pilot_files import Written
 
-Numbers = dict[str, float]
-_CHILD = [sys.executable, "-c", "from tests.bench.measured_import import main; main()"]
 _DROP = Path("/proc/sys/vm/drop_caches")
 
 
@@ -38,7 +36,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pilots", type=int, default=213_912)
     parser.add_argument("--text", type=int, default=20_000, help="pilots in the tree of text")
-    parser.add_argument("--processes", type=_numbers, default=[1, 2], help="that read")
+    parser.add_argument("--processes", type=numbers, default=[1, 2], help="that read")
     parser.add_argument("--warm", action="store_true", help="leave the page cache as it is")
     parser.add_argument("--no-kill", action="store_true", help="do not kill and repeat an import")
     parser.add_argument("--directory", help="where to write; it must have room (12 kB a pilot)")
@@ -49,15 +47,11 @@ def main() -> None:
         began = time.perf_counter()
         text = min(options.text, options.pilots)
         written = pilot_files.write(bench.root, options.pilots, text)
-        _say(f"written in {time.perf_counter() - began:.0f} s")
+        say(f"written in {time.perf_counter() - began:.0f} s")
         for tree, of in written.items():
             bench.report(tree, of)
         if not options.no_kill:
             bench.kill(options.processes[-1])
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(word) for word in text.split(",") if word]
 
 
 class Stored(NamedTuple):
@@ -93,7 +87,7 @@ class Bench:
     def _import(self, tree: str, processes: int) -> Numbers:
         profile = self._options.profile and f"{self._options.profile}.{tree}.{processes}"
         return self._run(
-            "import",
+            "whole",
             tree=str(self.root / tree),
             ledger=str(self._ledger(tree, processes)),
             processes=processes,
@@ -104,23 +98,15 @@ class Bench:
         return self._directory / f"{tree}.{processes}.sqlite"
 
     def _run(self, what: str, **asked: Any) -> Numbers:
-        _say(f"measuring {what} of {Path(asked['tree']).name}")
+        say(f"measuring {what} of {Path(asked['tree']).name}")
         if not self._options.warm:
             os.sync()
             _DROP.write_text("3")
-        done = subprocess.run(
-            _CHILD,
-            input=json.dumps({"what": what, **asked}),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        found: Numbers = json.loads(done.stdout.splitlines()[-1])
-        return found
+        return in_child("measured_import", {"what": what, **asked})
 
     def kill(self, processes: int) -> None:
         """Kill an import in its middle, repeat it, and compare with one that was not killed."""
-        _say("killing an import, and repeating it")
+        say("killing an import, and repeating it")
         ledger = self._ledger(pilot_files.ALL, "killed")
         command = [
             *(sys.executable, "-m", "gwmond", "import", "--ledger", f"sqlite:///{ledger}"),
@@ -169,10 +155,6 @@ def _rows(ledger: Path, query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query).fetchall()
 
 
-def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
-
-
 def _print(tree: str, written: Written, found: dict[str, Numbers]) -> None:
     floor = found["floor"]
     print(
@@ -198,7 +180,3 @@ def _print(tree: str, written: Written, found: dict[str, Numbers]) -> None:
             )
         if "bytes" in record:
             print(f"    {record['outputs']:.0f} outputs, ledger {record['bytes'] / 1e6:.0f} MB")
-
-
-if __name__ == "__main__":
-    main()

@@ -19,9 +19,9 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
+from tests.bench.harness import chunks, say
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
@@ -53,7 +53,7 @@ def main() -> None:
 def crowd(pool: CondorPool, jobs: int, slots: int) -> str:
     """Feign a pool's slots and entries, and submit jobs; return the number of one of the last."""
     for number in range(GROUPS):
-        _say(f"submitting jobs, group {number + 1} of {GROUPS}")
+        say(f"submitting jobs, group {number + 1} of {GROUPS}")
         site = number % SITES
         cluster = pool.submit(
             pool.schedds[0],
@@ -62,21 +62,12 @@ def crowd(pool: CondorPool, jobs: int, slots: int) -> str:
             request_memory=1000 + 100 * number,
             attrs={"DESIRED_Sites": f"Site{site:02}", "WantLevel": number},
         )
-    _say("advertising slots")  # last, as their ads live for 15 minutes
-    for chunk in _chunks(_slots(slots), 2000):
+    say("advertising slots")  # last, as their ads live for 15 minutes
+    for chunk in chunks(_slots(slots), 2000):
         pool.advertise(chunk, "UPDATE_STARTD_AD")
     pool.advertise(_requests(), "UPDATE_AD_GENERIC")
-    _say("measuring")
+    say("measuring")
     return f"{cluster}.0"
-
-
-def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
-
-
-def _chunks(ads: list[feign.Ad], size: int) -> Iterator[list[feign.Ad]]:
-    for start in range(0, len(ads), size):
-        yield ads[start : start + size]
 
 
 def _slots(total: int) -> list[feign.Ad]:
@@ -216,7 +207,3 @@ def _until_ready(url: str) -> None:
         except OSError:
             time.sleep(0.2)
     raise TimeoutError(f"{url} is not ready")
-
-
-if __name__ == "__main__":
-    main()

@@ -16,22 +16,17 @@ included: asking for slots and building pilots of them, which a poll did before.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
+from tests.bench.harness import chunks, in_child, say
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 
-_CHILD = [sys.executable, "-c", "from tests.bench.measured_steady import main; main()"]
 _CONFIG = feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
 _AT_ONCE = 5000
 
@@ -47,9 +42,8 @@ def main() -> None:
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
         template = feigned_runs.templates(pool).epoch
         feigned = Feigned(options.pilots, options.pilots * 4, int(time.time()))
-        _say("advertising slots")
-        slots = _slots(feigned)
-        while some := list(islice(slots, _AT_ONCE)):
+        say("advertising slots")
+        for some in chunks(_slots(feigned), _AT_ONCE):
             pool.advertise(some, "UPDATE_STARTD_AD")
         (ad,) = pool.query("Schedd", f'Name == "{pool.schedds[0]}"')
         config = Path(directory) / "gwmond.toml"
@@ -67,19 +61,8 @@ def main() -> None:
             "minutes": options.minutes,
             "profile": options.profile,
         }
-        done = subprocess.run(
-            _CHILD,
-            input=json.dumps(asked),
-            env={**os.environ, **pool.client_env()},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        _report(json.loads(done.stdout.splitlines()[-1]), options.pilots, options.minutes)
-
-
-def _say(text: str) -> None:
-    print(f"... {text}", file=sys.stderr, flush=True)
+        spent = in_child("measured_steady", asked, pool.client_env())
+        _report(spent, options.pilots, options.minutes)
 
 
 def _slots(feigned: Feigned) -> Iterator[feign.Ad]:
@@ -110,7 +93,3 @@ def _report(sums: dict[str, float], pilots: int, minutes: int) -> None:
     for name in sorted(name for name in sums if name.endswith("records")):
         print(f"  {name:28}{sums[name] / minutes:8.0f} a minute")
     print(f"  resident {sums['resident']:.0f} MiB, with the benchmark's own pilots and claims")
-
-
-if __name__ == "__main__":
-    main()

@@ -239,7 +239,3 @@ def _receive(pipe: Connection) -> None:
     server = HTTPServer(("127.0.0.1", 0), _Handler)
     pipe.send(server.server_address[1])
     server.serve_forever()
-
-
-if __name__ == "__main__":
-    main()

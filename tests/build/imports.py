@@ -36,17 +36,19 @@ def pilots(ledger: Path) -> dict[str, PilotRow]:
         return {row.identity.factory_job.partition("#")[2]: row for row in reader.pilot_rows()}
 
 
-def contents(url: str) -> tuple[object, object, dict[str, PilotRow]]:
-    """Totals, counts, and pilots but for what says when they were accounted; all is consistent."""
+def contents(url: str) -> tuple[object, object, object, dict[str, PilotRow]]:
+    """Totals, counts, the factory's numbers by hour, and pilots but for what says when they were
+    accounted; all is consistent."""
     with LedgerReader.open(url) as ledger:
         state = ledger.load()
         rows = {
             row.identity.name: row._replace(id=0, known_until_us=None)
             for row in ledger.pilot_rows()
         }
+        numbers = ledger.factory_hours(0, 10**7)
         assert [wrong for wrong in ledger.check() if wrong.micros] == []
     pilots, counts = (
         {key: total.net for key, total in found.items() if total.net}
         for found in (state.totals.pilots, state.totals.counts)
     )
-    return pilots, counts, rows
+    return pilots, counts, numbers, rows

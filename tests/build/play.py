@@ -9,7 +9,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.stored_pilots import PilotRow, PilotSeries
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.open_pilot import OpenPilot
@@ -162,6 +162,17 @@ class Play(Steps):
         """The one pilot of this name."""
         (row,) = (pilot for pilot in self.stored.pilots.values() if pilot.identity.name == name)
         return row
+
+    def series(self) -> list[PilotSeries]:
+        """The series of which any time is posted."""
+        return [series for (_, series), micros in self.stored.posted.items() if micros]
+
+    def counted(self) -> dict[str, int]:
+        """What is counted, in all: pilots, runs ..., and micros of assumed time."""
+        sums: Counter[str] = Counter()
+        for key, number in self.stored.counts.items():
+            sums[key.what] += number
+        return {what: number for what, number in sums.items() if number}
 
     def seconds(self, measure: str = "resource", resource: str = "cpu") -> dict[str, float]:
         """Seconds by category, over all pilots."""

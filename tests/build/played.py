@@ -36,7 +36,13 @@ def only(play: Play) -> PilotRow:
 
 def runs_counted(play: Play) -> int:
     """How many runs of jobs are counted."""
-    return sum(n for key, n in play.stored.counts.items() if key.what == "runs")
+    return play.counted().get("runs", 0)
+
+
+def booked(play: Play) -> tuple[dict[object, int], dict[object, int]]:
+    """All that is posted, by hour and series, and all that is counted."""
+    posted, counts = play.stored.posted, play.stored.counts
+    return {k: n for k, n in posted.items() if n}, {k: n for k, n in counts.items() if n}
 
 
 def vanish(play: Play) -> None:

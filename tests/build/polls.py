@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gwmond.config.settings import Config
+from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
 from gwmond.model.snapshot import Snapshot
@@ -86,6 +87,12 @@ class Polls:
             ("cm", "glideresource"): [heard(glideresource(running=1, jobs_idle=12), now)],
             ("<ap1>", "demand"): [job(12)],
         }
+
+    @property
+    def ledger(self) -> Ledger:
+        """The ledger, once it is open."""
+        assert self.keeper.ledger is not None
+        return self.keeper.ledger
 
     def poll(self, seconds: float = 60) -> Snapshot:
         self.pool.time.passed += seconds

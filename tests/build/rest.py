@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+from gwmond.config.settings import Http
 from gwmond.metrics.render import Exposition
 from gwmond.model.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
@@ -11,8 +15,11 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.units import Resource
+from gwmond.web.app import create
+from gwmond.web.connections import Listener
 from gwmond.web.explain import Explanations, Turns
 from gwmond.web.pages import Pages
+from gwmond.web.server import Server, bind
 from tests.build.pilot_ledger import BASE, LAST
 from tests.build.snapshots import row, snapshot
 from tests.build.web import Waiting, with_ledger
@@ -35,6 +42,20 @@ class Polled:
 
     def ready(self) -> str:
         return ""
+
+
+@contextmanager
+def serve(daemon: Any, token_file: str = "") -> Iterator[tuple[Server, Listener]]:
+    """A real server of what a daemon shows."""
+    http = Http(listen="127.0.0.1:0")
+    listener = bind(http)
+    app = create(daemon, token_file, (), listener.connections)
+    server = Server(app, listener, http)
+    server.start()
+    try:
+        yield server, listener
+    finally:
+        server.stop()
 
 
 def polled(url: str, *, shows_jobs: bool = True, turns: Turns | None = None) -> Polled:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from gwmond.model.endings import Ending
@@ -11,6 +13,8 @@ from gwmond.model.pilot_facts import RunKey, Step
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
+from gwmond.traces.job_trace import JobTrace
+from gwmond.traces.spans import Span
 from tests.build.ended import pilot as ended
 
 BASE = 1_700_000_000
@@ -91,3 +95,17 @@ def pilot(start: float = 0, end: float | None = 4000, **changes: Any) -> PilotRo
         validation_end_us=us(start + 50),
     )
     return row._replace(**changes)
+
+
+JOIN_AT_MOST = 500
+
+
+def job_spans(
+    runs: Sequence[RunRow],
+    pilots: Mapping[int, PilotRow],
+    join_at_most: int = JOIN_AT_MOST,
+    now_us: int | None = None,
+    waits: Any = MappingProxyType({}),
+) -> list[Span]:
+    """The spans of a job's trace."""
+    return JobTrace(runs, pilots, join_at_most, now_us, waits).spans()

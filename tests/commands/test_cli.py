@@ -78,16 +78,19 @@ def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) 
     assert f"usage: gwmond {command}" in said
     for option in ("--config FILE", "--collector HOST[:PORT]", "--log-level"):
         assert option in said
+    assert "%%" not in said  # argparse does not format all of it
     assert len(said.split("options:")[0].splitlines()) > 3
 
 
 def test_help_lists_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    """The help names each command, examples and exit codes."""
+    """The help names each command and what it does, examples and exit codes."""
     with pytest.raises(SystemExit) as left:
         cli.main(["--help"])
     assert left.value.code == 0
     said = capsys.readouterr().out
-    assert all(f"    {command} " in said or f"    {command}\n" in said for command in cli.COMMANDS)
+    for command, what in cli.COMMANDS.items():
+        words = r"\s+".join(map(re.escape, what.split()))
+        assert re.search(rf"^ +{command}\s+{words}", said, re.MULTILINE)
     assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in said
 
 
@@ -270,6 +273,10 @@ def test_check_of_a_pool_that_is_not_there(
         f"[pool]\ncollectors = ['127.0.0.1:{free_port()}']\n"
         f"[ledger]\nurl = '{tmp_path}/ledger.sqlite'\n[http]\nlisten = '127.0.0.1:0'\n"
     )
+    assert cli.main(["check", "--config", path]) == 3
+    told = capsys.readouterr().out
+    assert (told.count(": refused: "), told.count("what to do: is the daemon running,")) == (1, 1)
+    assert "no schedd is known to ask" in told
     assert cli.main(["check", "--config", path, "--format", "json"]) == 3
     found = json.loads(capsys.readouterr().out)
     queries = [f for f in found if f["source"].startswith("127.0.0.1")]
@@ -508,14 +515,6 @@ def test_an_old_python_gets_one_sentence() -> None:
     assert re.fullmatch(
         r"gwmond: Python 3.11 or later is needed, and \S+ is 3.9: the README says .*\n", done.stderr
     )
-
-
-def test_help_has_no_doubled_percent(capsys: pytest.CaptureFixture[str]) -> None:
-    """What argparse does not format is not escaped."""
-    for command in cli.COMMANDS:
-        with pytest.raises(SystemExit):
-            cli.main([command, "--help"])
-    assert "%%" not in capsys.readouterr().out
 
 
 def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:

@@ -64,11 +64,11 @@ def test_unknown_keys(text: str, error: str, tmp_path: Path) -> None:
         ),
         (
             "[poll]\nparallel = 0",
-            "poll.parallel: must be more than 0 (found 0); the default is 8",
+            "poll.parallel: must be more than 0 (found 0); the default is 10",
         ),
         (
             "[poll]\nparallel = 99999999999",
-            "poll.parallel: must be at most 1000000000 (found 99999999999); the default is 8",
+            "poll.parallel: must be at most 1000000000 (found 99999999999); the default is 10",
         ),
         (
             "[poll]\nparallel = '8'",

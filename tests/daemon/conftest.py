@@ -23,6 +23,13 @@ def shared_scene(pool: CondorPool) -> Iterator[Scene]:
     scene.clear()
 
 
+@pytest.fixture(scope="module")
+def epochs() -> Iterator[CondorPool]:
+    """A pool of this module whose first schedd keeps an epoch history."""
+    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
+        yield pool
+
+
 @pytest.fixture
 def scene(fresh_pool: CondorPool) -> Scene:
     """A pool of this test alone."""

@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import statistics
-import threading
 import time
 import urllib.request
-from typing import Self
+
+from tests.build.meanwhile import Meanwhile
 
 _PAUSE_S = 0.05
 _STALL_S = 0.01
 
 
-class LatencyProbe:
+class LatencyProbe(Meanwhile):
     """Scrapes a URL again and again in a thread of its own.
 
     A second thread only sleeps: by how much it oversleeps tells what this machine itself costs.
     """
 
     def __init__(self, url: str) -> None:
+        super().__init__(self._scrape, self._sleep)
         self._url = url
-        self._stop = threading.Event()
-        self._threads = [threading.Thread(target=f) for f in (self._scrape, self._sleep)]
         self.seconds: list[float] = []
         self.failures: list[str] = []
         self.longest_stall = 0.0
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        for thread in self._threads:
-            thread.join()
 
     def _scrape(self) -> None:
         while not self._stop.is_set():

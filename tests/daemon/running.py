@@ -282,10 +282,10 @@ class RunningDaemon:
             what, lambda m: all(m.state(s) == name for s, name in states.items())
         )
 
-    def next_polls(self, n: int = 2, timeout: float = PATIENCE_S) -> Metrics:
+    def next_polls(self, n: int = 2) -> Metrics:
         """A scrape after ``n`` more polls; the last of two began after this was called."""
         before = self.metrics().polls
-        return self.wait_until(f"{n} polls", lambda m: m.polls >= before + n, timeout)
+        return self.wait_until(f"{n} polls", lambda m: m.polls >= before + n)
 
     def log(self, event: str = "", **fields: object) -> list[dict[str, Any]]:
         """The log's events in their order: those of a name, which have these fields."""

@@ -18,9 +18,6 @@ from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
 
-from gwmond import cli
-from gwmond.model.states import State
-from gwmond.reports.sites import STATES as SHOWN
 from tests.daemon.gate import Gate
 from tests.daemon.running import RunningDaemon, configuration, gwmond, polls
 from tests.daemon.scene import PILOT, Scene, pledged
@@ -123,42 +120,6 @@ def test_once_with_a_source_that_is_down(sites: Scene, tmp_path: Path) -> None:
     assert (event["source"], event["problem"]) == (refused, "refused")
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[pol]\n", ("pol: unknown key; did you mean 'pool'?",)),
-        ("[poll]\nintervall = '60s'\n", ("poll.intervall: ", "did you mean 'interval'?")),
-        ("[[site.pledge]]\nsit = 'A'\n", ("site.pledge[0].sit: ", "did you mean 'site'?")),
-        ("[poll]\ninterval = 60\n", ("poll.interval: ", 'such as "60s"')),
-        ("[poll]\ninterval = '5s'\n", (": poll.deadline: 45s, the default, must be shorter",)),
-        ("[http]\nlisten = '0.0.0.0:9818'\n", ("http.listen: ", "allow_insecure")),
-        ("not toml", ("not valid TOML",)),
-    ],
-)
-def test_a_bad_configuration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, words: tuple[str, ...]
-) -> None:
-    """A bad file ends a command with 2 before anything starts; file, key and remedy are named."""
-    file = tmp_path / "bad.toml"
-    file.write_text(text)
-    assert cli.main(["once", "--config", str(file)]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    line = "" if text == "not toml" else r"\d"
-    assert re.match(rf"gwmond: {re.escape(str(file))}:{line}:? ", printed.err)
-    for word in words:
-        assert word in printed.err
-
-
-def test_no_command_starts_with_a_bad_configuration(tmp_path: Path) -> None:
-    """The daemon does not start either: it ends with 2, and listens nowhere."""
-    file = tmp_path / "bad.toml"
-    file.write_text("[http]\nlistn = '127.0.0.1:9818'\n")
-    done = gwmond("run", "--config", str(file))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"gwmond: {file}:2: http.listn: unknown key; did you mean 'listen'?\n"
-
-
 STARVED = {
     "capacity_units": 24,
     "provisioned_units": 8,
@@ -190,14 +151,6 @@ def test_sites_as_json_and_csv(sites: Scene, config: str) -> None:
     assert {site: row["state"] for site, row in lines.items()} == STATES
     assert set(lines["Starved"]) == set(rows["Starved"])
     assert {key: float(lines["Starved"][key]) for key in STARVED} == STARVED
-
-
-def test_sites_as_a_table(sites: Scene, config: str) -> None:
-    """States are there by the words that people read."""
-    shown = _sites("--config", config)
-    for site, state in STATES.items():
-        name, _ = SHOWN[State(state)]
-        assert re.search(rf"^ *{site} +cpu +{name} ", shown, re.MULTILINE)
 
 
 def test_sites_of_the_pool_that_this_host_is_of(sites: Scene) -> None:
@@ -257,16 +210,6 @@ def test_check_tells_what_is_wrong(sites: Scene, tmp_path: Path, verdict: str) -
         assert remedies[verdict] in row["remedy"]
 
 
-def test_check_tells_what_to_do(tmp_path: Path) -> None:
-    """The table of ``check`` is followed by what is wrong and what to do, once for each source."""
-    collector = f"127.0.0.1:{free_port()}"
-    done = gwmond("check", "--config", _config(tmp_path, collector))
-    assert done.returncode == 3
-    assert done.stdout.count(f"{collector}: refused: ") == 1
-    assert "what to do: is the daemon running," in done.stdout
-    assert "no schedd is known to ask" in done.stdout
-
-
 def test_check_where_no_pool_is_named(tmp_path: Path) -> None:
     """It is said once, with how to name one; nothing is asked, so nothing is waited for."""
     config = _config(tmp_path)
@@ -308,26 +251,3 @@ def test_a_recording_of_the_pool_shows_the_same(sites: Scene, config: str, tmp_p
         assert after.rows(name) == before.rows(name)
     with zipfile.ZipFile(file) as recording:
         assert all(b"alice" not in recording.read(name) for name in recording.namelist())
-
-
-@pytest.mark.parametrize("command", cli.COMMANDS)
-def test_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each command explains itself and the options that all have."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main([command, "--help"])
-    assert ended.value.code == 0
-    text = capsys.readouterr().out
-    for option in ("--config FILE", "--collector HOST[:PORT]", "--log-level"):
-        assert option in text
-    assert f"usage: gwmond {command}" in text
-    assert text.count(".") > 2
-
-
-def test_help_of_all() -> None:
-    """Without HTCondor or a configuration, help lists every command and what exit codes mean."""
-    done = gwmond("--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    for command, what in cli.COMMANDS.items():
-        words = r"\s+".join(map(re.escape, what.split()))
-        assert re.search(rf"^ +{command}\s+{words}", done.stdout, re.MULTILINE)
-    assert "exit codes: 0 success; 1 failure; 2 bad configuration or usage; 3" in done.stdout

@@ -6,10 +6,8 @@ A real pool has a user's bad program, a black hole, a pilot that dies, and jobs 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 from tests.daemon.running import RunningDaemon, gwmond, patient
 from tests.pool.adtext import Value
@@ -35,13 +33,6 @@ DEAD = 'TARGET.GLIDEIN_Site =?= "Dead"'
 LIFETIME_S = 30
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[CondorPool]:
-    """A pool whose first schedd keeps an epoch history."""
-    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
-        yield pool
-
-
 def trial() -> Tables:
     """The settings of the trial, with shorter times; tests have a ledger of their own."""
     tables: Tables = tomllib.loads(TRIAL.read_text())
@@ -64,34 +55,34 @@ def of_site(site: str) -> dict[str, Value]:
     return {"GLIDEIN_Site": site, "GLIDEIN_Entry_Name": site.lower()}
 
 
-def test_an_empty_pool_says_what_is_missing(pool: CondorPool) -> None:
+def test_an_empty_pool_says_what_is_missing(epochs: CondorPool) -> None:
     """No bare header: what is not there, and what to do next; that is no failure."""
     for form in ("table", "csv"):
-        done = gwmond("sites", "--collector", pool.collector, "--format", form)
+        done = gwmond("sites", "--collector", epochs.collector, "--format", form)
         assert done.returncode == 0
         assert "no site is known: the collectors show no pilot" in done.stderr
         assert "gwmond check" in done.stderr
-    assert "capacity" not in gwmond("sites", "--collector", pool.collector).stdout
+    assert "capacity" not in gwmond("sites", "--collector", epochs.collector).stdout
 
 
-def test_the_first_hour(pool: CondorPool, daemon: Start) -> None:
+def test_the_first_hour(epochs: CondorPool, daemon: Start) -> None:
     """Whose fault it was is said of each, by when at the latest, and then so."""
-    schedd = pool.schedds[0]
+    schedd = epochs.schedds[0]
     for name in ("good1", "good2"):
-        pool.start_pilot(name, cores=2, memory=4096, attrs=of_site("Good"))
-    hole = pool.start_pilot("hole", attrs=of_site("Hole"), config="USER_JOB_WRAPPER = /bin/false")
-    dead = pool.start_pilot("dead", attrs={**of_site("Dead"), "ClassAdLifetime": LIFETIME_S})
-    running = daemon(pool.collector, tables=trial())
+        epochs.start_pilot(name, cores=2, memory=4096, attrs=of_site("Good"))
+    hole = epochs.start_pilot("hole", attrs=of_site("Hole"), config="USER_JOB_WRAPPER = /bin/false")
+    dead = epochs.start_pilot("dead", attrs={**of_site("Dead"), "ClassAdLifetime": LIFETIME_S})
+    running = daemon(epochs.collector, tables=trial())
     checked = running.document("check")
     assert all(of["ok"] for of in checked)
-    pool.submit(schedd, 1, job_lease_duration=20, requirements=DEAD)
+    epochs.submit(schedd, 1, job_lease_duration=20, requirements=DEAD)
     wait_until("its run", lambda: _doing(running, dead.name) == "running")
-    bad = pool.submit(schedd, 6, owner="bob", executable="/bin/false", requirements=GOOD)
-    jobs = pool.submit(schedd, 40, seconds=2, requirements=f'{GOOD} || GLIDEIN_Site =?= "Hole"')
+    bad = epochs.submit(schedd, 6, owner="bob", executable="/bin/false", requirements=GOOD)
+    jobs = epochs.submit(schedd, 40, seconds=2, requirements=f'{GOOD} || GLIDEIN_Site =?= "Hole"')
     dead.kill9()
 
     def left() -> bool:
-        return bool(pool.jobs(schedd, f"ClusterId == {bad} || ClusterId == {jobs}"))
+        return bool(epochs.jobs(schedd, f"ClusterId == {bad} || ClusterId == {jobs}"))
 
     wait_until("early failures", lambda: _open(running).get("early_failure"))
     wait_until("the page to say so", lambda: "not settled yet: " in running.get("/"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.running import RunningDaemon, gwmond, polls
+from tests.daemon.running import RunningDaemon, polls
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS, Metrics
 from tests.ledger.tmpfs import Tmpfs
@@ -169,13 +169,3 @@ def test_two_daemons_on_one_ledger(steady: Scene, daemon: Start) -> None:
     last = _counting(second, after.seconds("Busy"))
     _complete(began, last, restarted=True)
     assert last.seconds("Busy") <= CAPACITY * (time.time() - first.began)
-
-
-def test_a_port_in_use(steady: Scene, daemon: Start) -> None:
-    """A daemon whose port is taken ends with 1, and names the option."""
-    running = daemon(steady.pool.collector, tables=_tables())
-    done = gwmond("run", "--config", str(running.config))
-    assert done.returncode == 1
-    assert f"http.listen: 127.0.0.1:{running.port} is in use by another process" in done.stderr
-    running.next_polls(1)
-    assert not running.log("problem")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -24,13 +24,6 @@ ESTIMATED = "gwmond_pilot_estimated_canonical_seconds_total"
 def _spent(metrics: Metrics, category: str, evidence: str = "") -> float:
     labels = {"category": category, "resource": "cpu", "site": "Real"}
     return metrics.sum(SECONDS, **labels, **({"evidence": evidence} if evidence else {}))
-
-
-@pytest.fixture(scope="module")
-def epochs() -> Iterator[CondorPool]:
-    """A pool whose first schedd keeps an epoch history."""
-    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
-        yield pool
 
 
 def test_without_epoch_history(fresh_pool: CondorPool, daemon: Start) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -36,19 +36,12 @@ SHORT: dict[str, Value] = {
 }
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[CondorPool]:
-    """A pool whose first schedd keeps an epoch history."""
-    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
-        yield pool
-
-
-def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start) -> None:
+def test_a_killed_pilot_is_silent_and_then_ends(epochs: CondorPool, daemon: Start) -> None:
     """It is not idle: after two updates it is called silent, with when it was heard of last; and
     once its ad has expired it has ended then, though the collector is not an hour old."""
-    alive = pool.start_pilot("alive", attrs=SHORT)
-    killed = pool.start_pilot("killed", attrs=SHORT)
-    running = daemon(pool.collector, tables=TABLES)
+    alive = epochs.start_pilot("alive", attrs=SHORT)
+    killed = epochs.start_pilot("killed", attrs=SHORT)
+    running = daemon(epochs.collector, tables=TABLES)
     running.wait_until("two pilots", lambda m: m.registered(site="Short") == 2)
     killed.kill9()
     wait_until("the page to say it", lambda: "Silent pilots" in running.get("/"))
@@ -71,19 +64,19 @@ def test_a_killed_pilot_is_silent_and_then_ends(pool: CondorPool, daemon: Start)
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_startd_that_is_killed_and_started_again(
-    pool: CondorPool, daemon: Start, known: bool
+    epochs: CondorPool, daemon: Start, known: bool
 ) -> None:
     """What ran under it is lost with it; with a factory's job it is one pilot, else two."""
     name = f"again-{known}".lower()
     attrs: dict[str, Value] = {"GLIDEIN_Site": name, "GLIDEIN_Entry_Name": name}
     if known:
         attrs |= {"GLIDEIN_Schedd": "schedd", "GLIDEIN_ClusterId": 7, "GLIDEIN_ProcId": 0}
-    pilot = pool.start_pilot(name, attrs=attrs, config="MASTER.DAEMON_SHUTDOWN_FAST = False")
-    running = daemon(pool.collector, tables=TABLES)
+    pilot = epochs.start_pilot(name, attrs=attrs, config="MASTER.DAEMON_SHUTDOWN_FAST = False")
+    running = daemon(epochs.collector, tables=TABLES)
     here = f'TARGET.GLIDEIN_Site =?= "{name}"'  # not on what a killed pilot has left
-    cluster = pool.submit(pool.schedds[0], job_lease_duration=20, requirements=here)
+    cluster = epochs.submit(epochs.schedds[0], job_lease_duration=20, requirements=here)
     job = f"ClusterId == {cluster}"
-    pool.wait_for("it to run", lambda: pool.jobs(pool.schedds[0], f"{job} && JobStatus == 2"))
+    epochs.wait_for("it to run", lambda: epochs.jobs(epochs.schedds[0], f"{job} && JobStatus == 2"))
     wait_until("its run", lambda: running.stored(pilot.name)[1])
     before = pilot.pid_of("STARTD")
     pilot.signal("STARTD", signal.SIGKILL)
@@ -97,7 +90,7 @@ def test_a_startd_that_is_killed_and_started_again(
     assert outcome is not None
     assert (outcome.category, outcome.label) == (Category.PREEMPTION_BADPUT, "lost_contact")
     assert len(pilots) == (1 if known else 2)
-    pool.remove(pool.schedds[0])
+    epochs.remove(epochs.schedds[0])
     pilot.stop_graceful()
 
 

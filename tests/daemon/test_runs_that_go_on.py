@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
-import pytest
+from collections.abc import Callable
 
 from gwmond.model.pilot_facts import Category
 from tests.daemon.running import RunningDaemon, patient
@@ -27,13 +25,6 @@ TABLES: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[CondorPool]:
-    """A pool whose first schedd keeps an epoch history."""
-    with CondorPool(config="JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history") as pool:
-        yield pool
-
-
 def _doing(running: RunningDaemon, pilot: str) -> tuple[str, int]:
     (found,) = running.document("pilots", "--name", pilot)["pilots"]
     return found["state"], found["running_jobs"]
@@ -45,19 +36,19 @@ def _runs_again(pool: CondorPool, cluster: int) -> None:
 
 
 def test_a_second_run_soon_after_the_first_is_shown_and_runs_on(
-    pool: CondorPool, daemon: Start
+    epochs: CondorPool, daemon: Start
 ) -> None:
     """The program fails at once, and the schedd tries it again on the same pilot."""
-    pool.start_pilot("retried", cores=1, memory=2048)
-    running = daemon(pool.collector, tables=TABLES)
-    marker = pool.local / "alice" / "tried"
-    cluster = pool.submit(
-        pool.schedds[0],
+    epochs.start_pilot("retried", cores=1, memory=2048)
+    running = daemon(epochs.collector, tables=TABLES)
+    marker = epochs.local / "alice" / "tried"
+    cluster = epochs.submit(
+        epochs.schedds[0],
         executable="/bin/sh",
         arguments=f"\"-c 'test -e {marker} || {{ touch {marker}; exit 3; }}; exec sleep 600'\"",
         max_retries=1,
     )
-    _runs_again(pool, cluster)
+    _runs_again(epochs, cluster)
     wait_until("two runs", lambda: len(running.stored("retried@pool.test")[1]) == 2)
     first, second = running.stored("retried@pool.test")[1]
     assert (first.key.shadow_start, first.end_us is None) == (1, False)
@@ -66,27 +57,28 @@ def test_a_second_run_soon_after_the_first_is_shown_and_runs_on(
     assert _doing(running, "retried@pool.test") == ("running", 1)
     first, second = running.stored("retried@pool.test")[1]
     assert (second.end_us, second.open) == (None, True)
-    pool.remove(pool.schedds[0])
+    epochs.remove(epochs.schedds[0])
     wait_until(
         "its record", lambda: running.stored("retried@pool.test")[1][1].key.shadow_start == 2
     )
     assert len(running.stored("retried@pool.test")[1]) == 2
-    for pilot in pool.pilots:
+    for pilot in epochs.pilots:
         pilot.stop_graceful()
 
 
-def test_a_run_on_another_pilot_goes_on(pool: CondorPool, daemon: Start) -> None:
+def test_a_run_on_another_pilot_goes_on(epochs: CondorPool, daemon: Start) -> None:
     """Its pilot ends; the job runs again elsewhere, for longer than outcomes are waited for."""
-    first = pool.start_pilot("before", cores=1, memory=2048)
-    running = daemon(pool.collector, tables=TABLES)
-    cluster = pool.submit(pool.schedds[0])
-    pool.wait_for(
-        "it to run", lambda: pool.jobs(pool.schedds[0], f"ClusterId == {cluster} && JobStatus == 2")
+    first = epochs.start_pilot("before", cores=1, memory=2048)
+    running = daemon(epochs.collector, tables=TABLES)
+    cluster = epochs.submit(epochs.schedds[0])
+    epochs.wait_for(
+        "it to run",
+        lambda: epochs.jobs(epochs.schedds[0], f"ClusterId == {cluster} && JobStatus == 2"),
     )
     wait_until("its run", lambda: running.stored(first.name)[1])
-    second = pool.start_pilot("after", cores=1, memory=2048)
+    second = epochs.start_pilot("after", cores=1, memory=2048)
     first.stop_graceful()
-    _runs_again(pool, cluster)
+    _runs_again(epochs, cluster)
     wait_until("the end of its first run", lambda: not running.stored(first.name)[1][0].open)
     wait_until("its second run", lambda: running.stored(second.name)[1])
     running.wait_until("the wait for outcomes", _after(running, OUTCOME_WAIT_S + 4))
@@ -95,7 +87,7 @@ def test_a_run_on_another_pilot_goes_on(pool: CondorPool, daemon: Start) -> None
     assert (lost.key.shadow_start, lost.outcome.category) == (1, Category.PREEMPTION_BADPUT)
     assert (runs.key.shadow_start, runs.end_us, runs.open) == (None, None, True)
     assert _doing(running, second.name) == ("running", 1)
-    pool.remove(pool.schedds[0])
+    epochs.remove(epochs.schedds[0])
     second.stop_graceful()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,11 @@ def test_transfers_of_real_jobs(
         assert metrics.sum(failures) == 2
         found = runs_of(running, names)
         page = running.get("/failures")
+        listed = json.loads(running.get("/api/v1/runs?from=1d"))["runs"]
         running.stop()
     assert found.keys() == set(JOBS)
+    times = {(run["start"], run["stage_in_seconds"], run["bytes_out"]) for run in found.values()}
+    assert times <= {(run["start"], run["stage_in_seconds"], run["bytes_out"]) for run in listed}
     for name, way in (("down_in", "input"), ("down_out", "output")):
         failed = {"way": way, "protocol": "root", "host": "down.example.org"}
         assert found[name]["failed_transfer"] == failed
@@ -113,3 +117,57 @@ def test_transfers_of_real_jobs(
     everything = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"down.example.org" in everything
     assert b"SeCreT" not in everything + page.encode()
+
+
+ONE_AT_A_TIME = """
+JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history
+MAX_CONCURRENT_UPLOADS = 1
+MAX_CONCURRENT_DOWNLOADS = 1
+BYTES_REQUIRED_TO_QUEUE_FOR_TRANSFER = 0
+"""
+FAR = {
+    "executable": "/bin/sh",
+    "arguments": "\"-c 'echo near > out; echo far > far'\"",
+    "transfer_output_files": "out,far",
+    "transfer_output_remaps": '"out=out$(Process);far=root://slow.example.org//o"',
+}
+OUTWARD = ("TransferOutQueued", "TransferOutStarted", "TransferOutFinished")
+
+
+def test_transfers_that_wait_for_their_turn(
+    htcondor: str, daemon: Callable[..., RunningDaemon]
+) -> None:
+    """As the jobs' own ads have it: HTCondor notes a wait once it has lasted for some seconds."""
+    number = 5
+    with CondorPool(htcondor=htcondor, config=ONE_AT_A_TIME) as pool:
+        plugin = pool.local / "root_plugin"
+        plugin.write_text(PLUGIN)
+        plugin.chmod(0o755)
+        use = f"FILETRANSFER_PLUGINS = {plugin}"
+        pool.start_pilot("glidein_1_1@pool.test", cores=number, memory=16384, config=use)
+        schedd = pool.schedds[0]
+        pool.submit(schedd, number, **FAR)  # type: ignore[arg-type]
+        running = daemon(pool.collector)
+        pool.wait_for("the ends", lambda: not pool.jobs(schedd))
+        found = pool.jobs(schedd, projection=("ProcId", *OUTWARD), history=True)
+        times: dict[int, Any] = {
+            ad["ProcId"]: tuple(ad.get(name) for name in OUTWARD) for ad in found
+        }
+        length = "gwmond_job_stage_out_seconds"
+        metrics = running.wait_until(
+            "all runs", lambda m: m.sum(f"{length}_count", site="Site") == number
+        )
+        runs = running.document("pilot", "glidein_1_1@pool.test")["runs"]
+        running.stop()
+    waited = {at: start - asked for at, (asked, start, _) in times.items() if asked}
+    assert len(times) == number
+    assert waited
+    assert {
+        int(run["job"].split("#")[1].split(".")[1]): run["transfer_queued_out_seconds"]
+        for run in runs
+    } == {at: waited.get(at, 0) for at in times}
+    lengths = [end - (asked or start) for asked, start, end in times.values()]
+    assert sorted(run["stage_out_seconds"] for run in runs) == sorted(lengths)
+    assert metrics.sum(f"{length}_sum", site="Site") == sum(lengths)
+    short = sum(one <= 10 for one in lengths)
+    assert metrics.sum(f"{length}_bucket", site="Site", le="10.0") == short

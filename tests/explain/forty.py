@@ -46,8 +46,8 @@ running | running | is running | Job is running | @Wisconsin
 removed | removed | was removed | Job is removed | @Nebraska | leave_in_queue=true
 concurrency limit | concurrency_limit | matlab reached | concurrency limit matlab reached | @Wisconsin | concurrency_limits=matlab
 concurrency limit at a busy site | concurrency_limit | matlab reached | concurrency limit matlab reached | @Nebraska | concurrency_limits=matlab
-quota | quota | its quota of 0 | quota | @Wisconsin | accounting_group=group_full accounting_group_user=alice
-schedd's limit | schedd_limit | MAX_JOBS_RUNNING | MAX_JOBS_RUNNING | @Wisconsin
+quota | quota | uses 1 of its quota of 1 | quota | @Wisconsin | accounting_group=group_full accounting_group_user=alice
+schedd's limit | schedd_limit | runs 1 job, and no more than 1 (MAX_JOBS_RUNNING) | MAX_JOBS_RUNNING | @Wisconsin
 downtime | down | downtime | downtime | @Purdue
 frontend's limit | frontend_limit | frontend has hit a limit | limit | @Florida
 factory's limit | factory_limit | factory has hit a limit | limit | @MIT
@@ -63,12 +63,14 @@ just submitted | not_considered | has not come to it yet | not yet been consider
 it names the cause; Requirements (``@X``: at site X), and commands and ``+attributes``."""
 
 _POOL = """
-MATLAB_LIMIT = 0
+MATLAB_LIMIT = 1
 GROUP_NAMES = group_full
-GROUP_QUOTA_group_full = 0
+GROUP_QUOTA_group_full = 1
 START_SCHEDULER_UNIVERSE = False
-SCHEDD2.MAX_JOBS_RUNNING = 0
+SCHEDD2.MAX_JOBS_RUNNING = 1
+MAX_CONCURRENT_UPLOADS_PER_USER = 1000
 """
+"""A schedd of HTCondor 25 offers no more jobs of a user at a time than may upload: else 20."""
 _START = 'START = TARGET.VO =!= "other" && TARGET.Blacklisted =!= True'
 _LIVES = " && ((TARGET.MaxWallTimeMins ?: 1) * 60 + 300 < GLIDEIN_ToDie - time())"
 _LIFETIME_S = 3570
@@ -152,21 +154,18 @@ def _pilot(pool: CondorPool, site: str, entry: str, **more: Any) -> None:
 def forty(htcondor: str = "23") -> Iterator[tuple[CondorPool, dict[str, tuple[str, str]]]]:
     """Yield a pool and, by the name of its kind, the schedd and number of each job.
 
-    A busy pilot (Nebraska), one with free slots (Wisconsin), and six entries without pilots.  The
-    negotiator has looked at all jobs but the last, and is stopped: its ads stay.
+    A busy pilot (Nebraska), one with free slots (Wisconsin), and six entries without pilots.  One
+    job each uses up a quota, a concurrency limit, and what a schedd may run.  The negotiator has
+    looked at all jobs but the last, and is stopped: its ads stay.
     """
     with CondorPool(config=_POOL, htcondor=htcondor) as pool:
         first, second = pool.schedds
         pool.advertise(_entries(), "UPDATE_AD_GENERIC")
         began = time.time()
-        wisconsin = {"cores": 4, "memory": 8192, "lifetime": _LIFETIME_S}
+        wisconsin = {"cores": 6, "memory": 8192, "lifetime": _LIFETIME_S}
         _pilot(pool, "Wisconsin", "wi-1", config=_START + _LIVES, **wisconsin)
         _pilot(pool, "Nebraska", "ne-1", cores=2, memory=4096, config=_START)
-        fill = pool.submit(
-            *(first, 2), owner="bob", seconds=7200, requirements='TARGET.GLIDEIN_Site == "Nebraska"'
-        )
-        busy = f"ClusterId == {fill} && JobStatus == 2"
-        pool.wait_for("the pilot to be busy", lambda: len(pool.jobs(first, busy)) == 2)
+        _fill(pool)
         pool.wait_for("the other pilot to be old", lambda: time.time() > began + _AGE_S)
         found = {}
         for kind in KINDS[:-1]:
@@ -179,6 +178,23 @@ def forty(htcondor: str = "23") -> Iterator[tuple[CondorPool, dict[str, tuple[st
         pool.signal("NEGOTIATOR", signal.SIGSTOP)
         found[KINDS[-1].name] = first, submit(pool, first, KINDS[-1])
         yield pool, found
+
+
+def _fill(pool: CondorPool) -> None:
+    """Have one pilot busy, and one job each run that uses up a limit."""
+    first, second = pool.schedds
+
+    def fill(schedd: str, number: int, site: str, **commands: Any) -> None:
+        commands["requirements"] = f'TARGET.GLIDEIN_Site == "{site}"'
+        pool.submit(schedd, number, owner="bob", seconds=7200, **commands)
+
+    fill(first, 2, "Nebraska")
+    fill(first, 1, "Wisconsin", concurrency_limits="matlab")
+    fill(first, 1, "Wisconsin", accounting_group="group_full", accounting_group_user="bob")
+    fill(second, 1, "Wisconsin")
+    running = "JobStatus == 2"
+    pool.wait_for("four to run", lambda: len(pool.jobs(first, running)) == 4)
+    pool.wait_for("one of the other", lambda: pool.jobs(second, running))
 
 
 def _looked_at(pool: CondorPool, one: dict[str, str]) -> None:
@@ -197,7 +213,13 @@ def _looked_at(pool: CondorPool, one: dict[str, str]) -> None:
     )
     matlab = f"{one['concurrency limit']} && LastRejMatchReason isnt undefined"
     pool.wait_for("the limit to be hit", lambda: pool.jobs(first, matlab))
+    quota = 'Name == "group_full" && Requested > 0'
     pool.wait_for(
         "the quota to be advertised",
-        lambda: pool.query("Accounting", 'Name == "group_full" && Requested > 0'),
+        lambda: pool.query("Accounting", f"{quota} && WeightedResourcesUsed == 1"),
+    )
+    second = f'Name == "{pool.schedds[1]}"'
+    pool.wait_for(
+        "the other schedd's job to be advertised",
+        lambda: pool.query("Schedd", f"{second} && TotalRunningJobs == 1"),
     )

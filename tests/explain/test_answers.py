@@ -23,7 +23,7 @@ from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
-from tests.build.waiting import order, place, row, waiting_job
+from tests.build.waiting import negotiator, order, place, row, waiting_job
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")
@@ -176,27 +176,27 @@ def test_slots_that_match_and_are_not_taken() -> None:
     """Who is ahead is counted; if nobody is, or nobody negotiates, that is said."""
     free, busy = place(kind="slot", number=4), row(registered_pilots=2)
     here = situation(place(), free, entry=busy)
-    here.order = order(cycle_began=9_000)
+    here.order = order(negotiators=(negotiator(9_000),))
     found = first(here)
     assert (found.name, found.proof) == ("behind_others", Proof.ESTIMATED)
     assert "2 of 4 other users with idle jobs are ahead by effective priority" in found.text
     here.order = order(submitters={"alice@pool": Submitter("", 1.0, 0.0, 1.0, 1)}, own_ahead=0)
     assert (first(here).name, first(here).mover) == ("slots_untaken", Mover.POOL)
-    here.order = order(negotiator=False, cycle_began=None)
+    here.order = order(negotiators=())
     assert first(here).name == "no_negotiator"
 
 
 def test_the_negotiator_has_not_come_to_it() -> None:
     """However long its cycles are; what the negotiator rejected since, it has looked at."""
     here = situation(place(), entry=row(registered_pilots=2), since=9_000)
-    here.order = order(cycle_began=8_000)
+    here.order = order(negotiators=(negotiator(8_000),))
     found = first(here)
     assert (found.name, found.mover) == ("not_considered", Mover.WAIT)
     assert "the last negotiation began 33m20s ago" in found.text
-    here.order = order(cycle_began=9_001)
+    here.order = order(negotiators=(negotiator(9_001),))
     assert first(here).name == "pilots_busy"
     here.now += 4000
-    here.order = order(cycle_began=8_000)
+    here.order = order(negotiators=(negotiator(8_000),))
     assert first(here).mover is Mover.POOL
     here.job = here.job._replace(rejected=9_500, rejection="no match found")
     assert first(here).name == "pilots_busy"
@@ -204,7 +204,7 @@ def test_the_negotiator_has_not_come_to_it() -> None:
 
 def test_limits_that_the_order_has() -> None:
     here = situation(place(), entry=row(registered_pilots=2))
-    here.order = order(running=100, cycle_began=9_000)
+    here.order = order(running=100, negotiators=(negotiator(9_000),))
     assert first(here).name == "schedd_limit"
     assert "ap runs 100 jobs, and no more than 100 (MAX_JOBS_RUNNING)" in first(here).text
     group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))

@@ -6,9 +6,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from html import unescape
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 
 import pytest
 
@@ -55,7 +58,7 @@ def jobs() -> Iterator[tuple[CondorPool, dict[str, str]]]:
             "unknown_site": submit(_wanting("Nebrasca")),
             "too_large": submit(here, request_memory=64000),
             "start": submit(here, attrs={"Blacklisted": True}),
-            "concurrency_limit": submit(here, concurrency_limits="matlab"),
+            "concurrency_limit": submit(here, concurrency_limits="matlab", request_memory=130),
             "held": submit(here, hold=True),
             "pilots_pending": submit(_wanting("Fermi")),
             "down": submit(_wanting("Purdue")),
@@ -184,6 +187,43 @@ def test_the_page_of_no_job(jobs: tuple[CondorPool, dict[str, str]], daemon: Run
     assert f"Known: {', '.join(sorted(jobs[0].schedds))}" in json.loads(error.value.read())["error"]
 
 
+AS_OF = "Pilots, entries and groups of jobs are as of the daemon's poll at "
+
+
+def test_the_command_asks_the_daemon(
+    jobs: tuple[CondorPool, dict[str, str]],
+    daemon: RunningDaemon,
+    explain: Explain,
+    run: Explain,
+    tmp_path: Path,
+) -> None:
+    """One of the same pool, whoever names that; the same reasons as of the pool itself."""
+    pool, found = jobs
+    asked = "explain", found["too_large"], "--schedd", pool.schedds[0]
+    file = "--config", str(daemon.config)
+    code, out, err = run(*asked, *file)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith(AS_OF)
+    code, theirs, _ = run(*asked, *file, "--ask", "pool")
+    assert code == 0
+    assert AS_OF not in theirs
+    ours, theirs = (re.sub(r"[0-9]+[smh][0-9]*[sm]?", "", text) for text in (out, theirs))
+    assert theirs.splitlines() == ours.splitlines()[:-1]  # but for ages
+    host = tmp_path / "host.toml"  # this host's HTCondor configuration names the same pool
+    host.write_text(f'[http]\nlisten = "127.0.0.1:{daemon.port}"\n')
+    code, out, err = run(*asked, "--config", str(host))
+    assert (code, err) == (0, "")
+    assert out.splitlines()[-1].startswith(AS_OF)
+    host.write_text(f'{host.read_text()}[pool]\nschedds = ["{pool.schedds[0]}"]\n')
+    code, out, err = run(*asked, "--config", str(host), "--format", "json")
+    assert (code, "polled" in json.loads(out)) == (0, False)
+    assert "watches another pool, or other schedds: the pool is asked" in err
+    assert explain("999999.0", *file)[0] == 1
+    for wrong in (["999999.0", "--schedd", "nowhere"], ["nonsense"]):
+        code, _, err = run("explain", *wrong, *file, "--ask", "daemon")
+        assert (code, bool(err)) == (2, True)
+
+
 def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
     pool, numbers = jobs
     code, out, _ = explain(numbers["too_large"], "--schedd", pool.schedds[0])
@@ -217,7 +257,7 @@ def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explai
 
 
 def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
-    """Nothing is known here of what only a single job shows: that it is new, or rejected."""
+    """Nothing is known here of what only a single job shows: that it is new."""
     pool, numbers = jobs
     numbers_of(pool, numbers, "not_considered")
     code, out, _ = explain("--all", "--format", "json")
@@ -228,7 +268,8 @@ def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> 
         "down": 1,
         "frontend_limit": 1,
         "start": 2,
-        "pilots_busy": 3,  # with the one at its limit, and the one just submitted
+        "concurrency_limit": 1,
+        "pilots_busy": 2,  # with the one just submitted
     }
     assert sum(found.values()) == len(pool.jobs(pool.schedds[0], "JobStatus == 1"))
     code, out, _ = explain("--all")
@@ -257,6 +298,7 @@ def test_each_poll_knows_the_same(
         ("nowhere", "too_large", "none", "cpu"): 32,
         ("nowhere", "too_long", "none", "cpu"): 1,
         ("nowhere", "start", "none", "cpu"): 2,
+        ("policy", "concurrency_limit", "Nebraska", "cpu"): 1,
         ("no_pilot", "down", "Purdue", "cpu"): 1,
         ("no_pilot", "frontend_limit", "Florida", "cpu"): 1,
         ("on_their_way", "pilots_pending", "Fermi", "cpu"): 1,
@@ -269,7 +311,7 @@ HISTORY = {
     **{reason: reason for reason in ("unknown_site", "too_large", "start", "down", "too_long")},
     **{reason: reason for reason in ("frontend_limit", "pilots_pending", "pilots_busy")},
     "no_pilot_of_its_vo": "start",
-    "concurrency_limit": "pilots_busy",  # what the negotiator says is not known of a group
+    "concurrency_limit": "concurrency_limit",
 }
 
 
@@ -334,8 +376,8 @@ _NOT_THERE = {"requirements": 4, "too_large": 1}  # of other sites, and larger t
 _ALL_REFUSED = _NOT_THERE | {"start": 6}
 HAS_NO_JOB = {
     "no_negotiator": (
-        "3 idle jobs fit what is free, but the collectors know no negotiator",
-        _NOT_THERE | {"start": 2, "too_long": 1, "fits": 3},
+        "2 idle jobs fit what is free, but the collectors know no negotiator",
+        _NOT_THERE | {"start": 2, "too_long": 1, "fits": 2, "concurrency_limit": 1},
     ),
     "requirements": (
         'their Requirements exclude it: TARGET.GLIDEIN_Site == "Nebraska"',
@@ -361,6 +403,9 @@ def test_why_a_pilot_has_no_job(reason: str, places: dict[str, str], explain: Ex
         kept[one["reason"]] += one["jobs"]
     assert kept == obstacles
     assert kept.total() == record["jobs_idle"] == 11
+    said = {word for one in record["groups"] for word in one["negotiator_said"]}
+    assert ("concurrency limit matlab reached" in said) == (reason == "no_negotiator"), said
+    assert len(said) == (2 if reason == "no_negotiator" else 0), said
 
 
 ENTRIES = {
@@ -390,7 +435,7 @@ def test_people_read_of_a_pilot(places: dict[str, str], explain: Explain) -> Non
     code, out, _ = explain("--pilot", f"slot1@{places['no_negotiator']}")
     assert code == 0
     lines = out.splitlines()
-    assert lines[0].startswith(f"Pilot {places['no_negotiator']} HAS NO JOB: 3 idle jobs fit")
+    assert lines[0].startswith(f"Pilot {places['no_negotiator']} HAS NO JOB: 2 idle jobs fit")
     assert "What keeps idle jobs from it:" in out
     assert "Groups of idle jobs that could run on an empty pilot there:" in out
     assert "ne-1" in out
@@ -398,6 +443,85 @@ def test_people_read_of_a_pilot(places: dict[str, str], explain: Explain) -> Non
     assert (code, "the collectors know no pilot nobody" in err) == (1, True)
     code, _, err = explain("--entry", "utha-1")
     assert (code, "spelt alike: utah-1" in err) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def daemons(
+    jobs: tuple[CondorPool, dict[str, str]],
+    places: dict[str, str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[str, RunningDaemon]]:
+    """Daemons that polled with these pilots; by who may ask for jobs."""
+    pool, _ = jobs
+    assert places
+    with ExitStack() as stack:
+        yield {
+            who: stack.enter_context(
+                RunningDaemon(
+                    tmp_path_factory.mktemp(who),
+                    [pool.collector],
+                    {"http": {"jobs": who}, "poll": {"interval": "1h", "deadline": "2m"}},
+                    env=pool.client_env(),
+                )
+            )
+            for who in ("all", "nobody")
+        }
+
+
+@pytest.mark.parametrize("what", [*HAS_NO_JOB, *ENTRIES, "all", "limit-1, of all"])
+def test_the_page_of_a_place_says_the_same(
+    what: str, places: dict[str, str], daemons: dict[str, RunningDaemon], explain: Explain
+) -> None:
+    """As the command; without the right to see jobs the same numbers, and no expression."""
+    if what in HAS_NO_JOB:
+        words, query = ["--pilot", places[what]], f"pilot={quote(places[what])}"
+    elif what in ENTRIES:
+        words, query = ["--entry", what], f"entry={what}"
+    else:
+        site = what.partition(",")[0] if "," in what else ""
+        words, query = ["--all", "--site", site], f"all=1&site={site}"
+    _, out, _ = explain(*words, "--format", "json")
+    theirs = json.loads(out)
+    ours = json.loads(daemons["all"].get(f"/explain?{query}&format=json"))
+    hidden = daemons["nobody"].get(f"/explain?{query}&format=json")
+    for name in ("reasons", "obstacles", "groups", "entries"):
+        numbers = [
+            [Counter({(one.get("reason"), one.get("entry")): one.get("jobs", 1)}) for one in found]
+            for found in (answer.get(name, []) for answer in (theirs, ours, json.loads(hidden)))
+        ]
+        assert sum(numbers[0], Counter()) == sum(numbers[1], Counter())
+        assert sum(numbers[0], Counter()) == sum(numbers[2], Counter())
+    assert "TARGET." not in hidden
+    page = unescape(daemons["nobody"].get(f"/explain?{query}"))
+    assert "TARGET." not in page
+    assert ours.get("first_line", "11 idle jobs of ")[:20] in page
+
+
+def test_single_jobs_are_not_shown(
+    jobs: tuple[CondorPool, dict[str, str]],
+    daemons: dict[str, RunningDaemon],
+    explain: Explain,  # which sets this process up for the pool
+    run: Explain,
+) -> None:
+    """To who has not the right; the command asks the pool then.  What is wrong is said as by it."""
+    with pytest.raises(HTTPError) as error:
+        daemons["nobody"].get(f"/explain?job={jobs[1]['held']}")
+    assert error.value.code == 403
+    file = "--config", str(daemons["nobody"].config)
+    for words, why in (([jobs[1]["held"]], "not shown here"), (["--entry", "ne-1"], "no clauses")):
+        code, out, err = run("explain", *words, *file)
+        assert (code, AS_OF in out) == (0, False)
+        assert why in err
+    code, out, _ = run("explain", "--entry", "ne-1", *file, "--ask", "daemon")
+    assert (code, AS_OF in out) == (0, True)
+    for query, code, text in (
+        ("pilot=nobody", 404, "the collectors know no pilot nobody, nor does the ledger"),
+        ("entry=utha-1", 400, "spelt alike: utah-1"),
+    ):
+        with pytest.raises(HTTPError) as error:
+            daemons["nobody"].get(f"/explain?{query}")
+        assert error.value.code == code
+        assert text in unescape(error.value.read().decode())
 
 
 def test_a_job_that_is_not_given_to_a_pilot(
@@ -415,9 +539,13 @@ def test_a_job_that_is_not_given_to_a_pilot(
     )
     _, out, _ = explain("--pilot", name, "--format", "json")
     record = json.loads(out)
-    assert record["first_line"].startswith(f"Pilot {name} HAS 3 JOBS: 1 idle job fits what is free")
-    assert record["reasons"][0]["reason"] == "not_given"
-    assert record["reasons"][0]["proof"] == "estimated"
+    said = "The negotiator said: concurrency limit matlab reached. That is: a concurrency limit is"
+    assert (
+        f"Pilot {name} HAS 3 JOBS: 1 idle job fits what is free, but for a limit. {said}"
+        in (record["first_line"])
+    )
+    assert record["reasons"][0]["reason"] == "concurrency_limit"
+    assert record["reasons"][0]["proof"] == "proven"
     assert len(record["negotiators"]) == 1
     _, out, _ = explain(numbers["concurrency_limit"], "--schedd", pool.schedds[0])
     assert "concurrency limit matlab reached" in out

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from gwmond.commands.explain import _asked
+from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
 from gwmond.explain.answers import answers
 from gwmond.explain.document import first_line
+from gwmond.explain.situation import Situation
+from gwmond.model.question import Question
+from gwmond.model.waiting_job import JobPlace
+from gwmond.sources import child
 from tests.explain.forty import KINDS, MOVES, forty
 from tests.pool.condor import CondorPool
 
@@ -38,9 +44,11 @@ def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) ->
         "pool": {"collectors": [pool.collector]},
         "poll": {"interval": "10m", "deadline": "5m"},
     }
-    explainer = _asked(Config.model_validate(patient), "")
+    explainer = asked(Config.model_validate(patient), Question())
     wrong = []
-    for kind in KINDS:
+    for kind in sorted(
+        KINDS, key=lambda kind: kind.reason != "too_short_lived"
+    ):  # it soon is wrong
         schedd, number = jobs[1][kind.name]
         here = explainer.job(number, schedd)
         first, *_ = found = answers(here)
@@ -53,6 +61,25 @@ def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) ->
     assert not wrong
     assert len(KINDS) == 40
     assert not explainer.missing
+
+
+def test_a_job_is_matched_while_the_pool_is_polled(
+    jobs: Jobs, pool: CondorPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked after the poll, and the answer is that of a job that is asked for then."""
+    schedd, number = jobs[1]["busy pilot"]
+    config = Config.model_validate({"pool": {"collectors": [pool.collector]}})
+    later = asked(config, Question()).job(number, schedd)
+    explainer = asked(config, Question(number, schedd))
+    monkeypatch.setattr(child, "run", lambda *_, **__: pytest.fail("something is asked"))
+    here = explainer.job(number, schedd)
+
+    def places(found: Situation) -> list[JobPlace]:
+        return [place._replace(remaining_s=None) for place in found.places]
+
+    assert places(here) == places(later)
+    assert (here.job, here.entries.keys()) == (later.job, later.entries.keys())
+    assert [one.name for one in answers(here)] == [one.name for one in answers(later)]
 
 
 def test_its_place_in_the_order(
@@ -72,3 +99,39 @@ def test_its_place_in_the_order(
     assert order["share"] > order["used"] == 1
     _, out, _ = run("explain", number, "--collector", pool.collector, "--schedd", schedd)
     assert "Place in the order: 0 of 1 other user with idle jobs are ahead" in out
+
+
+def test_limits_are_known_of_all_jobs(
+    jobs: Jobs, pool: CondorPool, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    """What keeps one job by policy is said of all idle jobs too, and by the metric of each poll."""
+    where = "--collector", pool.collector
+    code, out, _ = run("explain", "--all", *where, "--format", "json")
+    assert code == 0
+    reasons = {one["reason"]: one for one in json.loads(out)["reasons"]}
+    names = {"concurrency_limit", "quota", "schedd_limit"}
+    wanted = Counter(kind.reason for kind in KINDS if kind.reason in names)
+    assert {name: reasons[name]["jobs"] for name in names} == wanted
+    assert {reasons[name]["proof"] for name in names} == {"proven"}
+    assert {reasons[name]["mover"] for name in names} == {"the pool's administrator"}
+    assert "The negotiator said" in reasons["concurrency_limit"]["example"]
+    code, out, _ = run("once", *where)
+    found: defaultdict[str, float] = defaultdict(float)
+    for line in out.splitlines():
+        if line.startswith("gwmond_idle_canonical_units{") and 'reason="policy"' in line:
+            labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
+            found[labels["cause"]] += float(line.rpartition(" ")[2])
+    assert found == {name: reasons[name]["units"] for name in names}
+
+
+def test_when_the_negotiator_ended_its_cycle(
+    pool: CondorPool, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    """As its ad has it; it is stopped now."""
+    names = ["Name", "LastNegotiationCycleTime0", "LastNegotiationCycleEnd0"]
+    (ad,) = pool.query("Negotiator", projection=names)
+    code, out, _ = run("explain", "--entry", "ne-1", "--collector", pool.collector, "--format=json")
+    assert code == 0
+    (found,) = json.loads(out)["negotiators"]
+    assert found == dict(zip(("name", "began", "ended"), map(ad.get, names), strict=True))
+    assert found["ended"] > 10**9

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
 from gwmond.model.evaluation import IdleJobs
-from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
+from gwmond.model.order import Limits, ScheddLimit
 from gwmond.model.snapshot import IdleReason
-from tests.build.waiting import row
+from tests.build.waiting import QUOTAS, row
 
 A, B = EntryKey("S", "E"), EntryKey("T", "F")
 
@@ -50,3 +53,32 @@ def test_without_the_collector_it_is_not_known() -> None:
     assert Causes({}, {}, pilots=False).main(idle("a", 1, A))[:3] == ("unknown", "pilots", "S")
     known = {A: row(state="unknown", reason="young_collector", registered_pilots=None)}
     assert Causes(known, {}, pilots=True).main(idle("a", 1, A)).reason == "unknown"
+
+
+def test_limits_come_before_what_pilots_do() -> None:
+    """Of the jobs that could run: those of which the negotiator said so, or all of them."""
+    rows = {A: row(state="provisioning_bottleneck", reason="frontend_limit", registered_pilots=0)}
+    limits = Limits({"g": QUOTAS["cms"]._replace(quota=4.0)}, {"full": ScheddLimit(7, 7)})
+    said = (Rejection("concurrency limit matlab reached", 900, 6),)
+
+    def found(limits: Limits, **more: Any) -> Mapping[str, float]:
+        one = idle("a", 8, A, absorbed=0.5, free=True)
+        one = one._replace(group=one.group._replace(**more))
+        parts: defaultdict[str, float] = defaultdict(float)
+        for cause, part in Causes(rows, {}, limits, pilots=True).of(one):
+            parts[cause.cause] += part
+        return parts
+
+    rest = {"behind_others": 0.125, "frontend_limit": 0.125}
+    assert found(Limits(), rejections=said) == {"concurrency_limit": 0.75} | rest
+    assert found(Limits(), rejections=(*said, *said)) == {"concurrency_limit": 1.0}
+    assert found(limits) == {"quota": 1.0}
+    assert found(limits, accounting_group="g.sub") == {"quota": 1.0}
+    assert found(limits, accounting_group="other", schedd="full") == {"schedd_limit": 1.0}
+    assert "quota" not in found(limits, accounting_group="other")
+    one = idle("a", 8, A)
+    partly = one._replace(group=one.group._replace(rejections=said))
+    waits = Causes(rows, {}, pilots=True).waits([partly])
+    assert [one.cause for one in waits.values()] == ["several"]
+    nowhere = idle("d", 1)
+    assert Causes(rows, {}, limits, pilots=True).main(nowhere) == NOT_ANALYSED

@@ -9,8 +9,9 @@ import pytest
 from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
 from gwmond.explain.situation import Explanation, Mover, Proof
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
-from gwmond.model.place_offers import GroupOffer, Negotiator, PlaceOffers
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
+from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLimit
+from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace
 from gwmond.reports.render.document import text
@@ -19,7 +20,7 @@ from tests.build.waiting import place, row
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")
-_NEGOTIATOR = (Negotiator("cm", 9_990),)
+_NEGOTIATOR = (Negotiator("cm", None, 9_990),)
 
 
 def group(jobs: int = 3, **changed: Any) -> DemandGroup:
@@ -39,15 +40,19 @@ def here(
     entry: SiteRow | None = None,
     negotiators: tuple[Negotiator, ...] | None = _NEGOTIATOR,
     missing: tuple[str, ...] = (),
+    limits: Limits = NO_LIMITS,
+    words: tuple[tuple[str, int], ...] = (),
 ) -> PlaceSituation:
     """Return a pilot of an entry (without ``startd``: the entry) among groups of idle jobs."""
     offers = tuple(
-        GroupOffer(i, any(p.matches for p in places), ("A", "B"), places, (EntryKey("T", "F"),))
+        GroupOffer(
+            i, any(p.matches for p in places), ("A", "B"), places, (EntryKey("T", "F"),), words
+        )
         for i, (_, places) in enumerate(found)
     )
     groups = [one for one, _ in found]
     known = groups, PlaceOffers(offers, negotiators)
-    return PlaceSituation(_E, startd, entry, pilots, known, _NOW, missing)
+    return PlaceSituation(_E, startd, entry, pilots, known, _NOW, missing, limits=limits)
 
 
 def first(situation: PlaceSituation) -> Explanation:
@@ -116,14 +121,36 @@ def test_nobody_gives_jobs() -> None:
     """Without a negotiator, with a late one, before its turn; else others come first."""
     young = pilot(started=9_990)
     assert first(here(FITTING, negotiators=())).name == "no_negotiator"
-    assert first(here(FITTING, negotiators=(Negotiator("cm", 9_000),))).name == "negotiator_late"
-    two = Negotiator("a", 9_000), Negotiator("b", 9_990)
+    assert (
+        first(here(FITTING, negotiators=(Negotiator("cm", None, 9_000),))).name == "negotiator_late"
+    )
+    two = Negotiator("a", None, 9_000), Negotiator("b", None, 9_990)
     assert first(here(FITTING, negotiators=two)).name == "not_given"
-    for unknown in (None, (Negotiator("cm", None),)):
+    for unknown in (None, (Negotiator("cm", None, None),)):
         found = first(here(FITTING, negotiators=unknown))
         assert (found.name, found.proof) == ("not_given", Proof.ESTIMATED)
     assert first(here(FITTING, pilots=(young,))).name == "new"
     assert first(here(FITTING, pilots=(young,), startd="")).name == "not_given"
+
+
+def test_what_the_negotiator_said() -> None:
+    """A limit that it named, or that is advertised, keeps jobs; else its last words are quoted."""
+    said = Rejection("concurrency limit user.alice reached", 9_000, 3)
+    limited = here((group(rejections=(said,)), (place(),)))
+    found = first(limited)
+    assert (found.name, found.proof) == ("concurrency_limit", Proof.PROVEN)
+    assert "3 idle jobs fit what is free, but for a limit. The negotiator said: con" in found.text
+    assert found.change == "Jobs with the same limit that end, or a higher limit"
+    hidden = first(limited.without_expressions)
+    assert (hidden.name, "alice" in hidden.text) == ("concurrency_limit", False)
+    full = Limits({}, {"ap": ScheddLimit(5, 5)})
+    assert first(here(FITTING, limits=full)).name == "schedd_limit"
+    both = here(FITTING, (group(rejections=(said,)), (place(),)))
+    assert [one.name for one in place_answers(both)] == ["not_given"]
+    quoted = here(FITTING, FITTING, words=(("no match found", 2),))
+    text = "6 idle jobs fit what is free, and none was given to it; the negotiator's last word: "
+    assert text + '"no match found" of 4' in first(quoted).text
+    assert "no match found" not in first(quoted.without_expressions).text
 
 
 def test_an_entry_without_pilots() -> None:

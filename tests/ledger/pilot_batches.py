@@ -35,6 +35,7 @@ from gwmond.model.stored_pilots import (
 )
 from gwmond.pilots import pilot_time
 from gwmond.pilots.factory_records import add
+from tests.build.site_sums import by_hour
 from tests.ledger import batches
 
 MINUTE = 60_000_000
@@ -166,7 +167,7 @@ def batch(number: int) -> Batch:
     for pilot, rows in changed.items():
         old = before.get(pilot)
         delta = pilot_time.advance(old and life_of(*old), life_of(*rows))
-        for row, micros in delta.increments.items():
+        for row, micros in by_hour(delta.increments).items():
             increments[row.hour, series_of(pilot, row)] += micros
         corrections += [
             PilotCorrection(

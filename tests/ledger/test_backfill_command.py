@@ -33,16 +33,6 @@ EXPORT = ("ledger", "export", "--format", "openmetrics", "--ledger")
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = cli.main([*map(str, arguments)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
-
-
-@pytest.fixture
 def polled(tmp_path: Path) -> Path:
     """A ledger of a daemon that first polled at BASE."""
     path = tmp_path / "ledger.sqlite"

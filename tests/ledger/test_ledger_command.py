@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
 import pytest
 
-from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger.store import Ledger
 from tests.ledger.pilot_batches import NOTHING, batch, poll
@@ -27,13 +27,8 @@ def filled(url: str) -> str:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = cli.main(["ledger", *map(str, arguments)])
-        told = capsys.readouterr()
-        return code, told.out, told.err
-
-    return run
+def run(run: Run) -> Run:
+    return partial(run, "ledger")
 
 
 def test_check(run: Run, filled: str) -> None:

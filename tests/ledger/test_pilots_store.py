@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import nan
+from math import inf, nan
 from typing import Any, cast
 
 import pytest
@@ -10,12 +10,14 @@ import pytest
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, LedgerState
-from gwmond.model.facts import Cursor, EntryKey, Gap, Size
+from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
+from gwmond.model.elapsed import Tick
+from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.pilot_facts import Category, RunKey
 from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
-from gwmond.model.totals import Total
+from gwmond.model.totals import SiteKey, Total
 from tests.ledger import batches
 from tests.ledger.pilot_batches import (
     ORIGIN,
@@ -172,7 +174,20 @@ def test_counts_fall_and_the_counters_do_not(url: str) -> None:
 def _refused() -> list[dict[str, Any]]:
     pilot = pilots_at(3)[1].row
     run = pilots_at(3)[1].runs[0]
+    site, entry = SiteKey("cpu", "full", "", "S", "e"), EntryKey("S", "e")
+    amounts: list[Any] = [-1, 1.0, True, 10**22, nan]
+    inexact: Any = {"cpu": 1.5}
     return [
+        *({"site_time": {(1, site): amount}} for amount in amounts),
+        {"site_time": {(-1, site): 1}},
+        {"site_time": {(10**7 + 1, site): 1}},
+        {"site_since": nan, "site_time": {(1, site): 1}},
+        {"before": -1},
+        {"tick": Tick(inf, 60.2, 1e-9, "boot")},
+        {"entries": {entry: EntryState(nan, None, {})}},
+        {"entries": {entry: EntryState(1.0, None, inexact)}},
+        {"peaks": {entry: (Peak("cpu", 1, -1),)}},
+        {"problems": (TimedProblem(nan, Problem("a", ProblemName.FAILED, "c")),)},
         {"increments": {(HOUR, SERIES): -1}},
         {"increments": {(HOUR, SERIES): 1.0}},
         {"increments": {(HOUR, SERIES): 2**63}},
@@ -201,11 +216,11 @@ def _refused() -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("wrong", _refused(), ids=lambda wrong: repr(wrong)[:60])
 def test_a_senseless_batch_is_refused(url: str, wrong: dict[str, Any]) -> None:
-    """Amounts that are negative, inexact or taken from nothing are refused whole."""
-    pilot = pilots_at(3)[1].row
+    """Amounts that are negative, inexact or taken from nothing, and times that are none."""
+    sound = _empty()._replace(pilots=(pilots_at(3)[1].row,), tick=Tick(NOW / 1e6, 1, 1, "boot"))
     with Ledger.open(url) as ledger:
         with pytest.raises(LedgerRefused, match="refused a batch") as error:
-            ledger.commit(_empty()._replace(**{"pilots": (pilot,), **wrong}))
+            ledger.commit(sound._replace(**wrong))
         assert not error.value.reopen
         assert ledger.load() == LedgerState()
         ledger.commit(_empty())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from math import inf, nan
-from typing import Any
 
 import pytest
 
-from gwmond.ledger.errors import LedgerClosed, LedgerConflict, LedgerRefused
+from gwmond.ledger.errors import LedgerClosed, LedgerConflict
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
@@ -119,34 +117,6 @@ def test_a_batch_from_elsewhere_adds_nothing(url: str) -> None:
             assert not error.value.reopen
         assert prove(ledger) == 2
         ledger.commit(batch(3))
-
-
-def _wrong() -> list[dict[str, Any]]:
-    entry = EntryKey("S", "e")
-    inexact: Any = {"cpu": 1.5}
-    amounts: list[Any] = [-1, 1.0, True, 10**22, nan]
-    return [
-        *({"site_time": {(1, KEY): amount}} for amount in amounts),
-        {"site_time": {(-1, KEY): 1}},
-        {"site_time": {(10**7 + 1, KEY): 1}},
-        {"site_since": nan},
-        {"before": -1},
-        {"tick": FIRST._replace(wall=inf)},
-        {"entries": {entry: EntryState(nan, None, {})}},
-        {"entries": {entry: EntryState(1.0, None, inexact)}},
-        {"peaks": {entry: (Peak("cpu", 1, -1),)}},
-        {"problems": (TimedProblem(nan, Problem("a", ProblemName.FAILED, "c")),)},
-    ]
-
-
-@pytest.mark.parametrize("wrong", _wrong(), ids=lambda wrong: repr(next(iter(wrong.values())))[:60])
-def test_a_senseless_batch_is_refused(file: Any, wrong: dict[str, Any]) -> None:
-    """Negative or inexact amounts and times that are none are refused whole."""
-    with Ledger.open(str(file)) as ledger:
-        with pytest.raises(LedgerRefused, match="refused a batch"):
-            ledger.commit(sites(0, {(1, KEY): 1})._replace(**wrong))
-        assert ledger.load() == LedgerState()
-        ledger.commit(sites(0, {}))
 
 
 def test_any_name_can_be_stored(url: str) -> None:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.apportion import apportion
-from gwmond.model.shares import accrued, cascade, milli
+from gwmond.model.shares import accrued, apportion, cascade, milli
 
 WEIGHTS = st.lists(st.integers(0, 10**5), min_size=1, max_size=9).filter(any)
 TIMES = st.integers(0, 2 * 10**15)
@@ -89,3 +88,31 @@ def test_thousandths_are_exact_where_floats_are_not() -> None:
     assert milli(0.1) + milli(0.2) == milli(0.3) == 300
     assert milli(1.001) == 1001
     assert milli(-0.5) == 0
+
+
+@pytest.mark.parametrize(
+    ("total", "weights", "shares"),
+    [
+        (10, [], []),
+        (0, [3, 4], [0, 0]),
+        (10, [1, 1, 1], [4, 3, 3]),
+        (5, [0, 0], [3, 2]),
+        (7, [3, 0, 4], [3, 0, 4]),
+        (100, [90, 10], [90, 10]),
+        (3, [1, 10**12], [0, 3]),
+    ],
+)
+def test_shares_are_by_largest_remainder(total: int, weights: list[int], shares: list[int]) -> None:
+    """A whole number is divided in proportion, what is left goes to the largest remainders."""
+    assert apportion(total, weights) == shares
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
+def test_nothing_is_lost_and_each_share_is_its_proportion(total: int, weights: list[int]) -> None:
+    """Shares sum to the total and are within one of the exact proportion."""
+    shares = apportion(total, weights)
+    assert sum(shares) == total
+    if any(weights):
+        for share, weight in zip(shares, weights, strict=True):
+            assert abs(share - Fraction(total * weight, sum(weights))) < 1
+            assert total > sum(weights) or share <= weight

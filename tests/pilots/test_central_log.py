@@ -68,9 +68,8 @@ def estimated(play: Play) -> float:
 # -- when a pilot ended
 
 
-def test_the_end_of_a_pilot_that_was_killed() -> None:
+def test_the_end_of_a_pilot_that_was_killed(play: Play) -> None:
     """It ended when its log says, not when it was heard of last; nothing of it is estimated."""
-    play = Play()
     lived(play)
     add_lines(play, line(END, 1375))
     play.rest(3000)
@@ -84,18 +83,16 @@ def test_the_end_of_a_pilot_that_was_killed() -> None:
     assert estimated(play) == 0
 
 
-def test_a_site_is_whatever_slots_are_configured_to_call_so() -> None:
+def test_a_site_is_whatever_slots_are_configured_to_call_so(play: Play) -> None:
     """A line that has only the resource's name meets the pilots whose site that is."""
-    play = Play()
     lived(play)
     add_lines(play, line(END, 1375, PilotName(resource="site", node="node.example.org")))
     play.rest(3000)
     assert play.pilot(STARTD).end_us == us(1375)
 
 
-def test_a_line_that_comes_late_corrects() -> None:
+def test_a_line_that_comes_late_corrects(play: Play) -> None:
     """The pilot was settled by its last contact, and closed."""
-    play = Play()
     lived(play)
     play.rest(1260)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
@@ -104,9 +101,8 @@ def test_a_line_that_comes_late_corrects() -> None:
     assert play.seconds() == {"decision_problem": 4 * 1375.0}
 
 
-def test_a_pilot_that_took_leave() -> None:
+def test_a_pilot_that_took_leave(play: Play) -> None:
     """The log knows to the second what the poll knows within a minute."""
-    play = Play()
     play.live(0, 1200, [pilot()])
     play.poll(1260)
     add_lines(play, line(END, 1221))
@@ -114,9 +110,8 @@ def test_a_pilot_that_took_leave() -> None:
     assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == ("central_log", us(1221))
 
 
-def test_the_line_comes_before_the_ad_expires() -> None:
+def test_the_line_comes_before_the_ad_expires(play: Play) -> None:
     """What a collector still shows of a dead pilot does not call it back to life."""
-    play = Play()
     lived(play, 1200)
     add_lines(play, line(END, 1230))
     for at in range(1260, 2000, 60):
@@ -125,9 +120,8 @@ def test_the_line_comes_before_the_ad_expires() -> None:
     assert play.pilot(STARTD).end_us == us(1230)
 
 
-def test_an_ad_sent_before_the_end_but_seen_after() -> None:
+def test_an_ad_sent_before_the_end_but_seen_after(play: Play) -> None:
     """The contact is noted; the end stays."""
-    play = Play()
     lived(play, 1200)
     play.poll(1515, [pilot(heard=1200)])
     add_lines(play, line(END, 1510))
@@ -152,9 +146,8 @@ def test_of_two_ends_the_later_one_counts() -> None:
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_a_pilot_that_goes_on(before: bool) -> None:
+def test_a_pilot_that_goes_on(play: Play, before: bool) -> None:
     """Its collector heard of it long after the line: whenever that was told, it did not end."""
-    play = Play()
     lived(play, 1200)
     if before:
         add_lines(play, line(END, 1000), line(END, 1210))
@@ -188,9 +181,8 @@ def test_its_own_output_knows_better() -> None:
         )
 
 
-def test_a_pilot_whose_output_has_no_end() -> None:
+def test_a_pilot_whose_output_has_no_end(play: Play) -> None:
     """Killed hard, and never shown: the log tells its end, also where the output comes again."""
-    play = Play()
     name = PilotName(
         *("factory", "instance", "entry", 7, 0, "factory", "frontend", "main"),
         site="Site",
@@ -213,9 +205,8 @@ def test_a_pilot_whose_output_has_no_end() -> None:
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
+def test_a_pilot_of_which_only_jobs_tell(play: Play, first: bool) -> None:
     """It went on after its last job until its end; all of it stays an estimate."""
-    play = Play()
     job = record("1.0", 100, 700, startd=STARTD)
     for log in (first, not first):
         if log:
@@ -230,9 +221,8 @@ def test_a_pilot_of_which_only_jobs_tell(first: bool) -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 400.0}
 
 
-def test_a_collector_shows_it_at_last() -> None:
+def test_a_collector_shows_it_at_last(play: Play) -> None:
     """Its jobs and its end were told before; what the collector still shows changes neither."""
-    play = Play()
     play.add_records([record("1.0", 100, 700, startd=STARTD)])
     add_lines(play, line(END, 1000))
     play.poll(1100)
@@ -247,9 +237,8 @@ def test_a_collector_shows_it_at_last() -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1000.0 - 600}
 
 
-def test_a_run_shows_that_it_lived_on() -> None:
+def test_a_run_shows_that_it_lived_on(play: Play) -> None:
     """A record of a run outlasts a line; that stretch is an estimate, and no more."""
-    play = Play()
     lived(play, records=[record("1.0", 600, 1390, startd=STARTD)])
     add_lines(play, line(END, 1375))
     play.rest(3000)
@@ -260,18 +249,16 @@ def test_a_run_shows_that_it_lived_on() -> None:
 # -- whose line it is
 
 
-def test_by_site_node_and_time() -> None:
+def test_by_site_node_and_time(play: Play) -> None:
     """A line without a startd's name, of the only pilot that was there then."""
-    play = Play()
     lived(play, 1200)
     add_lines(play, line(END, 1230, BY_PLACE))
     play.rest(1260)
     assert play.pilot(STARTD).end_us == us(1230)
 
 
-def test_the_pilot_that_was_there_before_is_not_meant() -> None:
+def test_the_pilot_that_was_there_before_is_not_meant(play: Play) -> None:
     """It was gone long before the line."""
-    play = Play()
     play.live(0, 1200, [shown("glidein_13_1@node.example.org")])
     play.poll(1260)
     play.live(1320, 2400, [pilot(started=1320)])
@@ -280,9 +267,8 @@ def test_the_pilot_that_was_there_before_is_not_meant() -> None:
     assert play.pilot(STARTD).end_us == us(2430)
 
 
-def test_of_two_pilots_on_a_node_none_is_meant() -> None:
+def test_of_two_pilots_on_a_node_none_is_meant(play: Play) -> None:
     """It may have been either; it is counted, with what it said."""
-    play = Play()
     others = [pilot(), shown("glidein_13_1@node.example.org")]
     play.live(0, 1200, others)
     add_lines(play, line(END, 1230, BY_PLACE))
@@ -295,18 +281,16 @@ def test_of_two_pilots_on_a_node_none_is_meant() -> None:
     )
 
 
-def test_by_the_factorys_job() -> None:
+def test_by_the_factorys_job(play: Play) -> None:
     """Where the line names it."""
-    play = Play()
     play.live(0, 1200, [shown("other@node.example.org", factory_job="factory#7.0")])
     add_lines(play, line(END, 1230, PilotName(schedd="factory", cluster=7, proc=0)))
     play.rest(1260)
     assert play.pilot("other@node.example.org").end_us == us(1230)
 
 
-def test_a_startds_name_of_another_is_not_this_pilot() -> None:
+def test_a_startds_name_of_another_is_not_this_pilot(play: Play) -> None:
     """Site and node do not matter then."""
-    play = Play()
     lived(play)
     add_lines(play, line(END, 1230, BY_STARTD._replace(startd="glidein_1_1")))
     play.rest(1260)
@@ -314,9 +298,8 @@ def test_a_startds_name_of_another_is_not_this_pilot() -> None:
     assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
 
 
-def test_a_line_waits_for_its_pilot_across_restarts() -> None:
+def test_a_line_waits_for_its_pilot_across_restarts(play: Play) -> None:
     """The collector shows the pilot for the first time half an hour later."""
-    play = Play()
     add_lines(play, line(END, 1230))
     play.poll(1260)
     play.restart()
@@ -328,9 +311,8 @@ def test_a_line_waits_for_its_pilot_across_restarts() -> None:
     assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
-def test_it_does_not_wait_for_ever() -> None:
+def test_it_does_not_wait_for_ever(play: Play) -> None:
     """After an hour it is counted, and forgotten."""
-    play = Play()
     add_lines(play, line(END, 1230))
     play.rest(1260, hours=1)
     assert not play.accounting.central_log.unused
@@ -339,10 +321,9 @@ def test_it_does_not_wait_for_ever() -> None:
     assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
-def test_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_wait(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flood of strangers' lines does not fill the memory."""
     monkeypatch.setattr(central_log, "MAX_WAITING", 10)
-    play = Play()
     play.poll(1000)
     add_lines(play, *(line(END, at) for at in range(25)))
     assert dict(play.accounting.central_log.unused) == {"too_many_waiting": 15}
@@ -350,10 +331,9 @@ def test_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert play.pilot(STARTD).end_us == us(24)
 
 
-def test_what_waits_can_be_stored() -> None:
+def test_what_waits_can_be_stored(play: Play) -> None:
     """However long names are: a cursor has a limit, and what is beyond it waits in memory."""
     long = PilotName(*("ü" * 100,) * 3, 1, 1, *("ü" * 100,) * 5)
-    play = Play()
     play.poll(1000)
     add_lines(play, *(line(END, at, long, message="\u2028" * 100) for at in range(2000)))
     play.poll(1060)
@@ -364,9 +344,8 @@ def test_what_waits_can_be_stored() -> None:
     assert 100 < len(json.loads(state)) < 2000
 
 
-def test_times_that_no_clock_shows() -> None:
+def test_times_that_no_clock_shows(play: Play) -> None:
     """Nobody ends in the future; what is a bit early waits for its time."""
-    play = Play()
     lived(play, 1200)
     add_lines(play, line(END, 10**7), line(END, 0)._replace(at_us=10**17), line(END, 1600))
     play.poll(1260, [pilot(heard=1200)])
@@ -389,9 +368,8 @@ def alone(play: Play, *lines: CentralEvent) -> dict[str, float]:
     return play.seconds()
 
 
-def test_an_exit_that_was_not_sent() -> None:
+def test_an_exit_that_was_not_sent(play: Play) -> None:
     """The run ended then, and nobody knows how: it is no goodput, though nothing else is known."""
-    play = Play()
     seconds = alone(play, line(UNSENT, 870))
     (row,) = play.stored.runs.values()
     assert row.outcome is not None
@@ -404,9 +382,8 @@ def test_an_exit_that_was_not_sent() -> None:
     assert {fact.source for fact in row.facts} >= {Source.CENTRAL_LOG, Source.LIVE_SLOT}
 
 
-def test_without_it_the_run_ends_when_its_slot_does_not_show_it_any_more() -> None:
+def test_without_it_the_run_ends_when_its_slot_does_not_show_it_any_more(play: Play) -> None:
     """What the line adds: its end, which else is when the claim was seen last."""
-    play = Play()
     alone(play)
     (row,) = play.stored.runs.values()
     assert row.end_us == us(900)
@@ -421,9 +398,10 @@ def test_without_it_the_run_ends_when_its_slot_does_not_show_it_any_more() -> No
     ],
 )
 @pytest.mark.parametrize("first", [True, False])
-def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, first: bool) -> None:
+def test_a_history_knows_the_exit_after_all(
+    play: Play, source: Source, ending: Ending, first: bool
+) -> None:
     """The starter reconnected; whichever is told first."""
-    play = Play()
     lived(play, 300)
     done = record("1.0", 300, 870, source=source, startd=STARTD, ending=ending)
     if first:
@@ -443,9 +421,8 @@ def test_a_history_knows_the_exit_after_all(source: Source, ending: Ending, firs
     assert (Source.CENTRAL_LOG in {fact.source for fact in row.facts}) is first
 
 
-def test_a_starters_log_that_says_it_itself() -> None:
+def test_a_starters_log_that_says_it_itself(play: Play) -> None:
     """The same line within the pilot's own output: exit 0, but the job runs again."""
-    play = Play()
     run = StarterRun("1.0", "<submitter>", us(100), us(700), DONE, unsent=True)
     name = PilotName("factory", "instance", "entry", 7, 0, "factory", "frontend", "main")
     output = PilotOutput(
@@ -457,9 +434,8 @@ def test_a_starters_log_that_says_it_itself() -> None:
     assert "goodput" not in play.seconds()
 
 
-def test_the_run_that_ended_then_is_meant() -> None:
+def test_the_run_that_ended_then_is_meant(play: Play) -> None:
     """Of several on the pilot: the records of the others tell when they ended."""
-    play = Play()
     lived(play, 300)
     claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2, 3)]
     play.live(360, 840, [pilot()], claims=claims)
@@ -472,9 +448,8 @@ def test_the_run_that_ended_then_is_meant() -> None:
     assert play.seconds()["goodput"] == 551 + 552
 
 
-def test_a_run_that_is_shown_later_is_not_meant() -> None:
+def test_a_run_that_is_shown_later_is_not_meant(play: Play) -> None:
     """Another one on the pilot was gone by then."""
-    play = Play()
     lived(play, 300)
     goes_on, gone = (claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2))
     play.live(360, 840, [pilot()], claims=[goes_on, gone])
@@ -484,9 +459,8 @@ def test_a_run_that_is_shown_later_is_not_meant() -> None:
     assert ends == {"schedd#1.0#1": None, "schedd#2.0#1": us(860)}
 
 
-def test_a_run_of_which_nothing_says_that_it_ended() -> None:
+def test_a_run_of_which_nothing_says_that_it_ended(play: Play) -> None:
     """The line waits for that; then the run's slot shows it again."""
-    play = Play()
     lived(play, 300)
     running = claim("1.0", 300, startd=STARTD)
     play.live(360, 840, [pilot()], claims=[running])
@@ -498,9 +472,8 @@ def test_a_run_of_which_nothing_says_that_it_ended() -> None:
     assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
 
-def test_of_two_runs_none_is_meant() -> None:
+def test_of_two_runs_none_is_meant(play: Play) -> None:
     """Nothing tells which of them lost its exit."""
-    play = Play()
     lived(play, 300)
     claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2)]
     play.live(360, 840, [pilot()], claims=claims)
@@ -511,9 +484,8 @@ def test_of_two_runs_none_is_meant() -> None:
     assert dict(play.accounting.central_log.unused) == {"several_runs": 1}
 
 
-def test_a_container_that_could_not_be_made() -> None:
+def test_a_container_that_could_not_be_made(play: Play) -> None:
     """No record tells how the run ended: the pilot's container is the cause."""
-    play = Play()
     lived(play, 300)
     play.live(360, 360, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
     add_lines(play, line(CONTAINER, 310))
@@ -525,9 +497,8 @@ def test_a_container_that_could_not_be_made() -> None:
     assert play.seconds()["unclassified"] == 60  # no other place to compare with
 
 
-def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
+def test_a_container_that_failed_in_a_run_whose_end_is_lost(play: Play) -> None:
     """Its program had begun by its starter's log; it ended at the line, not with its pilot."""
-    play = Play()
     begun = Ending(began=True)
     run = record("1.0", 300, None, startd=STARTD, ending=begun, source=Source.STARTER_LOG)
     lived(play, 1200)
@@ -549,9 +520,8 @@ def test_a_container_that_failed_in_a_run_whose_end_is_lost() -> None:
         (Ending(over=True, vacate_code=1013), "preemption_badput"),
     ],
 )
-def test_whoever_tells_the_cause_is_believed(ending: Ending, category: str) -> None:
+def test_whoever_tells_the_cause_is_believed(play: Play, ending: Ending, category: str) -> None:
     """A line is no more than what was printed at that time."""
-    play = Play()
     job = record("1.0", 300, 420, startd=STARTD, ending=ending, source=Source.SCHEDD_HISTORY)
     lived(play, records=[job])
     add_lines(play, line(CONTAINER, 310))
@@ -559,9 +529,8 @@ def test_whoever_tells_the_cause_is_believed(ending: Ending, category: str) -> N
     assert play.seconds()[category] == 120
 
 
-def test_a_container_failure_of_no_run() -> None:
+def test_a_container_failure_of_no_run(play: Play) -> None:
     """Such as during validation, or far from any run's beginning: an example in the log."""
-    play = Play()
     lived(play, 2400, records=[record("1.0", 300, 2000, startd=STARTD)])
     add_lines(play, line(CONTAINER, 1500))
     play.rest(2460)
@@ -569,9 +538,8 @@ def test_a_container_failure_of_no_run() -> None:
     assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
 
-def test_a_run_that_is_no_longer_in_memory() -> None:
+def test_a_run_that_is_no_longer_in_memory(play: Play) -> None:
     """The line comes hours later; the ledger has the run."""
-    play = Play()
     seconds = alone(play)
     assert seconds["unclassified"] == 600
     name = BY_STARTD._replace(node="node.example.org")
@@ -617,9 +585,10 @@ def _played(parts: list[list[CentralEvent]], restart: bool) -> Play:
 
 @pytest.mark.parametrize("adopted", [False, True])
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_logged_end_before_a_pilot_of_jobs_is_posted(restart: bool, adopted: bool) -> None:
+def test_a_logged_end_before_a_pilot_of_jobs_is_posted(
+    play: Play, restart: bool, adopted: bool
+) -> None:
     """It is counted once, when it is posted, also if it was stored before that."""
-    play = Play()
     play.poll(0, records=[record("1.0", -600, -60, startd=STARTD)], known=-FAR)
     add_lines(play, line(END, -50))
     play.poll(60, known=-FAR)
@@ -631,7 +600,7 @@ def test_a_logged_end_before_a_pilot_of_jobs_is_posted(restart: bool, adopted: b
         play.poll(120, [pilot(started=-700, heard=120)], known=-FAR)
         assert min(play.stored.counts.values(), default=0) >= 0
     play.rest(180)
-    counted = {count_key.what: n for count_key, n in play.stored.counts.items() if n}
+    counted = play.counted()
     assert counted.pop("assumed", 0) >= 0
     assert counted == {"pilots": 1, "runs": 1}
 
@@ -666,9 +635,8 @@ def test_neither_order_nor_repetition_matters(
         PilotName(schedd="factory", cluster=7, proc=0),
     ],
 )
-def test_a_pilot_that_is_forgotten_is_looked_for(name: PilotName) -> None:
+def test_a_pilot_that_is_forgotten_is_looked_for(play: Play, name: PilotName) -> None:
     """It is closed and not in memory any more; its host may be called otherwise."""
-    play = Play()
     lone = pilot(factory_job="factory#7.0")
     play.live(0, 1200, [lone])
     play.rest(60_000, hours=8)
@@ -681,9 +649,8 @@ def test_a_pilot_that_is_forgotten_is_looked_for(name: PilotName) -> None:
     assert not play.accounting.central_log.unused
 
 
-def test_who_is_not_patient_lets_nothing_wait() -> None:
+def test_who_is_not_patient_lets_nothing_wait(play: Play) -> None:
     """A line that is older than that is left at once; a younger one waits."""
-    play = Play()
     play.poll(10_000)
     play.accounting.central_log.patience_us = 600 * SECOND_US
     add_lines(play, line(END, 9300), line(END, 9500))

@@ -191,9 +191,8 @@ def test_the_best_source_of_its_start_and_size_decides(
 
 
 @pytest.mark.parametrize("first", ["central log", "queue"])
-def test_what_a_worse_source_said_stands_again(first: str) -> None:
+def test_what_a_worse_source_said_stands_again(play: Play, first: str) -> None:
     """The queue's job turns out to be one of two that may be meant: the line's end is the next."""
-    play = Play()
     play.live(STARTD, 1200, [shown(started=STARTD, factory_job=JOB)])
     for source in (first, *({"central log", "queue"} - {first})):
         read(play, source)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import PilotOutput
@@ -33,10 +34,9 @@ MEASURED, ESTIMATED = "measured", "estimated"
 def spent(play: Play) -> dict[tuple[str, str, str], set[str]]:
     """On what each resource, measure and category rests."""
     found: dict[tuple[str, str, str], set[str]] = {}
-    for (_, pilot_series), micros in play.stored.posted.items():
-        if micros:
-            key = pilot_series.resource, pilot_series.measure, pilot_series.category.value
-            found.setdefault(key, set()).add(pilot_series.evidence)
+    for series in play.series():
+        key = series.resource, series.measure, series.category.value
+        found.setdefault(key, set()).add(series.evidence)
     return found
 
 
@@ -55,9 +55,8 @@ def busy(**more: Any) -> PilotOutput:
     return output(records=(run,), **more)
 
 
-def test_an_assumed_number_of_gpus() -> None:
+def test_an_assumed_number_of_gpus(play: Play) -> None:
     """CPU time does not rest on it; GPU time does, in seconds of GPUs."""
-    play = Play()
     others = [output(gpus=2, name=output().name._replace(proc=n)) for n in (1, 2)]
     add_outputs(play, *others, at=2000)
     add_outputs(play, busy(), at=60_000)
@@ -71,9 +70,8 @@ def test_an_assumed_number_of_gpus() -> None:
     play.stored.prove()
 
 
-def test_an_assumed_size() -> None:
+def test_an_assumed_size(play: Play) -> None:
     """How many units a run gets rests on it, as what is left beside it does; GPUs do not."""
-    play = Play()
     add_outputs(play, busy(cores=None, memory_mib=None, gpus=1), expected={"entry": Size(8, 16000)})
     assert spent(play) == {
         ("cpu", "resource", "goodput"): {MEASURED},
@@ -91,9 +89,8 @@ def test_an_assumed_size() -> None:
     play.stored.prove()
 
 
-def test_gpus_that_only_its_runs_tell_of() -> None:
+def test_gpus_that_only_its_runs_tell_of(play: Play) -> None:
     """Neither its cores nor its GPUs are told: it had what its runs held."""
-    play = Play()
     run = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     run = run._replace(fact=run.fact._replace(size=Size(1, 2000, 1)))
     add_outputs(play, output(records=(run,), cores=None, memory_mib=None))
@@ -101,17 +98,15 @@ def test_gpus_that_only_its_runs_tell_of() -> None:
     play.stored.prove()
 
 
-def test_the_end_bears_on_both() -> None:
+def test_the_end_bears_on_both(play: Play) -> None:
     """When a pilot ended decides how long it had its cores and its GPUs."""
-    play = Play()
     add_outputs(play, output(end=None, gpus=1, condor_start_us=us(0), condor_end_us=us(900)))
     assert {name for some in spent(play).values() for name in some} == {ESTIMATED}
     assert counted(play)["cpu", "end"] == 4 * counted(play)["gpu", "end"] == 4 * 900.0
 
 
-def test_time_under_two_rules_counts_once() -> None:
+def test_time_under_two_rules_counts_once(play: Play) -> None:
     """Under the first: nothing says when a pilot ended, nor how large it was."""
-    play = Play()
     cut = output(end=None, condor_start_us=us(0), condor_end_us=us(900))
     unknown = cut._replace(cores=None, memory_mib=None)
     add_outputs(play, unknown, expected={"entry": Size(4, 8000)})
@@ -160,7 +155,7 @@ def test_the_ledger_and_reports_agree(tmp_path: Path, by: tuple[str, ...]) -> No
         assert not any(check_pilot.micros for check_pilot in ledger.check())
         since = us(0) // HOUR_US * HOUR_US
         scope = Scope(Period(since, since + 24 * HOUR_US), by)
-        total = gather(ledger, scope, 2000).total
+        total = gather(ledger, scope, Config()).total
         (run,) = (run_key for some in ledger.runs_of([1, 0]).values() for run_key in some)
     assert total.estimated is not None
     own = 0 if by == ("user",) else 2 * 1200 * S - run.settled["cpu", "canonical"]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import permutations
-from typing import Any
 
 import pytest
 
@@ -36,9 +34,8 @@ def rows(play: Play) -> list[PilotRow]:
 
 @pytest.mark.parametrize("gone", [EVICTED, HELD])
 @pytest.mark.parametrize("first", [1100, 5000, 90_000])
-def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
+def test_each_execution_is_a_pilot(play: Play, gone: list[QueueEvent], first: int) -> None:
     """The queue alone tells of them: both are estimated, and both are accounted."""
-    play = Play()
     add_files(play, *again(first, first + 3000, gone), at=2 * DAY)
     assert times(play) == [(100, 1000), (first, first + 3000)]
     assert play.seconds() == {"unclassified": 4 * 3900.0}
@@ -51,7 +48,7 @@ def test_each_execution_is_a_pilot(gone: list[QueueEvent], first: int) -> None:
 
 @pytest.mark.parametrize("first", [1100, 5000])
 @pytest.mark.parametrize("order", range(6))
-def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> None:
+def test_the_output_and_the_summary_are_of_the_last(play: Play, first: int, order: int) -> None:
     """The stdout of the first was overwritten; whatever is told first, the result is the same."""
     last = first + 3000
     facts: list[list[FileFact]] = [
@@ -59,7 +56,6 @@ def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> N
         [output(first + 10, last - 10)],
         [line(last + 60, 2980)],
     ]
-    play = Play()
     for number, some in enumerate(list(permutations(facts))[order]):
         add_files(play, *some, at=2 * DAY * (number + 1))
     assert times(play) == [(100, 1000), (first + 10, last - 10)]
@@ -70,16 +66,14 @@ def test_the_output_and_the_summary_are_of_the_last(first: int, order: int) -> N
 
 
 @pytest.mark.parametrize("ahead", [-200, 200])
-def test_clocks_that_differ(ahead: int) -> None:
+def test_clocks_that_differ(play: Play, ahead: int) -> None:
     """By less than what lies between: by its end it is known which one it was."""
-    play = Play()
     add_files(play, *again(1100, 4100, EVICTED), output(1100 + ahead, 4100 + ahead), at=DAY)
     assert times(play) == [(100, 1000), (1100 + ahead, 4100 + ahead)]
 
 
-def test_the_second_begins_while_the_first_is_waited_for() -> None:
+def test_the_second_begins_while_the_first_is_waited_for(play: Play) -> None:
     """The first streamed its output, which the second replaced."""
-    play = Play()
     events = again(1100, 4100, EVICTED)
     cut = output(100, None, condor_start_us=us(160), written_us=us(200))
     grown = output(1105, None, condor_start_us=us(1160), written_us=us(1200))
@@ -96,9 +90,8 @@ def test_the_second_begins_while_the_first_is_waited_for() -> None:
     assert [row.end_source for row in rows(play)] == ["queue", "pilot_output"]
 
 
-def test_both_were_shown_by_a_collector() -> None:
+def test_both_were_shown_by_a_collector(play: Play) -> None:
     """Each is the execution in which it began, and ended when that did."""
-    play = Play()
     one = shown("glidein@one", started=150, factory_job=JOB)
     two = shown("glidein@two", started=1200, factory_job=JOB)
     play.live(180, 600, [one])
@@ -113,9 +106,8 @@ def test_both_were_shown_by_a_collector() -> None:
     assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
 
 
-def test_what_ran_on_is_not_ended_by_another_execution() -> None:
+def test_what_ran_on_is_not_ended_by_another_execution(play: Play) -> None:
     """The output of the second is known first, and the events come one by one."""
-    play = Play()
     for number, fact in enumerate(again(1100, 4100, HELD)):
         add_files(play, fact, *([output(1105, 4090)] if number == 2 else []), at=DAY * (number + 1))
     assert times(play) == [(100, 1000), (1105, 4090)]
@@ -124,7 +116,7 @@ def test_what_ran_on_is_not_ended_by_another_execution() -> None:
 @pytest.mark.parametrize("until", [20_000, 80_000])
 @pytest.mark.parametrize("gone", [[S.EVICTED], [S.HELD, S.RELEASED]])
 @pytest.mark.parametrize("first", ["events", "output"])
-def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> None:
+def test_a_pilot_that_lived_on_is_one(play: Play, gone: list[S], until: int, first: str) -> None:
     """Its own output tells that it lived through both executions."""
     events = [
         event(S.SUBMITTED, -300),
@@ -133,7 +125,6 @@ def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> 
     ]
     events += [event(S.STARTED, until + 1000), event(S.ENDED, DAY)]
     facts: list[list[FileFact]] = [[*events], [output(5, DAY - 10)]]
-    play = Play()
     for number, some in enumerate(facts if first == "events" else facts[::-1]):
         add_files(play, *some, at=(2 + number) * DAY)
     assert times(play) == [(5, DAY - 10)]
@@ -142,9 +133,8 @@ def test_a_pilot_that_lived_on_is_one(gone: list[S], until: int, first: str) -> 
     assert not play.stored.place("entry#7.0").checked
 
 
-def test_a_pilot_that_a_collector_saw_live_on_is_one() -> None:
+def test_a_pilot_that_a_collector_saw_live_on_is_one(play: Play) -> None:
     """So it is where the execution before is the shorter one."""
-    play = Play()
     play.live(120, 8000, [shown("glidein@one", started=60, factory_job=JOB)])
     for at in range(8060, 12_000, 60):
         play.poll(at)
@@ -175,19 +165,17 @@ def test_a_lost_end_takes_nothing_from_other_jobs() -> None:
         assert play.stored.corrected == 0
 
 
-def test_an_end_that_turns_out_to_be_of_the_next_job() -> None:
+def test_an_end_that_turns_out_to_be_of_the_next_job(play: Play) -> None:
     """What was made of it is withdrawn, as the end of the first is not known any more."""
-    play = Play()
     add_files(play, event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.REMOVED, 900), at=DAY)
     assert times(play) == [(100, 900)]
     add_files(play, event(S.SUBMITTED, 500), at=2 * DAY)
     assert times(play) == []
-    assert not any(n for _, n in _net(play).items())
+    assert play.series() == []
 
 
-def test_an_output_is_of_the_job_after_a_lost_end() -> None:
+def test_an_output_is_of_the_job_after_a_lost_end(play: Play) -> None:
     """It was killed hard: its end is that in the queue."""
-    play = Play()
     events = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
     events += [event(S.SUBMITTED, DAY), event(S.STARTED, DAY + 5), event(S.ENDED, DAY + 5000)]
     add_files(play, *events, output(DAY + 10, None), at=3 * DAY)
@@ -196,9 +184,8 @@ def test_an_output_is_of_the_job_after_a_lost_end() -> None:
 
 
 @pytest.mark.parametrize("ahead", [4000, 1200])
-def test_a_job_with_very_many_executions(ahead: int) -> None:
+def test_a_job_with_very_many_executions(play: Play, ahead: int) -> None:
     """The oldest events are not kept; what was accounted of them stays."""
-    play = Play()
     number = MOST // 2 + 6
     add_files(play, event(S.SUBMITTED, -300), at=0)
     for n in range(number):
@@ -213,10 +200,9 @@ def test_a_job_with_very_many_executions(ahead: int) -> None:
     assert play.stored.corrected == 0
 
 
-def test_more_events_than_are_kept_are_told() -> None:
+def test_more_events_than_are_kept_are_told(play: Play) -> None:
     """Once for a job, whenever they come, also if all that is left out is older; not of as many."""
     held = [event(how, n + i) for n in range(0, 3 * MOST, 2) for i, how in enumerate(_HOLDS)]
-    play = Play()
     add_files(play, *held[-MOST:], at=DAY)
     assert not play.accounting.left_out.get(ProblemName.TOO_MANY_EVENTS)
     add_files(play, *held[:10], at=2 * DAY)
@@ -252,40 +238,32 @@ def test_two_factories_that_are_called_the_same(b_start: int) -> None:
         assert sum(play.stored.counts.values()) == 0
 
 
-def test_two_factories_one_after_the_other() -> None:
+def test_two_factories_one_after_the_other(play: Play) -> None:
     """They can be told apart."""
     a, b = two_factories(3800)
-    play = Play()
     add_files(play, *a, *b, at=DAY)
     assert times(play) == [(100, 3700), (3900, 5700)]
 
 
-def test_an_output_of_one_of_two_factories() -> None:
+def test_an_output_of_one_of_two_factories(play: Play) -> None:
     """It tells of itself; the other is not made up, and what is left out is counted."""
     a, b = two_factories()
-    play = Play()
     add_files(play, *a, *b, output(110, 3690), at=DAY)
     assert times(play) == [(110, 3690)]
     assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
-def test_a_pilot_that_was_made_before_is_withdrawn() -> None:
+def test_a_pilot_that_was_made_before_is_withdrawn(play: Play) -> None:
     """By corrections, so that nothing of it is left."""
     a, b = two_factories()
-    play = Play()
     add_files(play, *a, at=DAY)
     assert times(play) == [(100, 3700)]
     add_files(play, *b, at=2 * DAY)
     assert play.seconds() == {}
-    assert not any(n for _, n in _net(play).items())
+    assert play.series() == []
 
 
-def _net(play: Play) -> Counter[Any]:
-    return Counter({key: n for key, n in play.stored.posted.items() if n})
-
-
-def test_a_plain_queue_is_one_pilot() -> None:
+def test_a_plain_queue_is_one_pilot(play: Play) -> None:
     """As before."""
-    play = Play()
     add_files(play, *queue(0, 1200))
     assert times(play) == [(0, 1200)]

@@ -25,9 +25,8 @@ from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files, only, runs_counted, vanish
 
 
-def test_killed_hard_and_the_queue_knows_when() -> None:
+def test_killed_hard_and_the_queue_knows_when(play: Play) -> None:
     """The collector saw it last at 600; the queue says that it was removed at 780."""
-    play = Play()
     vanish(play)
     play.rest(1620, hours=2)
     before = only(play)
@@ -40,9 +39,8 @@ def test_killed_hard_and_the_queue_knows_when() -> None:
     assert row.closed
 
 
-def test_the_queue_is_not_believed_before_the_last_contact() -> None:
+def test_the_queue_is_not_believed_before_the_last_contact(play: Play) -> None:
     """A queue whose clock is behind, or which gave the pilot up, does not shorten its life."""
-    play = Play()
     vanish(play)
     add_files(play, *queue(-60, 400))
     assert (only(play).end_us, only(play).end_source) == (us(600), "ad_expired")
@@ -60,9 +58,8 @@ def test_without_the_queue_a_summary_bounds_the_end() -> None:
     assert only(play).end_us == us(640)
 
 
-def test_a_pilot_whose_output_tells_neither_beginning_nor_end() -> None:
+def test_a_pilot_whose_output_tells_neither_beginning_nor_end(play: Play) -> None:
     """The queue's times stand in for both; what the output tells lies between."""
-    play = Play()
     cut = output(None, None, condor_start_us=us(100), condor_end_us=us(900))
     add_files(play, cut, *queue(0, 1200))
     row = only(play)
@@ -87,10 +84,9 @@ def test_a_pilot_whose_output_tells_neither_beginning_nor_end() -> None:
     ],
 )
 def test_a_pilot_that_only_its_factory_tells_of(
-    lines: list[CompletedPilot], category: str, rules: set[str]
+    play: Play, lines: list[CompletedPilot], category: str, rules: set[str]
 ) -> None:
     """Its time is not lost; what it did is as its summary says, if that says anything."""
-    play = Play()
     add_files(play, *queue(0, 1200), *lines)
     assert play.seconds() == {category: 4 * 1200.0}
     row = only(play)
@@ -114,9 +110,8 @@ def test_a_summary_alone() -> None:
     assert play.accounting.left_out[ProblemName.NO_TIMES] == 1
 
 
-def test_jobs_that_only_a_summary_tells_of() -> None:
+def test_jobs_that_only_a_summary_tells_of(play: Play) -> None:
     """Half of HTCondor's time was idle; the rest is goodput as far as it ended by itself."""
-    play = Play()
     summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, goodput_s=300, idle=500)
     add_files(play, *queue(0, 1200), summary)
     assert play.seconds() == {
@@ -124,19 +119,15 @@ def test_jobs_that_only_a_summary_tells_of() -> None:
         "unclassified": 4 * 170.0,
         "pilot_overhead": 4 * (1200.0 - 570),
     }
-    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n} == {
-        "",
-        "summarised",
-    }
+    assert {series.outcome for series in play.series()} == {"", "summarised"}
     assert runs_counted(play) == 0
     assert only(play).assumed[Assumption.JOBS] == (us(60), us(60 + 570))
     assert only(play).validation_end_us == us(60)
 
 
 @pytest.mark.parametrize("idle", [-4000, 1001, None])
-def test_an_idle_part_that_makes_no_sense(idle: int | None) -> None:
+def test_an_idle_part_that_makes_no_sense(play: Play, idle: int | None) -> None:
     """Then HTCondor was busy as long as the jobs ran, never longer than it ran itself."""
-    play = Play()
     summary = line(1300, 1200, jobs=9, jobs_s=50_000, terminated_s=900, idle=idle)
     add_files(play, *queue(0, 1200), summary)
     assert play.seconds()["goodput"] == 4 * 900.0
@@ -144,9 +135,8 @@ def test_an_idle_part_that_makes_no_sense(idle: int | None) -> None:
     assert play.seconds()["unclassified"] == 4 * 240.0
 
 
-def test_no_collector_has_shown_it_although_one_was_watched() -> None:
+def test_no_collector_has_shown_it_although_one_was_watched(play: Play) -> None:
     """Then HTCondor cannot have started."""
-    play = Play()
     play.live(0, 3000, [shown("glidein@other")])
     play.add_facts(queue(600, 1200), SIZE)
     play.live(3060, 9000, [shown("glidein@other", heard=3060)])
@@ -156,9 +146,8 @@ def test_no_collector_has_shown_it_although_one_was_watched() -> None:
     assert play.seconds()["validation_fails"] == 4 * 600.0
 
 
-def test_an_output_that_comes_after_all() -> None:
+def test_an_output_that_comes_after_all(play: Play) -> None:
     """One pilot, by its output alone; what the summary told is taken back."""
-    play = Play()
     summary = line(1300, 1200, jobs=3, jobs_s=500, terminated_s=400, idle=500)
     add_files(play, *queue(30, 1210), summary)
     assert only(play).identity.name == "7.0@fe:instance.entry"
@@ -169,13 +158,12 @@ def test_an_output_that_comes_after_all() -> None:
     assert (row.identity.factory_job, row.assumed, row.end_source) == (JOB, {}, "pilot_output")
     assert [key.job for _, key in play.stored.runs] == ["schedd#1.0#1"]
     assert runs_counted(play) == 1
-    assert not any(n for key, n in play.stored.counts.items() if key.what == "assumed")
+    assert "assumed" not in play.counted()
     assert play.stored.corrected > 0
 
 
-def test_a_collector_shows_it_after_all() -> None:
+def test_a_collector_shows_it_after_all(play: Play) -> None:
     """A pilot of which only the queue told was there."""
-    play = Play()
     add_files(play, *queue(30, 1210), hours=2)
     late = shown(started=100, heard=1200, factory_job=JOB)
     play.poll(10_000, [late])
@@ -186,17 +174,15 @@ def test_a_collector_shows_it_after_all() -> None:
     assert Assumption.NO_OUTPUT not in row.assumed
 
 
-def test_it_never_started() -> None:
+def test_it_never_started(play: Play) -> None:
     """A pilot that was removed while it waited used no time."""
-    play = Play()
     add_files(play, event(S.SUBMITTED, 0), event(S.HELD, 100), event(S.REMOVED, 500))
     assert play.stored.pilots == {}
     assert not play.stored.place("entry#7.0").open
 
 
-def test_two_that_may_be_meant() -> None:
+def test_two_that_may_be_meant(play: Play) -> None:
     """Cluster 7 of two schedds at the same time: neither event is used, and it is said."""
-    play = Play()
     first = shown("glidein@one", factory_job="one#7.0")
     second = shown("glidein@two", factory_job="two#7.0")
     play.live(0, 600, [first, second])
@@ -206,9 +192,8 @@ def test_two_that_may_be_meant() -> None:
     assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
-def test_a_number_that_is_used_again() -> None:
+def test_a_number_that_is_used_again(play: Play) -> None:
     """After a hundred days: two pilots, each by its own queue events and line."""
-    play = Play()
     later = 100 * 86400.0
     add_files(play, *queue(0, 1200), line(1300, 1200))
     add_files(play, *queue(later, later + 600), line(later + 700, 600), at=round(later) + 2000)
@@ -217,18 +202,16 @@ def test_a_number_that_is_used_again() -> None:
     assert play.seconds() == {"decision_problem": 4 * 1800.0}
 
 
-def test_a_summary_is_compared_with_what_is_known_better() -> None:
+def test_a_summary_is_compared_with_what_is_known_better(play: Play) -> None:
     """It does not change anything; what it contradicts is counted once."""
-    play = Play()
     add_files(play, output(), line(1300, 1200, condor_started=False))
     add_files(play, line(1300, 1200, condor_started=False), line(1400, 3000), at=60_000)
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert play.accounting.contradictions == {"summary_condor_started": 1, "summary_duration": 1}
 
 
-def test_what_waits_is_kept() -> None:
+def test_what_waits_is_kept(play: Play) -> None:
     """The daemon is killed between the events and the end of the wait."""
-    play = Play()
     play.add_facts(queue(0, 1200)[:2], SIZE)
     play.poll(600)
     play.restart()
@@ -241,9 +224,8 @@ def test_what_waits_is_kept() -> None:
 
 
 @pytest.mark.parametrize("facts", [[event(S.STARTED, 1e12)], [line(-1e10, 5)]])
-def test_times_that_no_clock_shows(facts: list[FileFact]) -> None:
+def test_times_that_no_clock_shows(play: Play, facts: list[FileFact]) -> None:
     """They are counted and left out."""
-    play = Play()
     add_files(play, *facts)
     assert play.accounting.left_out[ProblemName.BAD_TIME] == 1
     assert not play.stored.fetch(PilotKeys(places={"entry#7.0"})).places
@@ -265,9 +247,8 @@ def test_a_summary_of_an_absurd_duration_can_be_stored(tmp_path: Path, queued: b
         assert steps.accounting.left_out.get(ProblemName.NO_TIMES, 0) == (0 if queued else 1)
 
 
-def test_an_empty_output_beside_its_queue() -> None:
+def test_an_empty_output_beside_its_queue(play: Play) -> None:
     """Nothing came back: the queue stands in."""
-    play = Play()
     add_files(play, PilotOutput("job.7.0.out", output().name._replace(schedd="")), *queue(0, 1200))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
     assert T0 > 0

@@ -13,18 +13,16 @@ DAY = 86400
 
 
 @pytest.mark.parametrize("late", [600, 7200, 3 * DAY])
-def test_a_summary_that_was_written_late_before_its_queue(late: int) -> None:
+def test_a_summary_that_was_written_late_before_its_queue(play: Play, late: int) -> None:
     """It was taken for a pilot that ended then; the queue tells when it was."""
-    play = Play()
     add_files(play, line(1200 + late, 1200), at=4 * DAY)
     add_files(play, *queue(0, 1200), at=5 * DAY)
     assert (only(play).start_us, only(play).end_us) == (us(0), us(1200))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
 
 
-def test_two_lines_of_one_job_days_apart() -> None:
+def test_two_lines_of_one_job_days_apart(play: Play) -> None:
     """The later counts; there is one pilot."""
-    play = Play()
     add_files(play, line(1300, 1200), at=4 * DAY)
     add_files(play, line(1300 + 3 * DAY, 1200), at=5 * DAY)
     assert only(play).end_us == us(1300 + 3 * DAY)
@@ -32,9 +30,8 @@ def test_two_lines_of_one_job_days_apart() -> None:
     assert only(play).end_us == us(1200)
 
 
-def test_an_output_that_comes_late_is_waited_for_once() -> None:
+def test_an_output_that_comes_late_is_waited_for_once(play: Play) -> None:
     """It tells no end, and the queue told it before: nothing more is expected."""
-    play = Play()
     add_files(play, *queue(0, 1200))
     assert not play.stored.place("entry#7.0").open
     cut = output(0, None, condor_start_us=us(100), condor_end_us=us(900))
@@ -61,9 +58,8 @@ def test_another_that_may_be_meant_comes_later() -> None:
         assert not play.stored.place("entry#7.0").open
 
 
-def test_another_that_may_be_meant_is_shown_later() -> None:
+def test_another_that_may_be_meant_is_shown_later(play: Play) -> None:
     """The same, where a collector shows it."""
-    play = Play()
     vanish(play)
     add_files(play, *queue(-60, 900, S.REMOVED), at=3000)
     assert only(play).end_source == "queue"
@@ -76,9 +72,8 @@ def test_another_that_may_be_meant_is_shown_later() -> None:
     assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
 
 
-def test_a_pilot_that_cannot_be_posted_anew() -> None:
+def test_a_pilot_that_cannot_be_posted_anew(play: Play) -> None:
     """Runs of it are past their retention; what is known of it now makes no other pilot."""
-    play = Play()
     add_files(play, output(), *queue(0, 1200))
     number, row = play.stored.pilots.popitem()
     play.stored.pilots[number] = row._replace(runs_pruned=1)
@@ -87,9 +82,8 @@ def test_a_pilot_that_cannot_be_posted_anew() -> None:
     assert not play.stored.place("entry#7.0").open
 
 
-def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
+def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn(play: Play) -> None:
     """Its output, which began days before, and its queue come later: there is one pilot."""
-    play = Play()
     add_files(play, line(1300 + 3 * DAY, 1200, jobs=2, jobs_s=500, terminated_s=500), at=4 * DAY)
     add_files(play, output(0, 1200), at=5 * DAY)
     assert len(play.stored.pilots) == 2  # nothing tells yet that they are one
@@ -99,14 +93,12 @@ def test_a_pilot_that_was_made_of_a_late_line_is_withdrawn() -> None:
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert not play.stored.runs
     assert not play.accounting.left_out.get(ProblemName.AMBIGUOUS)
-    counted = {key: n for key, n in play.stored.counts.items() if n}
-    assert [(key.what, n) for key, n in counted.items()] == [("pilots", 1)]
+    assert play.counted() == {"pilots": 1}
     assert not play.stored.place("entry#7.0").open
 
 
-def test_a_pilot_of_facts_that_are_past_their_retention_stays() -> None:
+def test_a_pilot_of_facts_that_are_past_their_retention_stays(play: Play) -> None:
     """A number that is used again tells nothing of the pilot that had it years ago."""
-    play = Play()
     add_files(play, *queue(0, 1200), at=DAY)
     play.stored.forget_places(us(200 * DAY))
     play.restart()

@@ -229,8 +229,7 @@ def test_very_many_events_of_one_place() -> None:
     assert sum(numbers.changes().values()) == 3 * MOST_OF_PLACE
 
 
-def test_a_central_log_is_of_no_factory() -> None:
-    play = Play()
+def test_a_central_log_is_of_no_factory(play: Play) -> None:
     central = CentralEvent("c", NAME, CentralKind.PILOT_END, AT, "x", "", "")
     assert play.add_facts([central]) == []
 

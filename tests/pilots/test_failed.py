@@ -48,29 +48,24 @@ def own(play: Play) -> dict[str, float]:
     return {name: n / SECOND_US for name, n in sums.items() if n}
 
 
-def test_all_of_its_time_is_lost() -> None:
+def test_all_of_its_time_is_lost(play: Play) -> None:
     """From its first ad to the end that it announces; the ads that live on change nothing."""
-    play = Play()
     wait(play)
     play.rest(DIES + 900)
     assert play.seconds() == {"validation_fails": float(DIES)}
     row = only(play)
     assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
     assert row.end_us == (T0 + DIES) * SECOND_US
-    assert {
-        count_key.what: n
-        for count_key, n in play.stored.counts.items()
-        if count_key.what != "assumed"
-    } == {"pilots": 1}
+    assert play.counted()["pilots"] == 1
+    assert "runs" not in play.counted()
     assert own(play) == {"estimated": float(DIES)}
     assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
     assert row.assumed[Assumption.SIZE] == (row.start_us, row.end_us)
     assert row.assumed[Assumption.END] == ((T0 + 900) * SECOND_US, row.end_us)
 
 
-def test_it_counts_while_it_waits() -> None:
+def test_it_counts_while_it_waits(play: Play) -> None:
     """Its time is settled before it has ended: no job can come."""
-    play = Play()
     wait(play, last=600)
     assert play.seconds()["validation_fails"] > 300
     assert only(play).end_us is None
@@ -85,9 +80,8 @@ def test_it_counts_while_it_waits() -> None:
     ],
     ids=["its entry's pilots", "what is expected", "one unit"],
 )
-def test_how_large_it_is(others: int, expected: dict[str, Size], size: Size) -> None:
+def test_how_large_it_is(play: Play, others: int, expected: dict[str, Size], size: Size) -> None:
     """As its entry's other pilots, else as they are expected to be, else one canonical unit."""
-    play = Play()
     play.add_facts((), expected)
     play.poll(-60, [shown(f"p{n}@node", -600, -60, cores=8, memory=16000) for n in range(others)])
     wait(play)
@@ -95,9 +89,8 @@ def test_how_large_it_is(others: int, expected: dict[str, Size], size: Size) -> 
     assert [step.size for step in row.steps] == [size]
 
 
-def test_a_single_unit_gives_way_to_what_is_learnt() -> None:
+def test_a_single_unit_gives_way_to_what_is_learnt(play: Play) -> None:
     """What is assumed for want of anything better is corrected as long as it waits."""
-    play = Play()
     wait(play, last=300)
     assert only(play).steps[0].size == Size(1, 2000)
     play.add_facts((), {"entry": Size(4, 8000)})
@@ -108,9 +101,8 @@ def test_a_single_unit_gives_way_to_what_is_learnt() -> None:
 
 
 @pytest.mark.parametrize("first", ["ads", "output"])
-def test_its_output_meets_its_ads(first: str) -> None:
+def test_its_output_meets_its_ads(play: Play, first: str) -> None:
     """They are one pilot; what the output tells replaces what was assumed, before or after."""
-    play = Play()
     its = output(-60, 1210, validation=Validation.FAILED, failure=FAILED)
     if first == "ads":
         wait(play)
@@ -126,9 +118,8 @@ def test_its_output_meets_its_ads(first: str) -> None:
     assert own(play) == {"measured": 4 * 1270.0}
 
 
-def test_its_output_comes_while_its_ads_live_on() -> None:
+def test_its_output_comes_while_its_ads_live_on(play: Play) -> None:
     """They do not move the end that the output has told."""
-    play = Play()
     wait(play, last=1260)
     play.add_facts([output(-60, 1210, validation=Validation.FAILED, failure=FAILED)])
     wait(play, first=1320)
@@ -137,9 +128,8 @@ def test_its_output_comes_while_its_ads_live_on() -> None:
     assert play.seconds() == {"validation_fails": 4 * 1270.0}
 
 
-def test_what_the_list_of_pilots_says() -> None:
+def test_what_the_list_of_pilots_says(play: Play) -> None:
     """While it waits, and after."""
-    play = Play()
     wait(play, last=600)
     for state in ("failed", "ended"):
         line = StoredPilot(only(play), (), AsOf(only(play).posted_last_heard_us))
@@ -148,9 +138,8 @@ def test_what_the_list_of_pilots_says() -> None:
         play.rest(DIES + 900)
 
 
-def test_an_output_that_has_no_end_and_no_size() -> None:
+def test_an_output_that_has_no_end_and_no_size(play: Play) -> None:
     """The ads tell the one, and the entry the other."""
-    play = Play()
     wait(play)
     its = output(-60, None, validation=Validation.FAILED, failure=FAILED, cores=None)
     add_outputs(play, its, at=3000)
@@ -159,9 +148,8 @@ def test_an_output_that_has_no_end_and_no_size() -> None:
     assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
 
 
-def test_its_factorys_queue_had_told_of_it() -> None:
+def test_its_factorys_queue_had_told_of_it(play: Play) -> None:
     """The ad tells why; when it began and ended the queue knows better."""
-    play = Play()
     add_factory_files(play, *queue(-100, DIES + 5))
     before = only(play)
     assert before.validation is not Validation.FAILED
@@ -175,9 +163,8 @@ def test_its_factorys_queue_had_told_of_it() -> None:
     assert only(play).validation is Validation.FAILED
 
 
-def test_its_factorys_queue_tells_of_it_later() -> None:
+def test_its_factorys_queue_tells_of_it_later(play: Play) -> None:
     """It is the same pilot."""
-    play = Play()
     wait(play)
     add_factory_files(play, *queue(-100, DIES + 5), at=3000)
     row = only(play)
@@ -186,9 +173,8 @@ def test_its_factorys_queue_tells_of_it_later() -> None:
     assert (row.end_us or 0) / SECOND_US - T0 in {DIES, DIES + 5}
 
 
-def test_ads_that_are_heard_after_the_end() -> None:
+def test_ads_that_are_heard_after_the_end(play: Play) -> None:
     """Such as the last one, which tells that it ends now; or clocks that differ a bit."""
-    play = Play()
     for at in range(0, DIES + 300, 60):
         play.poll(at, [ad(at)])
     play.rest(DIES + 300)
@@ -196,18 +182,16 @@ def test_ads_that_are_heard_after_the_end() -> None:
     assert play.seconds() == {"validation_fails": float(DIES)}
 
 
-def test_an_end_that_makes_no_sense() -> None:
+def test_an_end_that_makes_no_sense(play: Play) -> None:
     """It is before its first ad: the last ad counts."""
-    play = Play()
     for at in range(0, 660, 60):
         play.poll(at, [ad(at, dies=-10)])
     play.rest(660)
     assert only(play).end_us == (T0 + 600) * SECOND_US
 
 
-def test_one_that_was_killed() -> None:
+def test_one_that_was_killed(play: Play) -> None:
     """It has been silent for longer than its ads take, and ended with its last."""
-    play = Play()
     for at in range(0, 1500, 60):
         play.poll(at, [ad(300)] if at <= 1200 else [])
     play.rest(1500)
@@ -216,18 +200,16 @@ def test_one_that_was_killed() -> None:
     assert Assumption.END not in row.assumed
 
 
-def test_one_that_tells_no_end() -> None:
+def test_one_that_tells_no_end(play: Play) -> None:
     """It ended with its last ad."""
-    play = Play()
     wait(play, dies=None)
     play.rest(DIES + 900)
     assert only(play).end_us == (T0 + 900) * SECOND_US
 
 
 @pytest.mark.parametrize("last", [0, 300])
-def test_gwmond_was_down_meanwhile(last: int) -> None:
+def test_gwmond_was_down_meanwhile(play: Play, last: int) -> None:
     """Nobody watched its ads: it is taken to have ended when it had announced."""
-    play = Play()
     wait(play, last=last)
     play.restart()
     play.rest(20_000)
@@ -235,16 +217,14 @@ def test_gwmond_was_down_meanwhile(last: int) -> None:
     assert only(play).end_us == (T0 + DIES) * SECOND_US
 
 
-def test_one_that_is_seen_late() -> None:
+def test_one_that_is_seen_late(play: Play) -> None:
     """It began at the latest when it sent the first ad that is still there."""
-    play = Play()
     wait(play, first=600)
     assert only(play).start_us == T0 * SECOND_US
 
 
-def test_it_had_registered_before() -> None:
+def test_it_had_registered_before(play: Play) -> None:
     """Then its HTCondor ran and ended badly: it has passed, and goes on until it ends."""
-    play = Play()
     play.live(-600, 0, [shown(started=-600, factory_job=JOB)], records=[record("1.0", -500, -100)])
     for at in range(60, 900, 60):
         play.poll(at, [ad(at - at % 300)] if at <= 600 else [])
@@ -256,9 +236,8 @@ def test_it_had_registered_before() -> None:
 
 
 @pytest.mark.parametrize("job", ["", JOB])
-def test_two_of_one_name(job: str) -> None:
+def test_two_of_one_name(play: Play, job: str) -> None:
     """Where names and jobs are given again, time tells them apart."""
-    play = Play()
     for start in (0, 10_000):
         again = ad(start, start, dies=start + DIES)._replace(factory_job=job)
         play.poll(start, [again])

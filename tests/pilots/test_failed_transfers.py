@@ -73,9 +73,8 @@ def counted(play: Play) -> Counter[str]:
     )
 
 
-def test_a_failure_counts_in_the_poll_of_its_record_and_once() -> None:
+def test_a_failure_counts_in_the_poll_of_its_record_and_once(play: Play) -> None:
     """Before the run's outcome is decided; not again by a second record, or after a restart."""
-    play = Play()
     play.live(0, 120, [shown()])
     play.poll(180, [shown(heard=180)], records=[failed()])
     assert [row.outcome for row in play.stored.runs.values()] == [None]
@@ -87,9 +86,8 @@ def test_a_failure_counts_in_the_poll_of_its_record_and_once() -> None:
     assert counted(play) == {"input root se.org": 1}
 
 
-def test_a_better_record_corrects_the_count() -> None:
+def test_a_better_record_corrects_the_count(play: Play) -> None:
     """What the schedd's history named first is taken back as the epoch names another server."""
-    play = Play()
     wrong = failed(source=Source.SCHEDD_HISTORY, server="unknown")
     play.live(0, 180, [shown()], records=[wrong])
     play.restart()

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.job_statistics import Jobs, JobStatistics
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName
+from gwmond.model.pilot_evidence import CompletedPilot, Jobs, JobStatistics, PilotName
 from gwmond.pilots.job_sums import Sums, of_line, of_statistics, tells_jobs
 
 CONDOR = 8000

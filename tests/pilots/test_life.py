@@ -33,8 +33,9 @@ from gwmond.pilots.life import (
     ends_of,
     life_of,
 )
-from gwmond.pilots.pilot_time import Delta, Row, advance, own_category
+from gwmond.pilots.pilot_time import Delta, advance, own_category
 from gwmond.pilots.rules import FAR_US
+from tests.build.site_sums import Sums, added, sums
 from tests.examples import examples
 
 S = 10**6
@@ -102,12 +103,12 @@ def pilot_life(derived: Derived) -> PilotLife:
     )
 
 
-def net(delta: Delta) -> Counter[Row]:
-    """What is posted in the end, by row."""
-    sums = Counter(delta.increments)
+def net(delta: Delta) -> Sums:
+    """What is posted in the end."""
+    net_sums = added(delta.increments)
     for correction in delta.corrections:
-        sums[correction.row] += correction.micros
-    return Counter({row: micros for row, micros in sums.items() if micros})
+        net_sums.update(sums({correction.row: correction.micros}))
+    return Counter({what: micros for what, micros in net_sums.items() if micros})
 
 
 @settings(max_examples=examples(300))

@@ -180,9 +180,8 @@ def test_an_end_that_the_queue_tells_stays() -> None:
         assert dict(play.accounting.central_log.unused) == unused
 
 
-def test_its_own_startd_comes_first() -> None:
+def test_its_own_startd_comes_first(play: Play) -> None:
     """A collector shows the pilot that is meant after the line has come: the other is not."""
-    play = Play()
     add_lines(play, output())
     for at in range(0, 9000, 600):
         play.poll(at)
@@ -196,9 +195,8 @@ def test_its_own_startd_comes_first() -> None:
     assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
 
 
-def test_a_startd_that_was_forgotten_meanwhile_comes_first() -> None:
+def test_a_startd_that_was_forgotten_meanwhile_comes_first(play: Play) -> None:
     """The line waits for a run on it, and is not another pilot's when it has waited enough."""
-    play = Play()
     add_lines(play, output())
     startd = f"{STARTD}@node.example.org"
     play.live(0, 1200, [shown(startd)])
@@ -285,12 +283,11 @@ def test_the_order_makes_no_difference(
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_where_no_site_is_known(closed: bool) -> None:
+def test_where_no_site_is_known(play: Play, closed: bool) -> None:
     """Neither the line nor the output names one: the process and the host do, also of the past."""
     pilot_name = output()
     pilot_name = pilot_name._replace(name=pilot_name.name._replace(site=""))
     end = line(900, FIGURE_7._replace(site="", resource=""))
-    play = Play()
     play.add_facts([pilot_name])
     play.rest(100, hours=10 if closed else 0)
     play.add_facts([end])

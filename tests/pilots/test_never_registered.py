@@ -92,9 +92,8 @@ def test_by_its_summary_alone() -> None:
 
 
 @pytest.mark.parametrize("first", [False, True])
-def test_one_that_a_collector_showed_had_registered(first: bool) -> None:
+def test_one_that_a_collector_showed_had_registered(play: Play, first: bool) -> None:
     """It never ran a job, which is a decision problem, whenever its output is read."""
-    play = Play()
     if first:
         play.add_facts([never()._replace(end_us=None)], SIZE)
     play.live(0, 1200, [shown(factory_job=JOB)])

@@ -15,9 +15,8 @@ BEGUN = [event(S.SUBMITTED, 0), event(S.STARTED, 100)]
 
 
 @pytest.mark.parametrize("then", [[], [event(S.RELEASED, 1200)], [event(S.HELD, 1300)]])
-def test_a_pilot_that_was_held_ended_then(then: list[QueueEvent]) -> None:
+def test_a_pilot_that_was_held_ended_then(play: Play, then: list[QueueEvent]) -> None:
     """It is accounted after an hour, whether the job is released, and waits, or not."""
-    play = Play()
     add_files(play, *BEGUN, event(S.HELD, 1000), *then, at=2000, hours=0)
     assert times(play) == []
     play.rest(5000, hours=3)
@@ -27,9 +26,8 @@ def test_a_pilot_that_was_held_ended_then(then: list[QueueEvent]) -> None:
     assert not play.accounting.left_out.get(ProblemName.NO_TIMES)
 
 
-def test_evicted_and_held_while_it_waited() -> None:
+def test_evicted_and_held_while_it_waited(play: Play) -> None:
     """The eviction was the end."""
-    play = Play()
     add_files(play, *BEGUN, event(S.EVICTED, 900), event(S.HELD, 1000), at=2000)
     assert times(play) == [(100, 900)]
 
@@ -47,18 +45,16 @@ def test_what_becomes_of_it_later_is_used() -> None:
     assert times(play) == [(100, 1000), (2 * DAY, 2 * DAY + 500)]
 
 
-def test_its_output_knows_better() -> None:
+def test_its_output_knows_better(play: Play) -> None:
     """It was held, and lived on."""
-    play = Play()
     add_files(play, *BEGUN, event(S.HELD, 1000), at=DAY)
     add_files(play, output(105, 1500), at=2 * DAY)
     assert times(play) == [(105, 1500)]
     assert play.seconds() == {"decision_problem": 4 * 1395.0}
 
 
-def test_held_before_it_started() -> None:
+def test_held_before_it_started(play: Play) -> None:
     """It used no time, and may still start, however much later."""
-    play = Play()
     add_files(play, event(S.SUBMITTED, 0), event(S.HELD, 500), at=DAY)
     add_files(play, event(S.RELEASED, 2 * DAY), event(S.STARTED, 3 * DAY), at=3 * DAY + 60, hours=2)
     assert times(play) == []
@@ -67,9 +63,8 @@ def test_held_before_it_started() -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_start_without_an_end_is_told_in_the_end(restart: bool) -> None:
+def test_a_start_without_an_end_is_told_in_the_end(play: Play, restart: bool) -> None:
     """Not as long as it may run; then once, by its name.  Its end, if it comes, is still used."""
-    play = Play()
     add_files(play, *BEGUN, at=59 * DAY)
     assert (times(play), play.accounting.left_out.get(ProblemName.NO_TIMES)) == ([], None)
     assert play.stored.place("entry#7.0").open
@@ -87,8 +82,7 @@ def test_a_start_without_an_end_is_told_in_the_end(restart: bool) -> None:
     assert not play.accounting.left_out.get(ProblemName.NO_TIMES)
 
 
-def test_a_summary_is_an_end() -> None:
+def test_a_summary_is_an_end(play: Play) -> None:
     """The queue tells none."""
-    play = Play()
     add_files(play, *BEGUN, line(1300, 1000), at=DAY)
     assert times(play) == [(100, 1300)]

@@ -20,20 +20,18 @@ from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs
 
 
-def test_a_pilot_whose_validation_failed() -> None:
+def test_a_pilot_whose_validation_failed(play: Play) -> None:
     """No collector has ever seen it; all of its time is lost, its deliberate sleep too."""
-    play = Play()
     add_outputs(play, output(validation=Validation.FAILED, failure=FAILED))
     assert play.seconds() == {"validation_fails": 4 * 1200.0}
     (row,) = play.stored.pilots.values()
     assert row.failure == "WN_Resource main/validate_node.sh"
     assert (row.identity.origin, row.identity.factory_job) == ("files", JOB)
-    assert {count_key.what: n for count_key, n in play.stored.counts.items()} == {"pilots": 1}
+    assert play.counted() == {"pilots": 1}
 
 
-def test_it_began_before_its_startd_and_ended_after() -> None:
+def test_it_began_before_its_startd_and_ended_after(play: Play) -> None:
     """The collector knows neither the validation nor the end; the output corrects both."""
-    play = Play()
     live = shown(started=300, factory_job=JOB)
     play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
     play.rest(1260, hours=1)
@@ -44,9 +42,8 @@ def test_it_began_before_its_startd_and_ended_after() -> None:
     assert play.pilot().end_source == "pilot_output"
 
 
-def test_runs_of_its_startds_history_and_of_its_starter_logs() -> None:
+def test_runs_of_its_startds_history_and_of_its_starter_logs(play: Play) -> None:
     """A run that the history has is not taken from the log again."""
-    play = Play()
     known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     same = StarterRun("1.0", "<submitter>", us(101), us(700), DONE)
     other = StarterRun("2.0", "<submitter>", us(720), us(800), DONE)
@@ -78,19 +75,14 @@ def test_an_end_that_nothing_tells_is_inferred() -> None:
     assert not play.accounting.contradictions  # what was inferred contradicts nothing
 
 
-def test_a_pilot_that_never_returned_its_end() -> None:
+def test_a_pilot_that_never_returned_its_end(play: Play) -> None:
     """It ended with the last time in its output; that is an estimate."""
-    play = Play()
     job = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
     add_outputs(play, output(end=None, records=(job,), condor_start_us=us(60)))
     (row,) = play.stored.pilots.values()
     assert (row.end_us, row.end_source) == (us(700), "assumed")
-    own = [
-        pilot_series
-        for (_, pilot_series), n in play.stored.posted.items()
-        if n and not pilot_series.outcome
-    ]
-    assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
+    own = [series for series in play.series() if not series.outcome]
+    assert {series.evidence for series in own} == {"estimated"}
 
 
 @pytest.mark.parametrize(
@@ -98,10 +90,9 @@ def test_a_pilot_that_never_returned_its_end() -> None:
     [(2, {}, 8), (0, {"entry": Size(16, 32000)}, 16), (0, {}, 1)],
 )
 def test_a_pilot_whose_size_is_not_known(
-    others: int, expected: dict[str, Size], cores: int
+    play: Play, others: int, expected: dict[str, Size], cores: int
 ) -> None:
     """It is as large as the entry's others, else as the entry's are expected to be, else one."""
-    play = Play()
     of_others = [
         output(0, 0, cores=8, memory_mib=16000)._replace(
             name=output().name._replace(cluster=8, proc=n)
@@ -111,14 +102,11 @@ def test_a_pilot_whose_size_is_not_known(
     unknown = output(cores=None, memory_mib=None, validation=Validation.FAILED)
     add_outputs(play, *of_others, unknown, expected=expected)
     assert play.seconds() == {"validation_fails": cores * 1200.0}
-    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
-        "estimated"
-    }
+    assert {series.evidence for series in play.series()} == {"estimated"}
 
 
-def test_an_output_is_read_again_when_it_has_grown() -> None:
+def test_an_output_is_read_again_when_it_has_grown(play: Play) -> None:
     """Nothing counts twice, and what is new is added."""
-    play = Play()
     first = output(end=None, condor_start_us=us(100))
     add_outputs(play, first, at=2000)
     whole = output(records=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
@@ -127,33 +115,29 @@ def test_an_output_is_read_again_when_it_has_grown() -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
 
 
-def test_an_empty_output_is_no_pilot() -> None:
+def test_an_empty_output_is_no_pilot(play: Play) -> None:
     """It tells nothing of its pilot; that it does is said where it is read, with its name."""
-    play = Play()
     add_outputs(play, PilotOutput("job.7.0.out", output().name))
     assert not any(play.accounting.left_out.values())
     assert play.stored.pilots == {}
 
 
-def test_what_nothing_tells_is_unclassified() -> None:
+def test_what_nothing_tells_is_unclassified(play: Play) -> None:
     """Neither that it passed its validation, nor that it failed."""
-    play = Play()
     add_outputs(play, output(validation=Validation.UNKNOWN))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
 
 
-def test_a_job_that_was_cut_off_with_its_pilot() -> None:
+def test_a_job_that_was_cut_off_with_its_pilot(play: Play) -> None:
     """The pilot's own output tells that it ended."""
-    play = Play()
     cut = Ending(over=True, vacate_code=1005, began=True)
     job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
     add_outputs(play, output(records=(job,)))
     assert play.seconds()["preemption_badput"] == 1090
 
 
-def test_jobs_told_of_it_first() -> None:
+def test_jobs_told_of_it_first(play: Play) -> None:
     """A pilot that only a record of a job told of has an output after all: that tells its life."""
-    play = Play()
     play.add_records([record("1.0", 400, 1000, started=300)])
     play.rest(2000, hours=3)
     assert play.pilot().identity.origin == "jobs"
@@ -165,9 +149,8 @@ def test_jobs_told_of_it_first() -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
 
 
-def test_a_number_of_its_factory_that_is_used_again() -> None:
+def test_a_number_of_its_factory_that_is_used_again(play: Play) -> None:
     """Years later another pilot has the number of this one."""
-    play = Play()
     later = 400 * 86400
     add_outputs(play, output(0, 1200))
     add_outputs(play, output(later, later + 600), at=later + 2000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -16,24 +17,28 @@ from gwmond.pilots.pilot_segments import cut
 from gwmond.pilots.pilot_time import (
     Amounts,
     CorrectionCause,
-    Row,
+    Delta,
     advance,
     own_category,
     partition,
 )
 from tests.build.any_pilot import TIMES, pilots
 from tests.build.pilots import HOUR, S, us
-from tests.build.site_sums import residual
+from tests.build.site_sums import Sums, added, residual, sums
 from tests.examples import examples
 
 Kind = tuple[str, str, str]
 
 
-def summed(*partial: Amounts) -> Amounts:
-    total: Counter[Row] = Counter()
+def summed(*partial: Sums) -> Sums:
+    total: Sums = Counter()
     for amounts in partial:
         total.update(amounts)
-    return {row: micros for row, micros in total.items() if micros}
+    return Counter({what: micros for what, micros in total.items() if micros})
+
+
+def corrected(delta: Delta) -> Iterator[Sums]:
+    return (sums({correction.row: correction.micros}) for correction in delta.corrections)
 
 
 def kinds(amounts: Amounts) -> Counter[Kind]:
@@ -133,7 +138,7 @@ def test_splitting_an_interval_changes_nothing(
     edges = [first, *times, max(life.effective_end_us, times[-1]) + 1]
     pieces = [partition(life, window) for window in pairwise(edges)]
     whole = partition(life)
-    assert summed(*(piece.settled for piece in pieces)) == whole.settled
+    assert summed(*(sums(piece.settled) for piece in pieces)) == sums(whole.settled)
 
     steps = list(life.steps)
     for time, _ in cuts:
@@ -177,10 +182,10 @@ def test_any_two_versions_differ_by_what_is_added_and_corrected(
 ) -> None:
     """Posted once, corrected with a sign; increments are never negative."""
     delta = advance(before, after)
-    old = partition(before).settled if before is not None else {}
-    corrections = summed(*({correction.row: correction.micros} for correction in delta.corrections))
-    assert summed(old, delta.increments, corrections) == partition(after).settled
-    assert min(delta.increments.values(), default=1) > 0
+    old = sums(partition(before).settled if before is not None else {})
+    new = added(delta.increments)
+    assert summed(old, new, *corrected(delta)) == sums(partition(after).settled)
+    assert min(new.values(), default=1) > 0
     assert not (delta.corrections and before is None)
     revised: Counter[tuple[str, str, int]] = Counter()
     for correction in delta.corrections:
@@ -232,28 +237,27 @@ def histories(draw: st.DrawFn) -> list[PilotLife]:
 @given(histories())
 def test_growing_facts_settle_as_if_told_at_once(versions: list[PilotLife]) -> None:
     """The increments of all versions sum to what the last would settle alone; no corrections."""
-    increments: list[Amounts] = []
+    increments: list[Sums] = []
     before: PilotLife | None = None
     for version in versions:
         delta = advance(before, version)
         assert delta.corrections == ()
-        increments.append(delta.increments)
+        increments.append(added(delta.increments))
         before = version
-    assert summed(*increments) == partition(versions[-1]).settled
+    assert summed(*increments) == sums(partition(versions[-1]).settled)
 
 
 @settings(max_examples=examples(50))
 @given(pilots(), st.lists(pilots(), max_size=4))
 def test_changing_facts_settle_with_corrections(first: PilotLife, rest: list[PilotLife]) -> None:
     """Whatever the versions say, increments and corrections sum to the last one's partition."""
-    posted: Amounts = {}
+    posted: Sums = Counter()
     before: PilotLife | None = None
     for version in (first, *rest):
         delta = advance(before, version)
-        changes = ({correction.row: correction.micros} for correction in delta.corrections)
-        posted = summed(posted, delta.increments, *changes)
+        posted = summed(posted, added(delta.increments), *corrected(delta))
         before = version
-    assert posted == partition(before or first).settled
+    assert posted == sums(partition(before or first).settled)
     assert min(posted.values(), default=1) > 0
 
 

@@ -8,7 +8,7 @@ from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.pilots.pilot_time import CorrectionCause, advance, partition
 from tests.build.pilots import BROKEN, CUT, GOOD, HELD, HOUR, S, hours, job, pilot, us
-from tests.build.site_sums import by_category, fold, residual
+from tests.build.site_sums import added, by_category, by_hour, fold, residual, sums
 
 
 def test_a_segment_is_settled_when_all_that_ran_in_it_has_an_outcome() -> None:
@@ -59,15 +59,16 @@ def test_new_facts_add_what_became_settled() -> None:
     ended = pilot(job("a", 0, 1200), end=None, now=1800, size=Size(2, 4000))
     assert partition(running).settled == {}
     delta = advance(running, ended)
-    assert delta.increments == partition(ended).settled
+    assert added(delta.increments) == sums(partition(ended).settled)
     assert delta.corrections == ()
     later = advance(ended, ended._replace(now_us=us(2700)))
-    assert hours(later.increments) == {"pilot_overhead": 2 * 900 / HOUR}
+    assert hours(by_hour(later.increments)) == {"pilot_overhead": 2 * 900 / HOUR}
     assert later.corrections == ()
 
 
 def test_a_first_version_adds_all_that_is_settled() -> None:
-    assert advance(None, pilot(job("a"))).increments == partition(pilot(job("a"))).settled
+    life = pilot(job("a"))
+    assert added(advance(None, life).increments) == sums(partition(life).settled)
 
 
 def test_a_better_fact_corrects_what_was_settled() -> None:
@@ -75,7 +76,7 @@ def test_a_better_fact_corrects_what_was_settled() -> None:
     before = pilot(job("a", 0, 1800), job("b"))
     after = pilot(job("a", 0, 1800, outcome=BROKEN), job("b"))
     delta = advance(before, after)
-    assert delta.increments == {}
+    assert not added(delta.increments)
     changed = {
         (correction.row.category, correction.row.measure): (correction.micros, correction.cause)
         for correction in delta.corrections
@@ -90,7 +91,7 @@ def test_a_better_fact_corrects_what_was_settled() -> None:
 def test_a_run_that_turns_up_late_is_a_correction() -> None:
     """It ran in time that was settled as overhead, and that had been a decision problem."""
     delta = advance(pilot(), pilot(job("a", 0, 1800)))
-    assert delta.increments == {}
+    assert not added(delta.increments)
     changed = {
         correction.row.category: correction.micros / (HOUR * S)
         for correction in delta.corrections
@@ -107,7 +108,7 @@ def test_a_pilot_that_comes_back_goes_on() -> None:
     """Its end was estimated; what was a decision problem is open again."""
     gone, back = pilot(end=1800), pilot(end=None, now=HOUR)
     delta = advance(gone, back)
-    assert delta.increments == {}
+    assert not added(delta.increments)
     assert {correction.cause for correction in delta.corrections} == {CorrectionCause.WITHDRAWN}
     assert {correction.row: -correction.micros for correction in delta.corrections} == partition(
         gone

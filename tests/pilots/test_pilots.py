@@ -18,9 +18,8 @@ def until(play: Play, name: str = "glidein@node") -> float:
     return end_us / SECOND_US - T0
 
 
-def test_a_pilot_without_jobs_is_a_decision_problem() -> None:
+def test_a_pilot_without_jobs_is_a_decision_problem(play: Play) -> None:
     """All of its time is, in both measures, once it has ended."""
-    play = Play()
     play.live(60, 1260, [shown()])
     assert play.seconds() == {}
     play.rest(1320)
@@ -29,18 +28,16 @@ def test_a_pilot_without_jobs_is_a_decision_problem() -> None:
     assert (play.pilot().end_source, play.pilot().closed) == ("shutdown", True)
 
 
-def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last() -> None:
+def test_a_pilot_that_takes_leave_ended_when_it_was_seen_last(play: Play) -> None:
     """Its ad was still fresh when it was gone."""
-    play = Play()
     play.live(0, 660, [shown()])
     play.poll(720)
     assert (until(play), play.pilot().end_source) == (660, "shutdown")
     assert union(play.pilot().assumed.values()) == ()
 
 
-def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
+def test_a_pilot_that_vanishes_ended_at_its_last_contact(play: Play) -> None:
     """Its ad stays until it expires; what was after the contact does not count."""
-    play = Play()
     play.live(0, 600, [shown()])
     for at in range(660, 1500, 60):
         play.poll(at, [shown(heard=600)])
@@ -51,9 +48,10 @@ def test_a_pilot_that_vanishes_ended_at_its_last_contact() -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(restarted: bool) -> None:
+def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(
+    play: Play, restarted: bool
+) -> None:
     """A collector's own lifetime: what is usual tells, also to a daemon that has just started."""
-    play = Play()
     others = [f"glidein{number}@node" for number in range(3)]
     for at in range(0, 660, 60):
         play.poll(at, [shown(), *(shown(name, heard=at) for name in others)])
@@ -65,9 +63,8 @@ def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(restart
     assert (until(play), play.pilot().end_source) == (600, "ad_expired")
 
 
-def test_time_in_which_nobody_looked_is_not_between_two_updates() -> None:
+def test_time_in_which_nobody_looked_is_not_between_two_updates(play: Play) -> None:
     """A daemon that is started again and again looks rarely; then it is left alone."""
-    play = Play()
     others = [f"glidein{number}@node" for number in range(6)]
     for at in range(0, 961, 240):
         play.restart()
@@ -79,9 +76,10 @@ def test_time_in_which_nobody_looked_is_not_between_two_updates() -> None:
 
 
 @pytest.mark.parametrize(("later", "pilots"), [(0, 1), (3, 1), (30, 1), (31, 2)])
-def test_a_startd_that_was_ready_a_while_after_its_process_began(later: int, pilots: int) -> None:
+def test_a_startd_that_was_ready_a_while_after_its_process_began(
+    play: Play, later: int, pilots: int
+) -> None:
     """Its claims have the later time in their numbers, its ad the earlier one."""
-    play = Play()
     play.live(0, 60, [shown()])
     play.live(120, 300, [shown()], claims=[claim("1.0", 90, started=later)])
     play.poll(360, [shown(heard=300)], records=[record("1.0", 90, 330, started=later)])
@@ -89,9 +87,8 @@ def test_a_startd_that_was_ready_a_while_after_its_process_began(later: int, pil
     assert len({row.pilot for row in play.stored.runs.values()}) == 1
 
 
-def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> None:
+def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact(play: Play) -> None:
     """Not at the contact at which something of it was posted last."""
-    play = Play()
     play.live(60, 1260, [shown()])
     play.restart()
     play.poll(1860)
@@ -102,11 +99,10 @@ def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact() -> N
 
 
 def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
-    monkeypatch: pytest.MonkeyPatch,
+    play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll stores a bounded number, those first that are stored as the oldest."""
     monkeypatch.setattr("gwmond.pilots.pilot_cache.HEARD_AT_ONCE", 2)
-    play = Play()
     many = [f"glidein{number}@node" for number in range(4)]
     for at in (60, 120, 180):
         play.poll(at, [shown(name, heard=at) for name in many])
@@ -114,9 +110,8 @@ def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
     assert heard == [120, 120, 180, 180]
 
 
-def test_a_job_that_lost_contact_later_shows_how_long_it_lived() -> None:
+def test_a_job_that_lost_contact_later_shows_how_long_it_lived(play: Play) -> None:
     """Then the stretch after the last contact is estimated."""
-    play = Play()
     play.live(0, 600, [shown()], claims=[claim("1.0", 100)])
     lost = Ending(over=True, vacate_code=1008, began=True)
     for at in range(660, 1500, 60):
@@ -130,9 +125,8 @@ def test_a_job_that_lost_contact_later_shows_how_long_it_lived() -> None:
     assert play.seconds() == {"pilot_overhead": 3 * 750.0 + 98, "preemption_badput": 652.0}
 
 
-def test_an_untrusted_collector_ends_nothing() -> None:
+def test_an_untrusted_collector_ends_nothing(play: Play) -> None:
     """After its restart pilots are missing until they report; those that were there go on."""
-    play = Play()
     play.live(0, 600, [shown()])
     for at in range(660, 3000, 60):
         play.poll(at, complete=False)
@@ -164,15 +158,11 @@ def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
     total = 4 * (until(play))
     assert until(play) >= back + 1140
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": total - 600}
-    assert {count_key.what: n for count_key, n in play.stored.counts.items() if n} == {
-        "pilots": 1,
-        "runs": 1,
-    }
+    assert play.counted() == {"pilots": 1, "runs": 1}
 
 
-def test_a_startd_that_was_started_again_is_the_same_pilot() -> None:
+def test_a_startd_that_was_started_again_is_the_same_pilot(play: Play) -> None:
     """The factory's job tells; records of jobs name the new startd."""
-    play = Play()
     play.live(0, 600, [shown(factory_job="factory#7.0")])
     play.live(660, 1260, [shown(started=630, factory_job="factory#7.0")])
     play.poll(1320, records=[record("1.0", 700, 1000, started=630)])
@@ -181,9 +171,8 @@ def test_a_startd_that_was_started_again_is_the_same_pilot() -> None:
     assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * 1260.0 - 300}
 
 
-def test_another_pilot_of_the_same_name_is_another() -> None:
+def test_another_pilot_of_the_same_name_is_another(play: Play) -> None:
     """A node's next pilot may be called like the one before."""
-    play = Play()
     play.live(0, 600, [shown()])
     play.live(660, 1260, [shown(started=640)])
     play.poll(1320, records=[record("1.0", 100, 200), record("2.0", 700, 900, started=640)])
@@ -194,9 +183,8 @@ def test_another_pilot_of_the_same_name_is_another() -> None:
     assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * (600.0 + 620) - 300}
 
 
-def test_a_pilot_that_only_jobs_tell_of() -> None:
+def test_a_pilot_that_only_jobs_tell_of(play: Play) -> None:
     """It is as large as they are at once, lasted as long, and all of it is estimated."""
-    play = Play()
     jobs = [
         record("1.0", 100, 700, site="Far"),
         record("2.0", 400, 1000, site="Far"),
@@ -208,51 +196,40 @@ def test_a_pilot_that_only_jobs_tell_of() -> None:
     assert play.pilot().end_source == "assumed"
     assert (play.pilot().identity.key.site, play.pilot().identity.origin) == ("Far", "jobs")
     assert play.seconds() == {"goodput": 1400.0, "pilot_overhead": 2 * 1200 - 1400.0}
-    own = [
-        pilot_series
-        for (_, pilot_series) in play.stored.posted
-        if pilot_series.category == "pilot_overhead"
-    ]
-    assert {pilot_series.evidence for pilot_series in own} == {"estimated"}
+    own = [series for series in play.series() if series.category == "pilot_overhead"]
+    assert {series.evidence for series in own} == {"estimated"}
 
 
-def test_a_pilot_that_only_jobs_told_of_is_shown_later() -> None:
+def test_a_pilot_that_only_jobs_told_of_is_shown_later(play: Play) -> None:
     """What was posted for it under its jobs' site is moved to its own."""
-    play = Play()
     play.poll(1800, records=[record("1.0", 100, 700, site="Far")])
     play.rest(1860, hours=3)
-    assert {pilot_series.site for _, pilot_series in play.stored.posted} == {"Far"}
+    assert {series.site for series in play.series()} == {"Far"}
     play.live(12_660, 13_260, [shown()])
     play.rest(13_320)
-    by_site = {
-        pilot_series.site for (_, pilot_series), micros in play.stored.posted.items() if micros
-    }
-    assert by_site == {"Site"}
+    assert {series.site for series in play.series()} == {"Site"}
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 13_260.0 - 600}
     assert {key.site for key, n in play.stored.counts.items() if n} == {"Site"}
 
 
-def test_a_pilot_whose_size_changes() -> None:
+def test_a_pilot_whose_size_changes(play: Play) -> None:
     """From then on it has that size."""
-    play = Play()
     play.live(0, 600, [shown(cores=4, memory=8000)])
     play.live(900, 1500, [shown(cores=8, memory=16000)])
     play.rest(1560)
     assert play.seconds() == {"decision_problem": 4 * 900.0 + 8 * 600}
 
 
-def test_gpus_are_accounted_as_a_resource_of_their_own() -> None:
+def test_gpus_are_accounted_as_a_resource_of_their_own(play: Play) -> None:
     """Chip-seconds, in both measures alike."""
-    play = Play()
     play.live(0, 600, [shown(gpus=2)])
     play.rest(660)
     assert play.seconds(resource="gpu") == {"decision_problem": 1200.0}
     assert play.seconds("canonical", "gpu") == {"decision_problem": 1200.0}
 
 
-def test_a_pilot_that_began_long_before_it_was_shown() -> None:
+def test_a_pilot_that_began_long_before_it_was_shown(play: Play) -> None:
     """Its jobs may have begun long ago, too: all claims are to be asked for."""
-    play = Play()
     now = (T0 + 3000) * SECOND_US
     assert play.add_ads(now, SECOND_US, [shown(heard=2990)], complete=True)
     assert not play.add_ads(now, SECOND_US, [shown(heard=2990)], complete=True)
@@ -260,9 +237,8 @@ def test_a_pilot_that_began_long_before_it_was_shown() -> None:
     assert not play.add_ads(now, SECOND_US, [shown(heard=2990), young], complete=True)
 
 
-def test_attributes_that_are_only_shown_are_stored() -> None:
+def test_attributes_that_are_only_shown_are_stored(play: Play) -> None:
     """The latest ad's, and no time is posted anew for them."""
-    play = Play()
     for at, text in ((0, "linux"), (60, "linux"), (120, "windows")):
         play.live(at, at, [shown()._replace(shown=(("system", text),))])
         assert play.pilot().facts.attribute("system") == text
@@ -271,10 +247,19 @@ def test_attributes_that_are_only_shown_are_stored() -> None:
     assert play.pilot().facts.attribute("system") == "windows"
 
 
+def test_an_ad_that_changes_without_being_heard_of_later_is_taken_in(play: Play) -> None:
+    """One of its slots was renewed within the same second."""
+    play.poll(60, [shown(heard=60)])
+    play.poll(120, [shown(heard=60)._replace(dies=T0 + 4000, shown=(("system", "linux"),))])
+    play.poll(180, [shown(heard=60, cores=8)._replace(dies=T0 + 5000)])
+    play.live(240, 300, [shown(heard=240, cores=8)._replace(shown=(("system", "windows"),))])
+    play.live(300, 360, [shown(heard=240, cores=8)._replace(shown=(("system", "mac"),))])
+    assert play.pilot().facts.attribute("system") == "mac"
+
+
 @pytest.mark.parametrize("bad", [-1, 0, 1, 10**9 - 1, 10**15])
-def test_a_pilot_with_absurd_times(bad: int) -> None:
+def test_a_pilot_with_absurd_times(play: Play, bad: int) -> None:
     """It began when it was first heard of; what makes no sense counts as missing."""
-    play = Play()
     strange = shown(heard=60)._replace(started=bad, retires=bad, dies=-abs(bad))
     play.live(60, 600, [strange])
     play.rest(660)
@@ -284,9 +269,8 @@ def test_a_pilot_with_absurd_times(bad: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [0, 1])
-def test_a_pilot_of_jobs_is_shown_with_an_absurd_start(bad: int) -> None:
+def test_a_pilot_of_jobs_is_shown_with_an_absurd_start(play: Play, bad: int) -> None:
     """It goes on from when its jobs tell that it began, as one pilot."""
-    play = Play()
     play.poll(0, records=[record("1.0", -600, -60, started=-700)])
     for at in range(60, 1200, 60):
         play.poll(at, [shown(heard=at)._replace(started=bad)])
@@ -297,9 +281,8 @@ def test_a_pilot_of_jobs_is_shown_with_an_absurd_start(bad: int) -> None:
     assert play.seconds() == {"goodput": 540.0, "pilot_overhead": 4 * 1840.0 - 540}
 
 
-def test_a_pilot_of_jobs_that_is_gone_when_one_of_its_name_is_shown() -> None:
+def test_a_pilot_of_jobs_that_is_gone_when_one_of_its_name_is_shown(play: Play) -> None:
     """Nothing tells when that one began; it is not the one that has ended."""
-    play = Play()
     play.poll(0, records=[record("1.0", -600, -60, started=-700)])
     play.rest(600)
     play.poll(50_000, [shown(heard=50_000)._replace(started=0)])

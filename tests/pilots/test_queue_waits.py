@@ -26,9 +26,8 @@ def counted(play: Play) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_wait_is_counted_once(restart: bool) -> None:
+def test_a_wait_is_counted_once(play: Play, restart: bool) -> None:
     """By whatever records, in whatever order, also after a restart."""
-    play = Play()
     first, second = record("1.0", 100, 400), record("1.0", 500, 600, run=2)
     play.live(0, 60, [shown()])
     assert counted(play) == {}
@@ -42,9 +41,8 @@ def test_a_wait_is_counted_once(restart: bool) -> None:
     assert counted(play) == {"300": 1, "sum": 300}
 
 
-def test_what_is_not_known_is_not_counted() -> None:
+def test_what_is_not_known_is_not_counted(play: Play) -> None:
     """A record without QDate, or of a later run alone."""
-    play = Play()
     later = queued(record("2.0", 100, 400, run=2), -5000)
     play.live(0, 600, [shown()], records=[record("1.0", 100, 400), later])
     play.rest(1260)
@@ -52,9 +50,8 @@ def test_what_is_not_known_is_not_counted() -> None:
 
 
 @pytest.mark.parametrize("restart", [False, True])
-def test_a_record_that_says_more_later(restart: bool) -> None:
+def test_a_record_that_says_more_later(play: Play, restart: bool) -> None:
     """The wait is counted when it is known, and corrected with the date of the run's begin."""
-    play = Play()
     play.live(0, 600, [shown()], records=[record("1.0", 100, 400)])
     if restart:
         play.restart()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import given, settings
@@ -14,7 +13,7 @@ from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import line, queue, us
 from tests.build.play import DONE, Play, record
-from tests.build.played import lives, one, revise
+from tests.build.played import booked, lives, one, revise
 from tests.examples import examples
 
 LATEST = 100_000
@@ -99,10 +98,7 @@ def test_the_order_does_not_matter(data: st.DataObject) -> None:
     for play in plays:
         play.stored.prove()
         assert all(row.closed for row in play.stored.pilots.values())
-    hours = [Counter({k: n for k, n in play.stored.posted.items() if n}) for play in plays]
-    assert hours[0] == hours[1]
-    counts = [Counter({k: n for k, n in play.stored.counts.items() if n}) for play in plays]
-    assert counts[0] == counts[1]
+    assert booked(plays[0]) == booked(plays[1])
 
 
 def _sizes(play: Play) -> dict[str, Sequence[object]]:
@@ -128,9 +124,8 @@ def test_what_was_told_stays() -> None:
     assert _sizes(play)["7.0"] == (Size(2, 3000), "entry")
 
 
-def test_where_no_other_tells_it_what_was_assumed_stays() -> None:
+def test_where_no_other_tells_it_what_was_assumed_stays(play: Play) -> None:
     """Such as what the entry's ads said at that time."""
-    play = Play()
     play.add_facts([one(0)], {"entry": Size(16, 32_000, 2)})
     play.rest(LATEST, hours=3)
     play.restart()
@@ -140,9 +135,8 @@ def test_where_no_other_tells_it_what_was_assumed_stays() -> None:
     assert _sizes(play)["7.0"] == (Size(16, 32_000, 2), "entry")
 
 
-def test_it_is_as_large_as_its_runs_were_at_once() -> None:
+def test_it_is_as_large_as_its_runs_were_at_once(play: Play) -> None:
     """What the entry's others have is too little; runs that only meet by a clock do not count."""
-    play = Play()
     small = [one(n, cores=1, memory_mib=2000) for n in (1, 2)]
     play.add_facts([one(0, end_us=us(5000)), *small])
     name = rows_name(play)

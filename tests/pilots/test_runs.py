@@ -35,9 +35,8 @@ def categories(play: Play) -> Counter[Category]:
     return Counter(row.outcome.category for row in play.stored.runs.values() if row.outcome)
 
 
-def test_a_claim_and_its_record_are_one_run() -> None:
+def test_a_claim_and_its_record_are_one_run(play: Play) -> None:
     """The slot saw it begin two seconds later, and knew no run."""
-    play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 102)])
     assert outcomes(play) == {"1.0/?": "open"}
     play.live(960, 1200, [shown()], records=[record("1.0", 100, 930)])
@@ -80,9 +79,8 @@ def test_a_better_record_corrects_what_was_settled() -> None:
     assert play.seconds() == {"unclassified": 600.0, "pilot_overhead": 4 * 1500.0 - 600}
 
 
-def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while() -> None:
+def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while(play: Play) -> None:
     """It was there, so the pilot did not idle; it is not known how it ended."""
-    play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     play.live(960, 960 + HOUR_S - 120, [shown()])
     assert outcomes(play) == {"1.0/?": "open"}
@@ -92,9 +90,8 @@ def test_a_claim_that_is_gone_without_a_record_is_given_up_after_a_while() -> No
     assert play.seconds()["unclassified"] == 800.0
 
 
-def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
+def test_it_is_waited_for_longer_while_its_schedd_is_silent(play: Play) -> None:
     """A day, by default."""
-    play = Play()
     play.live(0, 900, [shown()], claims=[claim("1.0", 100)])
     for at in range(960, 80_000, 600):
         now = (T0 + at) * SECOND_US
@@ -105,9 +102,8 @@ def test_it_is_waited_for_longer_while_its_schedd_is_silent() -> None:
 
 
 @pytest.mark.parametrize(("lives_on", "expected"), [(True, "vacated"), (False, "pilot_shutdown")])
-def test_whether_the_pilot_ended_with_it_decides(lives_on: bool, expected: str) -> None:
+def test_whether_the_pilot_ended_with_it_decides(play: Play, lives_on: bool, expected: str) -> None:
     """The code says nothing; it waits until the pilot was heard of again, or is gone."""
-    play = Play()
     cut = record("1.0", 100, 880, ending=Ending(over=True, vacate_code=1005, began=True))
     play.live(0, 900, [shown()])
     play.poll(960, [shown(heard=900)], [cut])
@@ -118,9 +114,8 @@ def test_whether_the_pilot_ended_with_it_decides(lives_on: bool, expected: str) 
     assert outcomes(play) == {"1.0/1": expected}
 
 
-def test_what_only_the_startd_tells_waits_for_the_schedd() -> None:
+def test_what_only_the_startd_tells_waits_for_the_schedd(play: Play) -> None:
     """As long as that may still come."""
-    play = Play()
     job = record("1.0", 100, 700, source=Source.STARTD_HISTORY)
     play.live(0, 600, [shown()])
     play.poll(720, [shown(heard=600)], [job], known=600)
@@ -129,9 +124,8 @@ def test_what_only_the_startd_tells_waits_for_the_schedd() -> None:
     assert outcomes(play) == {"1.0/1": "exit_zero"}
 
 
-def test_a_run_moves_to_the_pilot_that_a_better_source_names() -> None:
+def test_a_run_moves_to_the_pilot_that_a_better_source_names(play: Play) -> None:
     """And its time with it."""
-    play = Play()
     here, there = shown("a@node"), shown("b@node")
     play.live(0, 900, [here, there], records=[record("1.0", 100, 700, startd="a@node")])
     better = record("1.0", 100, 700, startd="b@node", source=Source.STARTD_HISTORY)
@@ -231,9 +225,8 @@ def test_a_verdict_is_the_same_whenever_it_is_asked_for(hours: int) -> None:
     assert Counter(outcomes(play).values())["early_exit"] == 30
 
 
-def test_without_evidence_an_early_failure_is_the_users() -> None:
+def test_without_evidence_an_early_failure_is_the_users(play: Play) -> None:
     """After the time in which evidence might have come."""
-    play = Play()
     failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
     play.live(0, 600, [shown()], records=[record("1.0", 100, 110, ending=failed)])
     for hours, expected in ((5, "open"), (7, "exit_nonzero")):
@@ -244,25 +237,22 @@ def test_without_evidence_an_early_failure_is_the_users() -> None:
         assert outcomes(play) == {"1.0/1": expected}
 
 
-def test_records_that_name_no_startd_are_counted() -> None:
+def test_records_that_name_no_startd_are_counted(play: Play) -> None:
     """They cannot be accounted."""
-    play = Play()
     play.poll(60, records=[record("1.0", 0, 30, startd="")])
     assert {reason for reason, n in play.accounting.left_out.items() if n} == {"no_startd"}
 
 
-def test_records_with_times_that_no_clock_shows_are_counted() -> None:
+def test_records_with_times_that_no_clock_shows_are_counted(play: Play) -> None:
     """One of them must not stop the accounting of all."""
-    play = Play()
     bad = [record("1.0", -2 * T0, 30), record("2.0", 0, 10**12), record("3.0", 0, 30)]
     play.poll(60, [shown()], bad)
     assert play.accounting.left_out[ProblemName.BAD_TIME] == 2
     assert len(play.stored.runs) == 1
 
 
-def test_two_runs_of_a_job_of_which_only_slots_tell() -> None:
+def test_two_runs_of_a_job_of_which_only_slots_tell(play: Play) -> None:
     """It was vacated and ran again at once, on the same pilot: the first run is over."""
-    play = Play()
     play.live(0, 300, [shown()], claims=[claim("1.0", 100)])
     play.live(360, 600, [shown()], claims=[claim("1.0", 330)])
     assert [run.start_us // SECOND_US - T0 for run in play.stored.runs.values()] == [
@@ -313,9 +303,8 @@ def test_a_run_that_a_slot_shows_is_running_whatever_is_known_of_other_runs() ->
     assert play.stored.corrected == 0
 
 
-def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:
+def test_a_second_run_soon_after_the_first_is_shown_at_once(play: Play) -> None:
     """Every early failure that is tried again does this: 20 s after the first run began."""
-    play = Play()
     failed = Ending(over=True, exit_code=1, own_accord=True, began=True, early=True)
     first = record("1.0", 128, 145, ending=failed)
     again = [claim("1.0", 148)]
@@ -334,7 +323,7 @@ def test_a_second_run_soon_after_the_first_is_shown_at_once() -> None:
 
 
 @pytest.mark.parametrize("ahead", [-90, 90, 3000])
-def test_a_clock_that_is_off_makes_no_run(ahead: int) -> None:
+def test_a_clock_that_is_off_makes_no_run(play: Play, ahead: int) -> None:
     """A slot's ad says by its own clock when it was sent, and when its claim was activated."""
     ad = heard(
         {
@@ -350,7 +339,6 @@ def test_a_clock_that_is_off_makes_no_run(ahead: int) -> None:
     )
     found = claims.decode([classad(ad)], "collector", T0 + 545)
     pilot = shown(started=ahead, heard=540)._replace(clock_s=-ahead)
-    play = Play()
     play.live(0, 540, [pilot])
     play.poll(600, [pilot], claims=found.records)
     assert outcomes(play) == {"1.0/?": "open"}
@@ -378,9 +366,10 @@ def test_a_run_that_is_shown_again_was_not_over() -> None:
 
 @pytest.mark.parametrize("end", [610, 700])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_what_ran_under_a_startd_that_was_killed_is_lost_with_it(end: int, restarted: bool) -> None:
+def test_what_ran_under_a_startd_that_was_killed_is_lost_with_it(
+    play: Play, end: int, restarted: bool
+) -> None:
     """The pilot's master starts another startd; the pilot is one, and goes on."""
-    play = Play()
     first = shown(factory_job="schedd#1.0")
     second = shown(started=640, factory_job="schedd#1.0")
     lost = Ending(over=True, vacate_code=1008, began=True, early=False)

@@ -124,9 +124,8 @@ def test_expected_of_the_ad_heard_last() -> None:
     assert expected_sizes([none]) == {}
 
 
-def test_a_slot_whose_size_makes_no_sense() -> None:
+def test_a_slot_whose_size_makes_no_sense(play: Play) -> None:
     """Its pilot is as large as the entry's others until its size is told."""
-    play = Play()
     play.live(0, 300, [shown("other@node", cores=8, memory=16000)])
     bad = shown("bad@node")._replace(size=None)
     play.live(360, 960, [bad, shown("other@node", cores=8, memory=16000)])
@@ -143,22 +142,18 @@ def test_a_slot_whose_size_makes_no_sense() -> None:
     assert play.seconds()["decision_problem"] == 4 * 1560.0 + 8 * 960.0
 
 
-def test_one_whose_size_is_never_told() -> None:
+def test_one_whose_size_is_never_told(play: Play) -> None:
     """All of it is estimated, from its beginning to its end."""
-    play = Play()
     play.live(0, 1200, [shown()._replace(size=None)])
     play.rest(1260)
     row = play.pilot()
     assert row.assumed == {SIZE: (row.start_us, row.end_us)}
     assert play.seconds() == {"decision_problem": 1200.0}
-    assert {pilot_series.evidence for (_, pilot_series), n in play.stored.posted.items() if n} == {
-        "estimated"
-    }
+    assert {series.evidence for series in play.series()} == {"estimated"}
 
 
-def test_the_gpus_of_an_output() -> None:
+def test_the_gpus_of_an_output(play: Play) -> None:
     """They are those of the entry's other pilots, and said to be estimated."""
-    play = Play()
     play.live(0, 300, [shown("other@node", cores=8, memory=16000, gpus=1)])
     add_outputs(play, output(validation=Validation.FAILED))
     (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.origin == "files")

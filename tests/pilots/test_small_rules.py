@@ -42,9 +42,8 @@ def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
 
 
 @pytest.mark.parametrize("runs", [1, 2])
-def test_a_container_that_failed_in_a_run_that_a_history_tells(runs: int) -> None:
+def test_a_container_that_failed_in_a_run_that_a_history_tells(play: Play, runs: int) -> None:
     """The history knows better, of one run or of each that may be meant: the line is used up."""
-    play = Play()
     records = [record(str(number), 100 + number, 400, startd=STARTD) for number in range(runs)]
     play.live(0, 1200, [shown(STARTD)], records=records)
     before = play.seconds()

@@ -13,7 +13,7 @@ from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, St
 from gwmond.model.run_facts import Source
 from tests.build.pilot_files import JOB, output, us
 from tests.build.play import DONE, Play, claim, record, shown
-from tests.build.played import add_outputs
+from tests.build.played import add_outputs, booked
 
 LATER = 100_000
 HISTORY = Source.STARTD_HISTORY
@@ -41,14 +41,11 @@ def prove(play: Play) -> None:
 def result(play: Play) -> object:
     """All that is posted and counted, and the runs that are stored."""
     runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.runs.values()]
-    hours = {pilot_series: n for pilot_series, n in play.stored.posted.items() if n}
-    counts = {count_key: n for count_key, n in play.stored.counts.items() if n}
-    return sorted(runs), hours, counts
+    return sorted(runs), booked(play)
 
 
-def test_an_output_that_is_read_again() -> None:
+def test_an_output_that_is_read_again(play: Play) -> None:
     """All of its runs are stored by then, and nothing changes."""
-    play = Play()
     # The second job came back, also to another pilot, so only its last exit counts; of a third
     # no number is told.
     runs = (run("1.0", 100, 700), run("2.0", 100, 300), run("2.0", 400, 600), run("", 800, 900))
@@ -82,9 +79,8 @@ def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
     assert len({key for key, _ in runs[0]}) == 2
 
 
-def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on() -> None:
+def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on(play: Play) -> None:
     """The first is not in memory any more, the other is."""
-    play = Play()
     pilot = shown()
     first, second = record("1.0", 0, 600), claim("1.0", 8000)
     play.live(0, 600, [pilot], records=[first])
@@ -162,9 +158,8 @@ def test_all_of_them() -> None:
     assert all(of == results[0] for of in results)
 
 
-def test_a_slot_that_showed_the_run_first() -> None:
+def test_a_slot_that_showed_the_run_first(play: Play) -> None:
     """The log of a pilot that was watched has it, too; and a job that no poll has shown."""
-    play = Play()
     live = shown(started=300, factory_job=JOB)
     play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
     play.rest(1260, hours=1)
@@ -178,7 +173,7 @@ def test_a_slot_that_showed_the_run_first() -> None:
     prove(play)
 
 
-def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
+def test_what_a_central_log_said_of_a_run_of_a_log(play: Play) -> None:
     """It is of the run that something better tells of then."""
     event = CentralEvent(
         "log",
@@ -186,7 +181,6 @@ def test_what_a_central_log_said_of_a_run_of_a_log() -> None:
         CentralKind.EXIT_UNSENT,
         *(us(690), "starter", "slot1_1", "exit lost"),
     )
-    play = Play()
     cut = run("1.0", 110, 700)._replace(ending=Ending(over=True, began=True))
     add_outputs(play, output(runs=(cut,)))
     play.add_facts([event])

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.job_statistics import Jobs, JobStatistics
-from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.model.pilot_evidence import FileFact, Jobs, JobStatistics, PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
@@ -36,33 +35,28 @@ def run(**more: Any) -> JobRecord:
 def evidence(play: Play) -> dict[str, set[str]]:
     """On what each category of CPU time rests."""
     found: dict[str, set[str]] = {}
-    for (_, pilot_series), micros in play.stored.posted.items():
-        if micros and pilot_series.resource == "cpu":
-            found.setdefault(pilot_series.category.value, set()).add(pilot_series.evidence)
+    for series in play.series():
+        if series.resource == "cpu":
+            found.setdefault(series.category.value, set()).add(series.evidence)
     return found
 
 
 @pytest.mark.parametrize("summary", [(), (line(1300, 1200, jobs=31, jobs_s=700, idle=400),)])
-def test_its_statistics_tell_of_jobs(summary: tuple[FileFact, ...]) -> None:
+def test_its_statistics_tell_of_jobs(play: Play, summary: tuple[FileFact, ...]) -> None:
     """Its stderr is lost: what ended by itself is goodput; none of it is a run, or measured."""
-    play = Play()
     add_outputs(play, lost(jobs=STATISTICS, activations=31), *summary)  # type: ignore[arg-type]
     assert play.seconds() == SUMMED_UP
     assert evidence(play)["goodput"] == evidence(play)["unclassified"] == {"estimated"}
     assert only(play).assumed == {Assumption.JOBS: (us(60), us(1190))}
-    assert {pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n} == {
-        "",
-        "summarised",
-    }
+    assert {series.outcome for series in play.series()} == {"", "summarised"}
     assert runs_counted(play) == 0
     assert play.accounting.contradictions == {}
     play.stored.prove()
 
 
 @pytest.mark.parametrize("jobs", [None, IDLE])
-def test_only_the_number_of_claims_is_told(jobs: JobStatistics | None) -> None:
+def test_only_the_number_of_claims_is_told(play: Play, jobs: JobStatistics | None) -> None:
     """Jobs ran for a time that nothing tells."""
-    play = Play()
     add_outputs(play, lost(activations=31, jobs=jobs))
     assert play.seconds() == {"unclassified": 4 * 1130.0, "pilot_overhead": 4 * 70.0}
     assert evidence(play)["unclassified"] == {"estimated"}
@@ -79,9 +73,8 @@ def test_jobs_of_no_whole_second() -> None:
 
 
 @pytest.mark.parametrize("logs", [(), ("=== Encoded XML description of glidein activity ===",)])
-def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
+def test_nothing_tells_whether_jobs_ran(play: Play, logs: tuple[str, ...]) -> None:
     """Without statistics, and without a log, it cannot be said that none did."""
-    play = Play()
     add_outputs(play, lost(logs=logs))
     assert play.seconds() == {"unclassified": 4 * 1200.0}
     assert evidence(play) == {"unclassified": {"estimated"}}
@@ -89,9 +82,8 @@ def test_nothing_tells_whether_jobs_ran(logs: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("more", [{"jobs": IDLE}, {"activations": 0}, {"logs": ("StartdLog",)}])
-def test_a_whole_output_tells_that_none_ran(more: dict[str, Any]) -> None:
+def test_a_whole_output_tells_that_none_ran(play: Play, more: dict[str, Any]) -> None:
     """By its statistics, or as no log of a starter is among HTCondor's logs."""
-    play = Play()
     add_outputs(play, lost(**more))
     assert play.seconds() == {"decision_problem": 4 * 1200.0}
     assert evidence(play) == {"decision_problem": {"measured"}}
@@ -141,17 +133,13 @@ def test_a_run_that_becomes_known_takes_their_place(
                     play.restart()
             assert play.seconds() == RAN
             assert runs_counted(play) == 1
-            outcomes = {
-                pilot_series.outcome for (_, pilot_series), n in play.stored.posted.items() if n
-            }
-            assert "summarised" not in outcomes
+            assert "summarised" not in {series.outcome for series in play.series()}
             assert Assumption.JOBS not in only(play).assumed
             play.stored.prove()
 
 
-def test_a_pilot_that_a_collector_has_shown() -> None:
+def test_a_pilot_that_a_collector_has_shown(play: Play) -> None:
     """No history told of its jobs: its statistics do."""
-    play = Play()
     play.live(300, 1200, [shown(started=300, factory_job=JOB)])
     play.rest(1260, hours=1)
     add_outputs(play, lost(jobs=STATISTICS), at=6000)

@@ -7,8 +7,7 @@ from itertools import permutations
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.job_statistics import Jobs, JobStatistics
-from gwmond.model.pilot_evidence import CompletedPilot, FileFact
+from gwmond.model.pilot_evidence import CompletedPilot, FileFact, Jobs, JobStatistics
 from gwmond.model.pilot_facts import Assumption
 from tests.build.pilot_files import line, lost, queue
 from tests.build.play import Play
@@ -41,9 +40,10 @@ KILLED = summary(64_000, 4000, -7000, jobs=8)
     ("completed_pilot", "good", "rest"),
     [(ONE, 500, 0), (FOUR, 4000, 0), (FOUR_DIVIDED, 4000, 0), (KILLED, 4000, 4000)],
 )
-def test_only_its_summary_tells(completed_pilot: CompletedPilot, good: float, rest: float) -> None:
+def test_only_its_summary_tells(
+    play: Play, completed_pilot: CompletedPilot, good: float, rest: float
+) -> None:
     """Jobs of one core on eight: what they did not use is the pilot's own time."""
-    play = Play()
     add_files(play, *queue(0, LIFE), completed_pilot, sizes=True)
     expected = {
         "goodput": 8.0 * good,
@@ -67,9 +67,8 @@ def test_an_output_without_statistics() -> None:
 
 
 @pytest.mark.parametrize("factor", [None, 1])
-def test_its_own_statistics(factor: int | None) -> None:
+def test_its_own_statistics(play: Play, factor: int | None) -> None:
     """They are of more time than HTCondor ran, so that they are not divided."""
-    play = Play()
     statistics = JobStatistics(Jobs(6, 4520), Jobs(4, 2260), factor=factor)
     add_files(play, lost(jobs=statistics))
     assert play.seconds() == {

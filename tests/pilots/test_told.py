@@ -55,9 +55,8 @@ def test_what_is_told_of_a_pilot_is_what_is_posted_at_every_moment(
     play(truth, rules=RULES._replace(refresh_us=refresh_s * SECOND_US), after=check)
 
 
-def test_a_killed_pilot_has_no_time_after_its_last_contact() -> None:
+def test_a_killed_pilot_has_no_time_after_its_last_contact(play: Play) -> None:
     """Heard of last at 600 s; its ad stays: 240 s later its life is still 600 s, all accounted."""
-    play = Play()
     play.live(0, 600, [shown()], records=[record("1.0", 100, 500)])
     for at in range(660, 900, 60):
         play.poll(at, [shown(heard=600)])

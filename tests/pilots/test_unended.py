@@ -34,12 +34,11 @@ def follow(play: Play, first: int, last: int, *facts: Any) -> None:
 
 def ended(play: Play) -> int:
     """How many pilots are counted."""
-    return sum(n for key, n in play.stored.counts.items() if key.what == "pilots")
+    return play.counted().get("pilots", 0)
 
 
-def test_one_that_streams_is_open_as_long_as_its_queue_says() -> None:
+def test_one_that_streams_is_open_as_long_as_its_queue_says(play: Play) -> None:
     """It writes nothing for hours; when all of its output is there it is one pilot, ended once."""
-    play = Play()
     follow(play, 200, 7 * HOUR, event(S.SUBMITTED, -300), event(S.STARTED, 0), begun())
     row = only(play)
     assert (row.end_us, row.end_source, row.assumed) == (None, "", {})
@@ -53,9 +52,8 @@ def test_one_that_streams_is_open_as_long_as_its_queue_says() -> None:
     assert (ended(play), play.stored.corrected) == (1, 0)
 
 
-def test_without_a_queue_it_ended_when_nothing_was_written_for_long() -> None:
+def test_without_a_queue_it_ended_when_nothing_was_written_for_long(play: Play) -> None:
     """It ended with the last thing that it tells; the rest of its time is not known."""
-    play = Play()
     follow(play, 200, 100 + HOUR - 100, begun())
     assert (only(play).end_us, ended(play), play.seconds()) == (None, 0, {})
     follow(play, 100 + HOUR + 60, 3 * HOUR)
@@ -65,9 +63,8 @@ def test_without_a_queue_it_ended_when_nothing_was_written_for_long() -> None:
     assert (sum(play.seconds().values()), ended(play)) == (4 * 60.0, 1)
 
 
-def test_what_is_written_keeps_it_open() -> None:
+def test_what_is_written_keeps_it_open(play: Play) -> None:
     """Each time when it has grown it is waited for anew."""
-    play = Play()
     for hour in range(4):
         grown = begun(100 + hour * HOUR, validation_end_us=us(50 + hour * HOUR))
         follow(play, 200 + hour * HOUR, 200 + hour * HOUR + 3000, grown)
@@ -76,16 +73,14 @@ def test_what_is_written_keeps_it_open() -> None:
     assert only(play).end_us == us(50 + 3 * HOUR)
 
 
-def test_a_clock_that_is_ahead_does_not_keep_it_open() -> None:
+def test_a_clock_that_is_ahead_does_not_keep_it_open(play: Play) -> None:
     """The factory's files are dated from tomorrow on."""
-    play = Play()
     follow(play, 200, 2 * HOUR, begun(80_000))
     assert only(play).end_us == us(60)
 
 
-def test_after_a_restart_it_is_waited_for() -> None:
+def test_after_a_restart_it_is_waited_for(play: Play) -> None:
     """It may have grown while gwmond was down: it is read before it is given up."""
-    play = Play()
     follow(play, 200, 600, begun())
     play.restart()
     follow(play, 5 * HOUR, 5 * HOUR)
@@ -97,9 +92,8 @@ def test_after_a_restart_it_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("restarts", [(), (3600,), (3300, 3900, 4500)])
-def test_a_restart_does_not_begin_the_wait_anew(restarts: tuple[int, ...]) -> None:
+def test_a_restart_does_not_begin_the_wait_anew(play: Play, restarts: tuple[int, ...]) -> None:
     """There is no queue: when its output was written last is known as before, though not read."""
-    play = Play()
     follow(play, 200, 600, begun())
     follow(play, 3000, 3000, begun(2990))
     last = 3300
@@ -113,9 +107,8 @@ def test_a_restart_does_not_begin_the_wait_anew(restarts: tuple[int, ...]) -> No
     assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
 
 
-def test_a_restart_just_before_it_is_given_up() -> None:
+def test_a_restart_just_before_it_is_given_up(play: Play) -> None:
     """Its files are read first, as they may have grown; if they have not, it is given up soon."""
-    play = Play()
     follow(play, 200, 600, begun())
     play.restart()
     follow(play, 100 + HOUR, 100 + HOUR + 1200)
@@ -125,9 +118,10 @@ def test_a_restart_just_before_it_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("whole_us", [None, us(8000)])
-def test_the_queue_tells_the_end_and_the_whole_output_follows(whole_us: int | None) -> None:
+def test_the_queue_tells_the_end_and_the_whole_output_follows(
+    play: Play, whole_us: int | None
+) -> None:
     """What the queue says is waited with, as the output may be on its way."""
-    play = Play()
     follow(play, 200, 8000, *queue(0, 7990), begun())
     assert (only(play).end_us, ended(play)) == (None, 0)
     follow(play, 8300, 8000 + 2 * HOUR, *([output(0, 7980)] if whole_us else []))
@@ -136,9 +130,8 @@ def test_the_queue_tells_the_end_and_the_whole_output_follows(whole_us: int | No
     assert (ended(play), play.stored.corrected) == (1, 0)
 
 
-def test_a_summary_ends_it_too() -> None:
+def test_a_summary_ends_it_too(play: Play) -> None:
     """There is no queue; the line's duration tells when."""
-    play = Play()
     follow(play, 200, 3 * HOUR, begun(), line(1300, 1200))
     assert (only(play).end_us, only(play).end_source) == (us(1200), "queue")
 
@@ -172,9 +165,8 @@ def test_an_import() -> None:
     assert (only(play).end_us, only(play).end_source) == (us(300), "queue")
 
 
-def test_given_up_and_then_it_goes_on() -> None:
+def test_given_up_and_then_it_goes_on(play: Play) -> None:
     """It was silent for longer than it is waited for: what is posted is corrected."""
-    play = Play()
     follow(play, 200, 3 * HOUR, begun())
     assert ended(play) == 1
     follow(play, 4 * HOUR, 4 * HOUR, begun(4 * HOUR, condor_end_us=us(4 * HOUR)))
@@ -186,9 +178,8 @@ def test_given_up_and_then_it_goes_on() -> None:
     assert (ended(play), len(play.stored.pilots)) == (1, 1)
 
 
-def test_a_shorter_copy_takes_no_end_back() -> None:
+def test_a_shorter_copy_takes_no_end_back(play: Play) -> None:
     """Its own output has told the end."""
-    play = Play()
     follow(play, 3000, 8000, output(0, 1200))
     follow(play, 9000, 20_000, begun())
     assert (only(play).end_us, only(play).end_source) == (us(1200), "pilot_output")
@@ -218,9 +209,8 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
 
 
-def test_a_collector_says_when_it_was_gone() -> None:
+def test_a_collector_says_when_it_was_gone(play: Play) -> None:
     """Its output told that it began; it is not waited for as if only that were known."""
-    play = Play()
     follow(play, 30, 30, output(end=None, condor_start_us=us(20), written_us=us(20)))
     vanish(play)
     play.rest(1620, hours=3)
@@ -229,9 +219,8 @@ def test_a_collector_says_when_it_was_gone() -> None:
     assert row.validation is Validation.PASSED
 
 
-def test_its_name_and_site_are_told_later() -> None:
+def test_its_name_and_site_are_told_later(play: Play) -> None:
     """The first lines tell neither; what is learnt then is its own."""
-    play = Play()
     follow(play, 200, 600, begun())
     assert only(play).identity.name.startswith("7.0@")
     name = output().name._replace(startd="glidein_1_2", site="Here")
@@ -255,9 +244,8 @@ def test_it_makes_no_difference_what_is_told_first() -> None:
         assert found[0] == found[1] == found[2]
 
 
-def test_the_list_of_pilots_does_not_call_it_idle() -> None:
+def test_the_list_of_pilots_does_not_call_it_idle(play: Play) -> None:
     """Nothing tells what it does."""
-    play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
     listed = StoredPilot(only(play), (), AsOf(us(600)))
     assert (listed.state, listed.doing) == ("open", "runs, jobs not known")
@@ -285,10 +273,9 @@ def test_a_run_on_it_tells_that_it_was_there(end: int) -> None:
     assert found[0] == found[1]
 
 
-def test_what_a_summary_told_is_taken_back_after_a_restart() -> None:
+def test_what_a_summary_told_is_taken_back_after_a_restart(play: Play) -> None:
     """Another that it may be of comes while the first is waited for: neither ran a job by it."""
     others = begun()._replace(name=output().name._replace(schedd="factory2"))
-    play = Play()
     follow(play, 120, 120, begun(), line(1300, 1200, jobs=1, jobs_s=100, idle=0))
     play.restart()
     follow(play, 300, 20_000, others)
@@ -297,17 +284,15 @@ def test_what_a_summary_told_is_taken_back_after_a_restart() -> None:
     assert play.seconds() == {"unclassified": 2 * 4 * 60.0}
 
 
-def test_an_import_into_a_ledger_that_a_daemon_keeps() -> None:
+def test_an_import_into_a_ledger_that_a_daemon_keeps(play: Play) -> None:
     """It gives up nothing that the daemon follows."""
-    play = Play()
     follow(play, 200, 600, event(S.STARTED, 0), begun())
     imported(play, 5 * HOUR, comes=ExpectedInput.NO_FILES)
     assert (only(play).end_us, play.seconds()) == (None, {})
 
 
-def test_a_restart_does_not_begin_the_queues_time_anew() -> None:
+def test_a_restart_does_not_begin_the_queues_time_anew(play: Play) -> None:
     """One whose end the queue never tells ends after 60 days, also with a restart each month."""
-    play = Play()
     follow(play, 200, 600, event(S.SUBMITTED, -300), event(S.STARTED, 0), begun())
     day = 86400
     for month in range(1, 4):
@@ -318,9 +303,8 @@ def test_a_restart_does_not_begin_the_queues_time_anew() -> None:
     assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
 
 
-def test_each_pilot_of_a_number_has_its_own_files_time() -> None:
+def test_each_pilot_of_a_number_has_its_own_files_time(play: Play) -> None:
     """The first execution was silent since long, while the second still writes."""
-    play = Play()
     follow(play, 200, 600, begun())
     for hour in range(1, 6):
         second = output(

@@ -37,9 +37,8 @@ def groups(play: Play) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("first", ["output", "queue", "both"])
-def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
+def test_the_queue_tells_for_whom_it_ran(play: Play, first: str) -> None:
     """Whichever is told first: all of its time is the group's."""
-    play = Play()
     parts: dict[str, list[list[FileFact]]] = {
         "output": [[cut()], [*queue(0, 1210)]],
         "queue": [[*queue(0, 1210)], [cut()]],
@@ -53,22 +52,19 @@ def test_the_queue_tells_for_whom_it_ran(first: str) -> None:
     play.stored.prove()
 
 
-def test_without_the_queue_its_summary_tells() -> None:
-    play = Play()
+def test_without_the_queue_its_summary_tells(play: Play) -> None:
     add_files(play, cut(), line(1300, 1200))
     assert groups(play).keys() == {"fe_main"}
 
 
-def test_without_either_nothing_does() -> None:
-    play = Play()
+def test_without_either_nothing_does(play: Play) -> None:
     add_files(play, cut())
     assert groups(play).keys() == {""}
 
 
 @pytest.mark.parametrize("first", [True, False])
-def test_its_own_output_knows_better(first: bool) -> None:
+def test_its_own_output_knows_better(play: Play, first: bool) -> None:
     """An output of it that tells its group, before or after the one that does not."""
-    play = Play()
     whole = cut(factory="factory", frontend="frontend", group="main")
     for number, pilot_name in enumerate((cut(), whole) if first else (whole, cut())):
         add_files(play, pilot_name, *queue(0, 1210), at=2000 + 50_000 * number)
@@ -76,9 +72,8 @@ def test_its_own_output_knows_better(first: bool) -> None:
     assert groups(play).keys() == {"frontend.main"}
 
 
-def test_a_collector_knows_better() -> None:
+def test_a_collector_knows_better(play: Play) -> None:
     """Also where the output and the queue come later again."""
-    play = Play()
     add_files(play, cut(), *queue(0, 1210), at=1300, hours=1)
     play.poll(6000, [shown(factory_job=JOB, heard=1100)])
     assert one(play).identity.origin == "collector"
@@ -97,9 +92,8 @@ def test_where_the_queue_may_mean_another_it_tells_nothing(late: bool) -> None:
     assert groups(play).keys() == {"", "frontend.main"}
 
 
-def test_a_pilot_of_jobs_gets_its_group() -> None:
+def test_a_pilot_of_jobs_gets_its_group(play: Play) -> None:
     """Records of jobs told of it first, and not for whom it ran."""
-    play = Play()
     name = "glidein_1_2@node"
     told_of = record("1.0", 100, 700, startd=name)
     play.poll(1000, records=[told_of])

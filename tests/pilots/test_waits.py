@@ -37,9 +37,8 @@ def lived(play: Play, last: int = 600) -> None:
     play.live(0, last, [shown()])
 
 
-def test_an_early_failure_is_judged_by_the_time_that_is_told() -> None:
+def test_an_early_failure_is_judged_by_the_time_that_is_told(play: Play) -> None:
     """Six hours after the slice in which it ended, and a few polls: not later, nor much sooner."""
-    play = Play()
     lived(play)
     play.poll(660, [shown(heard=600)], [record("1", 120, 130, ending=FAILED)])
     play.live(720, 1260, [shown()])
@@ -74,9 +73,8 @@ def test_the_run_of_a_killed_pilot_is_given_up_by_the_time_that_is_told(wait_s: 
     assert at >= 600 + wait_s
 
 
-def test_a_run_that_left_its_slot_is_given_up_by_the_time_that_is_told() -> None:
+def test_a_run_that_left_its_slot_is_given_up_by_the_time_that_is_told(play: Play) -> None:
     """Its pilot lives on, and no record comes."""
-    play = Play()
     for at in range(0, 601, POLL_S):
         play.poll(at, [shown(heard=at - at % 300)], claims=[claim("1", 60)])
     play.live(660, 720, [shown()])
@@ -86,9 +84,8 @@ def test_a_run_that_left_its_slot_is_given_up_by_the_time_that_is_told() -> None
     assert 600 + HOUR <= at <= 600 + HOUR + LATER_S
 
 
-def test_whether_a_run_ended_with_its_pilot_is_decided_by_the_time_that_is_told() -> None:
+def test_whether_a_run_ended_with_its_pilot_is_decided_by_the_time_that_is_told(play: Play) -> None:
     """A pilot is heard of again, or its ad expires."""
-    play = Play()
     lived(play)
     play.poll(660, [shown(heard=600)], [record("1", 60, 630, ending=CUT)])
     (wait,) = waits(play)
@@ -98,9 +95,8 @@ def test_whether_a_run_ended_with_its_pilot_is_decided_by_the_time_that_is_told(
     assert at <= wait.until_us / SECOND_US - T0
 
 
-def test_runs_that_go_on_wait_for_nothing() -> None:
+def test_runs_that_go_on_wait_for_nothing(play: Play) -> None:
     """What a slot shows runs; what a schedd has reported of in full is settled."""
-    play = Play()
     play.poll(0, [shown()])
     play.poll(300, [shown(heard=300)], [record("1", 60, 200)], [claim("2", 60)])
     play.poll(600, [shown(heard=600)], claims=[claim("2", 60)])
@@ -108,9 +104,8 @@ def test_runs_that_go_on_wait_for_nothing() -> None:
     assert sentence(()) == ""
 
 
-def test_a_reader_of_the_ledger_says_the_same() -> None:
+def test_a_reader_of_the_ledger_says_the_same(play: Play) -> None:
     """Of stored pilots and runs the same is said as by the daemon that has them in memory."""
-    play = Play()
     for at in range(0, 601, POLL_S):
         ads = [shown(heard=at - at % 300), shown("dead@node", heard=at - at % 300)]
         claims = [claim("1", 60, startd="dead@node"), claim("3", 60)]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import tempfile
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from tests.pool.ports import free_port
+from tests.pool.prometheus import Program
 from tests.pool.sandbox import PATIENCE_S, wait_until
 
 T = TypeVar("T")
@@ -26,66 +23,23 @@ class Shown(NamedTuple):
     inhibited: bool
 
 
-class Alertmanager:
-    """An Alertmanager on loopback; a context manager. `url` is its address."""
+class Alertmanager(Program):
+    """An Alertmanager on loopback; a context manager."""
 
     def __init__(self, configuration: Path) -> None:
-        program = shutil.which("prometheus-alertmanager")
-        if program is None:
-            raise RuntimeError(
-                "no prometheus-alertmanager on PATH. Run: apt-get install prometheus-alertmanager"
-            )
-        self.address = f"127.0.0.1:{free_port()}"
-        self.url = f"http://{self.address}"
-        self._dir = Path(tempfile.mkdtemp(prefix="gwmond-alertmanager-", dir="/tmp"))
-        self._process: subprocess.Popen[bytes] | None = None
-        self._args = [
-            # Killed with the test process, whatever becomes of that.
-            *("setpriv", "--pdeathsig", "KILL", program),
+        super().__init__("prometheus-alertmanager", "/-/ready")
+        self._args += [
             f"--config.file={configuration}",
-            f"--storage.path={self._dir}",
-            f"--web.listen-address={self.address}",
+            f"--storage.path={self.data}",
+            f"--web.listen-address={self.listen}",
             "--cluster.listen-address=",
             "--log.level=warn",
         ]
 
-    def __enter__(self) -> Self:
-        with (self._dir / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                self._args, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        try:
-            wait_until("Alertmanager", self._ready)
-        except BaseException as error:
-            error.add_note((self._dir / "log").read_text(errors="replace"))
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            process.wait(30)
-        shutil.rmtree(self._dir, ignore_errors=True)
-
-    def _ready(self) -> bool:
-        if self._process is not None and self._process.poll() is not None:
-            raise RuntimeError(f"alertmanager ended with status {self._process.returncode}")
-        try:
-            self._get("/-/ready")
-        except OSError:
-            return False
-        return True
-
-    def _get(self, path: str) -> bytes:
-        with urllib.request.urlopen(self.url + path, timeout=120) as reply:
-            body: bytes = reply.read()
-            return body
-
     def alerts(self) -> list[Shown]:
         """All alerts that have not been resolved, inhibited ones included."""
-        rows: list[dict[str, Any]] = json.loads(self._get("/api/v2/alerts"))
+        with urllib.request.urlopen(f"{self.url}/api/v2/alerts", timeout=120) as reply:
+            rows: list[dict[str, Any]] = json.load(reply)
         return [
             Shown(
                 row["labels"].pop("alertname"),

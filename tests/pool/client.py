@@ -174,8 +174,3 @@ class PoolClient:
         request = {"constraint": constraint, "projection": list(projection), "history": history}
         rows: list[dict[str, Any]] = self._call("jobs", "", timeout, schedd=schedd, **request)
         return rows
-
-    def matching(self, schedd: str, jobs: str, slots: str = "true") -> list[str]:
-        """Names of the slots in the collector which match one of the jobs (constraints)."""
-        names: list[str] = self._call("matching", "", 120, schedd=schedd, jobs=jobs, slots=slots)
-        return names

@@ -84,19 +84,12 @@ def _jobs(
     return _rows(daemon.query(constraint, projection))
 
 
-def _matching(collector: str, schedd: str, jobs: str, slots: str) -> list[str]:
-    ads = htcondor2.Schedd(_schedd_ad(collector, schedd)).query(jobs)
-    machines = htcondor2.Collector(collector).query(htcondor2.AdType.Slot, slots)
-    return [m["Name"] for m in machines if any(m.symmetricMatch(job) for job in ads)]
-
-
 _OPERATIONS: dict[str, Any] = {
     "submit": _submit,
     "act": _act,
     "advertise": _advertise,
     "query": _query,
     "jobs": _jobs,
-    "matching": _matching,
 }
 
 

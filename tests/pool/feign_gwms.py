@@ -14,9 +14,13 @@ from collections.abc import Mapping
 from tests.pool.adtext import Ad, Value
 
 _VERSION = "glideinWMS v3_11_1"
+CORES = 8
+"""Of a pilot, where nothing else is said."""
 
 
-def _entry_attributes(site: str, cpus: int, memory: int, gpus: int, walltime: int) -> Ad:
+def _entry_attributes(
+    site: str, cpus: int = CORES, memory: int = 16384, gpus: int = 0, walltime: int = 172800
+) -> Ad:
     """Attributes of a factory's entry, which are copied into every ad about it.
 
     GLIDEIN_CPUS is a string there because it may also be "auto".
@@ -172,7 +176,6 @@ def glidefrontendmonitor(
     idle: int = 0,
     idle_600: int = 0,
     idle_3600: int = 0,
-    sequence: int = 0,
     **more: Value,
 ) -> Ad:
     """What a frontend publishes of itself in the user pool: jobs idle, and idle for that long."""
@@ -187,7 +190,7 @@ def glidefrontendmonitor(
         "GlideFrontend_IdleJobs_Total": idle,
         "GlideFrontend_IdleJobs_600": idle_600,
         "GlideFrontend_IdleJobs_3600": idle_3600,
-        "UpdateSequenceNumber": sequence,
+        "UpdateSequenceNumber": 0,
     }
     return ad | more
 
@@ -206,33 +209,25 @@ def glidefactoryclient(
     requested_idle: int = 0,
     requested_max: int = 100,
     jobs_idle: int = 0,
-    jobs_running: int = 0,
     info_age: int = 0,
     limits: Mapping[str, tuple[int, int]] | None = None,
-    cpus: int = 8,
-    memory: int = 16384,
-    gpus: int = 0,
-    walltime: int = 172800,
-    sequence: int = 0,
     **more: Value,
 ) -> Ad:
     """What a factory publishes of one entry and one frontend's group, in the WMS collector."""
     reference = f"{entry}@{glidein}@{factory}"
-    status = _status(pending, running, held, staging, cpus, requested_idle, requested_max)
+    status = _status(pending, running, held, staging, CORES, requested_idle, requested_max)
     counts: Ad = {
         **_totals(status),
         **status,
         **_factory_limits(limits or {}),
         "ClientMonitorInfoAge": info_age,
         "ClientMonitorJobsIdle": jobs_idle,
-        "ClientMonitorJobsRunning": jobs_running,
-        "ClientMonitorJobsRunHere": jobs_running,
-        "ClientMonitorGlideIdle": max(running - jobs_running, 0),
-        "ClientMonitorGlideRunning": jobs_running,
+        "ClientMonitorGlideIdle": running,
         "ClientMonitorGlideTotal": running,
-        "ClientMonitorCoresIdle": max(running * cpus - jobs_running, 0),
-        "ClientMonitorCoresRunning": jobs_running,
-        "ClientMonitorCoresTotal": running * cpus,
+        "ClientMonitorCoresIdle": running * CORES,
+        "ClientMonitorCoresTotal": running * CORES,
+        **{f"ClientMonitor{name}": 0 for name in ("JobsRunning", "JobsRunHere")},
+        **{f"ClientMonitor{name}": 0 for name in ("GlideRunning", "CoresRunning")},
     }
     ad: Ad = {
         "MyType": "glidefactoryclient",
@@ -245,8 +240,8 @@ def glidefactoryclient(
         "ReqEntryName": entry,
         "ReqClientName": client,
         "ReqClientReqName": reference,
-        "UpdateSequenceNumber": sequence,
-        **_entry_attributes(site, cpus, memory, gpus, walltime),
+        "UpdateSequenceNumber": 0,
+        **_entry_attributes(site),
     }
     return ad | {f"GlideinMonitor{key}": value for key, value in counts.items()} | more
 
@@ -254,39 +249,28 @@ def glidefactoryclient(
 def glidefactory(
     entry: str = "entry",
     site: str = "Site",
-    factory: str = "factory",
-    glidein: str = "glidein",
     *,
     pending: int = 0,
     running: int = 0,
     held: int = 0,
     staging: int = 0,
-    requested_idle: int = 0,
-    requested_max: int = 100,
-    down: Value = False,
-    cpus: int = 8,
-    memory: int = 16384,
-    gpus: int = 0,
-    walltime: int = 172800,
-    started: float | None = None,
-    sequence: int = 0,
     **more: Value,
 ) -> Ad:
     """What a factory publishes of one entry, in the WMS collector."""
-    status = _status(pending, running, held, staging, cpus, requested_idle, requested_max)
+    status = _status(pending, running, held, staging, CORES, 0, 100)
     ad: Ad = {
         "MyType": "glidefactory",
         "GlideinMyType": "glidefactory",
         "GlideinWMSVersion": _VERSION,
-        "Name": f"{entry}@{glidein}@{factory}",
-        "FactoryName": factory,
-        "GlideinName": glidein,
+        "Name": f"{entry}@glidein@factory",
+        "FactoryName": "factory",
+        "GlideinName": "glidein",
         "EntryName": entry,
         "SupportedSignTypes": "sha1",
-        "DaemonStartTime": int(time.time() - 3600 if started is None else started),
-        "UpdateSequenceNumber": sequence,
-        **_entry_attributes(site, cpus, memory, gpus, walltime),
-        "GLIDEIN_In_Downtime": down,
+        "DaemonStartTime": int(time.time() - 3600),
+        "UpdateSequenceNumber": 0,
+        **_entry_attributes(site),
+        "GLIDEIN_In_Downtime": False,
         "GlideinConfigPerEntryMaxIdle": 100,
         "GlideinConfigPerEntryMaxHeld": 50,
         "GlideinConfigPerEntryMaxGlideins": 1000,
@@ -299,7 +283,6 @@ def glidefactory(
 
 def glideclient(
     entry: str = "entry",
-    client: str = "frontend.main",
     *,
     idle: int = 0,
     most: int = 100,
@@ -307,7 +290,7 @@ def glideclient(
     **more: Value,
 ) -> Ad:
     """What a frontend's group asks of an entry, in the WMS collector; one ad per credential."""
-    reference = f"{entry}@glidein@factory"
+    reference, client = f"{entry}@glidein@factory", "frontend.main"
     ad: Ad = {
         "MyType": "glideclient",
         "GlideinMyType": "glideclient",

@@ -110,24 +110,20 @@ def dynamic_slot(
     cpus: int = 1,
     memory: int = 2048,
     gpus: int = 0,
-    disk: int = 1_000_000,
     job: str = "1.0",
-    schedd: str = "schedd1@pool.test",
-    user: str = "alice@pool.test",
     state: tuple[str, str] = ("Claimed", "Busy"),
     since: float | None = None,
     started: float | None = None,
-    now: float | None = None,
     glidein: Mapping[str, Value] | None = None,
     **more: Value,
 ) -> Ad:
     """A slot cut off a partitionable one, with the job for which that was done."""
-    daemon = _daemon(pilot, started, now)
-    size = (cpus, memory, gpus, disk)
+    daemon = _daemon(pilot, started, None)
+    size = (cpus, memory, gpus, 1_000_000)
     ad = _slot(pilot, f"slot1_{index}", "Dynamic", size, size, state, since, daemon)
     ad |= {"DynamicSlot": True, "ParentSlotId": 1, "DSlotId": index, **(glidein or {})}
     if state[0] == "Claimed":
-        qdate = daemon["DaemonStartTime"]
+        qdate, schedd, user = daemon["DaemonStartTime"], "schedd1@pool.test", "alice@pool.test"
         ad |= {
             "JobId": job,
             "GlobalJobId": f"{schedd}#{job}#{qdate}",
@@ -176,19 +172,15 @@ def static_slot(
     *,
     cpus: int = 1,
     memory: int = 2048,
-    gpus: int = 0,
-    disk: int = 1_000_000,
     state: tuple[str, str] = ("Unclaimed", "Idle"),
-    since: float | None = None,
     started: float | None = None,
-    now: float | None = None,
     glidein: Mapping[str, Value] | None = None,
     **more: Value,
 ) -> Ad:
     """One of a pilot's slots of fixed size."""
-    size = (cpus, memory, gpus, disk)
-    daemon = _daemon(pilot, started, now)
-    ad = _slot(pilot, f"slot{index}", "Static", size, size, state, since, daemon)
+    size = (cpus, memory, 0, 1_000_000)
+    daemon = _daemon(pilot, started, None)
+    ad = _slot(pilot, f"slot{index}", "Static", size, size, state, None, daemon)
     return ad | dict(glidein or {}) | more
 
 

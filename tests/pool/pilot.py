@@ -104,12 +104,12 @@ class Pilot:
             raise ProcessLookupError(f"{daemon} of {self.name} does not run")
         os.kill(pid, sig)
 
-    def stop_graceful(self, timeout: float = PATIENCE_S) -> None:
+    def stop_graceful(self) -> None:
         """The orderly end: jobs are vacated, the ads withdrawn."""
         self.signal("MASTER", signal.SIGTERM)
-        self.wait_gone(timeout)
+        self.wait_gone()
 
-    def kill9(self, timeout: float = PATIENCE_S) -> None:
+    def kill9(self) -> None:
         """The hard end, as by a batch system or a power cut: the ads stay behind as ghosts.
 
         Parents are killed before their children: none sees the end of another, and records it.
@@ -127,7 +127,7 @@ class Pilot:
                     os.kill(process.pid, signal.SIGKILL)
             return not left and not self.alive()
 
-        wait_until(f"the death of {self.name}", dead, timeout)
+        wait_until(f"the death of {self.name}", dead)
 
     def drain(self) -> None:
         """Accept no more jobs, let the running ones end (condor_drain)."""

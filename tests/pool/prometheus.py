@@ -21,8 +21,8 @@ from tests.pool.sandbox import PATIENCE_S, wait_until
 Sample = tuple[dict[str, str], float]
 
 
-class Store:
-    """A program on loopback that answers PromQL; a context manager. ``ready``: path of a check."""
+class Program:
+    """A program that serves on loopback; a context manager. ``ready``: path of a check."""
 
     def __init__(self, name: str, ready: str, package: str = "") -> None:
         """`package` is Debian's, where that is not the program's name."""
@@ -74,6 +74,10 @@ class Store:
             process.kill()
             process.wait(30)
         shutil.rmtree(self._dir, ignore_errors=True)
+
+
+class Store(Program):
+    """A program that answers PromQL."""
 
     def api(self, path: str, **parameters: str) -> Any:
         """The data of an API call, such as api("targets") or api("query_range", query=…)."""

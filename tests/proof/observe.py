@@ -10,11 +10,11 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
+from tests.build.meanwhile import Meanwhile
 from tests.pool.condor import CondorPool
 
 _CHILD = Path(__file__).resolve().with_name("observe_child.py")
@@ -78,24 +78,15 @@ def read_file(path: Path) -> list[dict[str, str]]:
     return [record for record in records if record]
 
 
-class Observer:
+class Observer(Meanwhile):
     """Collects what the startds tell while they live; a context manager."""
 
     def __init__(self, pool: CondorPool, pause_s: float = 4.0) -> None:
+        super().__init__(self._run)
         self._pool, self._pause_s = pool, pause_s
         self._seen: dict[str, Mapping[str, Any]] = {}
         #: errors of the bindings, and children that took too long
         self.errors: set[str] = set()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="observer", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(120)
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause_s):

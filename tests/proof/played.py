@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
+from tests.build.meanwhile import Meanwhile
 from tests.daemon.running import RunningDaemon
 from tests.ledger.server import Server
 from tests.pool.condor import CondorPool
@@ -111,25 +112,16 @@ def _killing(
         killer.join()
 
 
-class Looks:
+class Looks(Meanwhile):
     """When daemons had asked the collector for its slots, as they say; a context manager."""
 
     def __init__(self, daemons: Mapping[str, RunningDaemon]) -> None:
+        super().__init__(self._run)
         self._daemons = daemons
         self._seen: dict[str, list[float]] = {name: [time.time()] for name in daemons}
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join(120)
 
     def _run(self) -> None:
-        while not self._done.wait(1):
+        while not self._stop.wait(1):
             for name, daemon in self._daemons.items():
                 with contextlib.suppress(OSError):
                     at = daemon.value("gwmond_source_last_success_timestamp_seconds", kind="slots")

@@ -12,8 +12,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
+from tests.build.meanwhile import Meanwhile
 from tests.pool.sandbox import Process
 
 PAUSE_S = 0.05
@@ -60,11 +60,12 @@ def _stat(pid: int) -> tuple[str, float] | None:
     return fields[0], _BOOTED + int(fields[19]) / _TICKS
 
 
-class ProcessWatch:
+class ProcessWatch(Meanwhile):
     """Looks at a sandbox's processes in a thread; a context manager."""
 
     def __init__(self, processes: Callable[[Iterable[int]], Iterable[Process]]) -> None:
         """``processes`` tells those of the given process numbers that are of the sandbox."""
+        super().__init__(self._run)
         self._processes = processes
         self._lives: dict[int, Life] = {}
         self._past: list[Life] = []
@@ -72,16 +73,6 @@ class ProcessWatch:
         #: the longest time from one look to the end of the next: so much this machine was behind
         self.longest_pause_s = 0.0
         self._lock = threading.Lock()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="process-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(10)
 
     def lives(self, program: str) -> list[Life]:
         """All processes of a program so far, in the order of their beginnings."""

@@ -79,10 +79,7 @@ class SimulatedAccess(NamedTuple):
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for its groups of jobs; those that have no job now are left out."""
-        if schedd.name in self.day.deaf:
-            raise QueryError(
-                ProblemName.TIMEOUT, f"{schedd.name} does not answer in the simulation"
-            )
+        self._reach(schedd)
         kept = []
         for ad in LiveAccess().job_ads(self._real(schedd), query):
             clusters = [int(job.partition(".")[0]) for job in _jobs(ad)]
@@ -94,23 +91,22 @@ class SimulatedAccess(NamedTuple):
 
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Ask a schedd for its cluster ads."""
-        if schedd.name in self.day.deaf:
-            raise QueryError(
-                ProblemName.TIMEOUT, f"{schedd.name} does not answer in the simulation"
-            )
+        self._reach(schedd)
         return LiveAccess().cluster_ads(self._real(schedd), query)
 
     def history(
         self, daemon: Daemon, kind: str, query: Query, match: int, since: str
     ) -> list[classad2.ClassAd]:
         """Answer as a schedd does that has written the simulation's new records."""
-        if daemon.name in self.day.deaf:
-            raise QueryError(
-                ProblemName.TIMEOUT, f"{daemon.name} does not answer in the simulation"
-            )
+        self._reach(daemon)
         new = self.day.records.get((daemon.name, kind), [])
         moment = replayed_runs.ReplayMoment(0, 1, 1, 0, 0, lambda _: [new])
         return replayed_runs.history(moment, query, match, since)
+
+    def _reach(self, daemon: Daemon) -> None:
+        if daemon.name in self.day.deaf:
+            text = f"{daemon.name} does not answer in the simulation"
+            raise QueryError(ProblemName.TIMEOUT, text)
 
     def _real(self, schedd: Daemon) -> Daemon:
         return schedd._replace(address=self.addresses[schedd.name])

@@ -127,7 +127,7 @@ def test_only_what_is_asked_for_is_recorded() -> None:
     assert not {"Unrelated", "LastHeardFrom", "GLIDEIN_Factory"} & set(kept)
     assert "canary" not in json.dumps(kept)
     factory, client = feign.glideresource(), feign.glidefactoryclient()
-    for query, ad in ((glideresource.query(), factory), (factories.clients_query(), client)):
+    for query, ad in ((glideresource.QUERY, factory), (factories.CLIENTS, client)):
         kept = asked_of(query, ad)
         assert "Name" in kept
         assert "canary" not in json.dumps(kept)
@@ -160,7 +160,7 @@ def test_a_recorded_ad_of_an_entry_says_what_the_whole_ad_says() -> None:
     ad |= {"GlideClientConstraintFactoryCondorExpr": "Mine && TARGET.VO == 1", "Mine": True}
     client = feign.glidefactoryclient(pending=5, limits=factory_limits)
     now = 1_700_000_000
-    whole, parts = classad(ad), recorded(glideresource.query(), ad)
+    whole, parts = classad(ad), recorded(glideresource.QUERY, ad)
     read = [
         glideresource.decode([given], ATTRIBUTES_OF_POOL, "cm", now) for given in (whole, parts)
     ]
@@ -169,7 +169,7 @@ def test_a_recorded_ad_of_an_entry_says_what_the_whole_ad_says() -> None:
     assert [t.refers for r in read for t in r.templates] == [("VO",), ("VO",)]
     clients = [
         factories.decode_clients([given], now)
-        for given in (classad(client), recorded(factories.clients_query(), client))
+        for given in (classad(client), recorded(factories.CLIENTS, client))
     ]
     assert clients[0] == clients[1]
 

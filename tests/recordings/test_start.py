@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gwmond.config.settings import Config, DemandOptions
 from gwmond.model.facts import DemandGroup, Verdict
+from gwmond.sources import tasks
 from gwmond.sources.htcondor import demand, matching, slots
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.recording.recorder import Recorder
@@ -39,13 +40,13 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
     writer.close()
     assert Recording(str(tmp_path / "rec")).times
     access = ReplayAccess(str(tmp_path / "rec"), NOW, 0)
-    found = demand.fetch(
-        access, Daemon("ap1", "<ap1>"), demand.JobGrouping(ATTRIBUTES, DemandOptions()), False
-    )
+    grouping = demand.JobGrouping(ATTRIBUTES, DemandOptions())
+    asked = access, Daemon("ap1", "<ap1>"), grouping, False, demand.ALL_APART
+    found, _ = tasks.schedd_demand(*asked)
     ads = access.collector_ads("cm", slots.query(ATTRIBUTES))
     samples = slots.decode(ads, ATTRIBUTES, "cm", NOW).samples
     whole = access.collector_ads("cm", matching.samples_query(s.slot for s in samples))
-    templates = matching.templates_from_slots(whole, samples, ATTRIBUTES, NOW)
+    templates = matching.templates_from_slots(whole, samples, ATTRIBUTES)
     pairs = [(i, 0) for i in range(len(found.groups))]
     return list(found.groups), matching.evaluate([g.ad for g in found.groups], templates, pairs)[0]
 

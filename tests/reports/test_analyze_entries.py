@@ -12,7 +12,6 @@ from gwmond.reports.analyze_entries import (
     SHARES,
     Analysis,
     Compared,
-    KnownOf,
     Numbers,
     block,
     entries_text,
@@ -96,7 +95,10 @@ def test_exact_by_hand() -> None:
         nosuccess=2000,
         numbered=4,
         by_statistics=0,
-        known=KnownOf(started=4, jobs=4, started_s=31_200, validated_s=21_200),
+        known_started=4,
+        known_jobs=4,
+        started_s=31_200,
+        validated_s=21_200,
     )
     assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
     assert SHARES["idle"](numbers) == (3690 + 9690) / 21_200
@@ -182,6 +184,10 @@ def test_figure_10_verbatim() -> None:
         waste=(497.7 - 362.8) * slot,
         badput=227.3 * slot,
         nosuccess=None,
+        known_started=5192,
+        known_jobs=5192,
+        started_s=497.7 * slot,
+        validated_s=497.7 * slot,
         numbered=5192,
         by_statistics=0,
     )

@@ -55,7 +55,7 @@ def of() -> FrontendMeans:
 
 def test_means_over_the_time_told(of: FrontendMeans) -> None:
     """An hour of 40 and half an hour of 100 registered slots are 60 on average."""
-    line = of.line("fe.main", "X").told
+    line = of.line("fe.main", "X")
     assert line == {
         "Regd": 60,
         "Claimd": 30,
@@ -73,9 +73,9 @@ def test_means_over_the_time_told(of: FrontendMeans) -> None:
 
 def test_absent_is_not_zero(of: FrontendMeans) -> None:
     """What was never advertised is None; a share of nothing as well."""
-    line = of.line("other.gpu", "X").told
+    line = of.line("other.gpu", "X")
     assert {name for name, value in line.items() if value is not None} == {"JobIdle"}
-    nothing = of.line("fe.main", "Y").told
+    nothing = of.line("fe.main", "Y")
     assert [nothing[name] for name in ("Regd", "RunDiff", "%UM", "%RD")] == [0, 0, None, None]
     shown = "\n".join(text(of, entries=True, sort=None, compare=False))
     assert re.search(
@@ -86,9 +86,9 @@ def test_absent_is_not_zero(of: FrontendMeans) -> None:
 
 def test_all_frontends_are_summed(of: FrontendMeans) -> None:
     """Over the clients of which it is known; RunDiff where both of its parts are."""
-    line = of.line(entry="X").told
+    line = of.line(entry="X")
     assert (line["Regd"], line["JobIdle"], line["RunDiff"]) == (60, 8, -10)
-    assert of.line().told["%UM"] == pytest.approx(10 / 60)
+    assert of.line()["%UM"] == pytest.approx(10 / 60)
 
 
 def test_records_have_every_part_once(of: FrontendMeans) -> None:

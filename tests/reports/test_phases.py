@@ -10,12 +10,15 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.endings import Ending
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Transfer
-from gwmond.model.times import SECOND_US
+from gwmond.model.run_phases import FailedTransfer
+from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports import phases
+from gwmond.reports.runs import RunsListed, runs_json
 from tests.build.accounting import Steps
 from tests.build.play import DONE, POLL_S, T0, record, shown
+from tests.build.web import with_ledger
 
 
 def at(seconds: int) -> int:
@@ -51,20 +54,16 @@ def written(path: Path) -> None:
             steps.store(now)
 
 
-def test_a_report_by_phase_and_by_transfer(
-    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
-) -> None:
+def test_a_report_by_phase_and_by_transfer(tmp_path: Path, printed: Callable[..., str]) -> None:
     """Seconds of each phase; what no record has is in the group of the rest; the sums are whole."""
     path = tmp_path / "ledger.sqlite"
     written(path)
 
     def report(by: str) -> tuple[dict[str, tuple[float, int]], dict[str, object]]:
         period = "--from", "2023-11-14", "--to", "2023-11-16"
-        code, text, errors = run(
-            "report", "--ledger", path, "--by", by, "--format", "json", *period
+        found = json.loads(
+            printed("report", "--ledger", path, "--by", by, "--format", "json", *period)
         )
-        assert code == 0, errors
-        found = json.loads(text)
         groups = {
             group[by]: (group["total"]["cpu"]["resource_seconds"], group["runs_ended"])
             for group in found["groups"]
@@ -92,3 +91,30 @@ def test_parts_of_a_run_sum_up(tmp_path: Path) -> None:
             parts = phases.divided(row)
             for kind, micros in row.settled.items():
                 assert sum(part[kind] for part in parts.values()) == micros
+
+
+def test_listed_runs_have_the_phases_of_their_pilot(
+    tmp_path: Path, run: Callable[..., tuple[int, str, str]]
+) -> None:
+    """By the same names as in a pilot's life; null where no record has them."""
+    path = tmp_path / "ledger.sqlite"
+    written(path)
+    now_us, wanted = at(3 * 3600), Period(at(0), at(3600))
+    listed = RunsListed(wanted, (None, None, None), None, None, None, 0)
+    found, _ = runs_json(with_ledger(str(path)), now_us, listed, 10)
+    code, text, _ = run("pilot", "1", "--ledger", path, "--format", "json")
+    assert code == 0
+    names = [f"{name}_seconds" for name in ("stage_in", "execute", "stage_out")]
+    names += ["transfer_queued_in_seconds", "transfer_queued_out_seconds"]
+    names += ["bytes_in", "bytes_out", "failed_transfer"]
+    ours, theirs = (
+        {one["job"]: [one[name] for name in names] for one in runs}
+        for runs in (found["runs"], json.loads(text)["runs"])
+    )
+    assert ours == theirs
+    failed = FailedTransfer("output", "root", "se.org")._asdict()
+    assert sorted(ours.values(), key=repr) == [
+        [150.0, 390.0, 50.0, 120.0, 0.0, 5000, 700, None],
+        [150.0, 390.0, 50.0, 120.0, 0.0, 5000, 700, failed],
+        [None] * 8,
+    ]

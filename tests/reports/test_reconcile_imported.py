@@ -8,7 +8,6 @@ import json
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -189,22 +188,6 @@ def test_the_time_of_jobs_is_that_of_their_records(imported: str) -> None:
     cores = Counter((p.form == 2, p.cores == 1) for p in known if p.jobs and p.kind != "evicted")
     assert fits["real"] >= cores[True, False] * 0.9 > 0
     assert fits["divided"] >= cores[False, False] * 0.9 > 0
-
-
-def test_killed_and_repeated(factory: Path, imported: str, tmp_path: Path) -> None:
-    """Killed at several moments, and then run to its end: the same numbers, each once."""
-    url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    for after in (1.5, 2.2, 3.0):
-        with subprocess.Popen(
-            command("import", "--ledger", url, factory), env=UTC, stderr=subprocess.DEVNULL
-        ) as process:
-            time.sleep(after)
-            process.kill()
-    assert run("import", "--ledger", url, factory).returncode == 0
-    assert hours(url) == hours(imported)
-    assert run("ledger", "check", "--ledger", url).returncode == 0
-    assert run("import", "--ledger", url, factory).returncode == 0
-    assert hours(url) == hours(imported)
 
 
 # --- the command ----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -61,13 +62,8 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(run: Run) -> Report:
-    def report(ledger: Path, *arguments: object) -> str:
-        code, told, errors = run("report", "--ledger", ledger, *arguments)
-        assert code == 0, errors
-        return told
-
-    return report
+def report(printed: Report) -> Report:
+    return partial(printed, "report", "--ledger")
 
 
 def as_json(report: Report, ledger: Path, by: str, *more: str) -> dict[str, Any]:

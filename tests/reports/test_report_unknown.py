@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,7 +22,6 @@ from tests.build.pilot_files import FAILED, output
 from tests.build.play import T0
 
 Report: TypeAlias = Callable[..., str]
-Run: TypeAlias = Callable[..., tuple[int, str, str]]
 OUTPUTS = (
     output(activations=0),  # no job ran
     output(validation=Validation.FAILED, failure=FAILED),
@@ -55,14 +55,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def report(ledger: Path, run: Run) -> Report:
-    def report(*arguments: str) -> str:
-        days = ("--from", "2023-11-14", "--to", "2023-11-16")
-        code, told, errors = run("report", "--ledger", ledger, *days, *arguments)
-        assert code == 0, errors
-        return told
-
-    return report
+def report(ledger: Path, printed: Report) -> Report:
+    days = ("--from", "2023-11-14", "--to", "2023-11-16")
+    return partial(printed, "report", "--ledger", ledger, *days)
 
 
 def test_shares_are_of_what_is_known(report: Report) -> None:

@@ -146,9 +146,7 @@ def test_a_poll_is_one_commit(tmp_path: Path) -> None:
     for number in range(1, 4):
         polls.hear()
         polls.poll()
-        ledger = polls.keeper.ledger
-        assert ledger is not None
-        state = ledger.load()
+        state = polls.ledger.load()
         assert state.batches == number
         assert state.tick == polls.keeper.accounted is not None
         assert len(state.pilots) == 1
@@ -161,8 +159,7 @@ def test_site_time_goes_on_though_pilots_time_is_refused(
     polls = made(tmp_path, {"schedds": False})
     polls.hear()
     polls.poll()
-    ledger = polls.keeper.ledger
-    assert ledger is not None
+    ledger = polls.ledger
     with monkeypatch.context() as wrong:
         senseless = FactoryKey(-1, "entry", "fe", FactoryKind.QUEUE_STARTED)
         wrong.setattr(FactoryNumbers, "changes", lambda _: {senseless: 1})

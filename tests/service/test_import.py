@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
-import subprocess
-import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -17,7 +15,7 @@ from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from tests.build.command_line import gwmond
 from tests.build.gwms import generate, simulated
-from tests.build.imports import command, pilots, run, totals
+from tests.build.imports import pilots, run, totals
 
 NUMBER, SEED = 300, 7
 
@@ -264,18 +262,6 @@ def test_again_is_nothing(imported: Path, factory: Path) -> None:
     assert "no pilot at all of --site no" in err
     assert "seems not to run" not in err
     assert totals(imported) == before
-
-
-def test_killed_and_repeated(factory: Path, imported: Path, tmp_path: Path) -> None:
-    """Killed at several moments, and then run to its end: the same totals."""
-    ledger = tmp_path / "ledger.sqlite"
-    for after in (1.0, 1.6, 2.2, 3.0):
-        with subprocess.Popen(command(ledger, factory), stderr=subprocess.DEVNULL) as process:
-            time.sleep(after)
-            process.kill()
-    assert run(ledger, factory).returncode == 0
-    assert totals(ledger) == totals(imported)
-    assert pilots(ledger).keys() == pilots(imported).keys()
 
 
 def test_nothing_to_import(tmp_path: Path) -> None:

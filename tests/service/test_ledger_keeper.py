@@ -574,8 +574,7 @@ def test_a_pilot_that_cannot_be_stored_stops_nothing(
     assert accountant is not None
     assert accountant.failure is None
     assert found.problems["records", ProblemName.NOT_STORABLE] == 1
-    ledger = polls.keeper.ledger
-    assert ledger is not None
+    ledger = polls.ledger
     assert ledger.load().batches >= 3
     assert ledger.pilot_rows() == []
 
@@ -595,8 +594,7 @@ def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.Monke
         return real(now)
 
     monkeypatch.setattr(accountant.central, "read", read)
-    ledger = polls.keeper.ledger
-    assert ledger is not None
+    ledger = polls.ledger
     with monkeypatch.context() as patch:
         fails(ledger, patch, FULL)
         for _ in range(3):

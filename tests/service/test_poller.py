@@ -16,6 +16,7 @@ from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
 from tests.build.polls import ENTRY, Polls, job, made
+from tests.pool.adtext import Ad
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.make import NOW, heard
 
@@ -93,6 +94,21 @@ def test_pilots_below_one_unit_are_reported_once_an_entry(polls: Polls) -> None:
     assert [(event["event"], event["detail"]) for event in told] == [
         ("problem", "each pilot counts as one unit: entry")
     ]
+
+
+def test_a_busy_schedd_is_logged_once_until_it_has_calmed_down(polls: Polls) -> None:
+    """With how often it is asked meanwhile; again when it is busy again."""
+    said = []
+    for duty in (1.0, 1.0, 1.0, 0.5, 0.5, 1.0, 1.0):
+        polls.hear()
+        now = int(polls.pool.time.tick().wall)
+        schedd: Ad = {"Name": "ap1", "MyAddress": "<ap1>", "RecentDaemonCoreDutyCycle": duty}
+        polls.pool.answers["cm", "schedds"] = [heard(schedd, now)]
+        with structlog.testing.capture_logs() as logs:
+            polls.poll()
+        said.append([entry for entry in logs if entry["event"].startswith("schedd is busy")])
+    assert [len(entries) for entries in said] == [0, 1, 0, 0, 0, 0, 1]
+    assert (said[1][0]["source"], said[1][0]["every_s"]) == ("ap1", 300.0)
 
 
 def test_free_slots_that_nobody_takes_are_shown_and_counted_once(polls: Polls) -> None:
@@ -218,9 +234,7 @@ def test_what_is_wrong_with_a_backlog_is_told_once(reading: tuple[Polls, Path]) 
     assert found.problems["factory", ProblemName.GARBAGE] == 12
     assert [(log["event"], log["problem"]) for log in logs] == [("problem", "garbage")]
     polls.poll()
-    ledger = polls.keeper.ledger
-    assert ledger is not None
-    assert [problem.problem.problem for problem in ledger.problems(9)] == ["garbage"]
+    assert [problem.problem.problem for problem in polls.ledger.problems(9)] == ["garbage"]
 
 
 def test_records_are_counted(polls: Polls) -> None:
@@ -281,9 +295,7 @@ def test_what_lasts_through_a_reload_is_told_once(reading: tuple[Polls, Path]) -
         ("problem over", "garbage"),
         ("problem over", "timeout"),
     ]
-    ledger = polls.keeper.ledger
-    assert ledger is not None
-    stored = [problem.problem.problem for problem in ledger.problems(9)]
+    stored = [problem.problem.problem for problem in polls.ledger.problems(9)]
     assert sorted(stored) == ["garbage", "timeout"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gwmond.model.facts import EntryKey
 from gwmond.model.monitor import EntryMonitor
 from gwmond.sources.htcondor.monitors import FactoryEntry
@@ -22,22 +24,16 @@ def _scene(**pool: object) -> Answers:
     return scene
 
 
-def test_a_silent_part_makes_its_entries_unknown() -> None:
-    """Without replicas, a silent collector leaves pilots, demand and queues in doubt."""
-    state = _scene().take(watched(A, B, units=16))
-    assert state.facts.doubtful[A] == "collector"
-    assert not state.facts.demand_complete
+@pytest.mark.parametrize(
+    ("replicated", "doubtful", "pending"), [(False, "collector", None), (True, None, 0)]
+)
+def test_a_silent_collector(replicated: bool, doubtful: str | None, pending: int | None) -> None:
+    """Of a part of the pool it leaves pilots, demand and queues in doubt; one replica suffices."""
+    state = _scene(replicated=replicated).take(watched(A, B, units=16))
+    assert state.facts.doubtful.get(A) == doubtful
+    assert state.facts.demand_complete is replicated
     assert state.facts.totals is not None
-    assert state.facts.totals[A].pending is None
-
-
-def test_one_replica_suffices() -> None:
-    """With replicas, what one of them says is all that there is."""
-    state = _scene(replicated=True).take(watched(A, B, units=16))
-    assert state.facts.doubtful == {}
-    assert state.facts.demand_complete
-    assert state.facts.totals is not None
-    assert state.facts.totals[A].pending == 0
+    assert state.facts.totals[A].pending == pending
 
 
 def test_the_factorys_own_ads_give_limits_that_are_missing() -> None:

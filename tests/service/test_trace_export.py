@@ -67,7 +67,10 @@ def is_empty(ledger: Ledger) -> bool:
     return ledger.unsent(UnsentPosition(), 1) is None
 
 
-def await_empty(ledger: Ledger) -> None:
+def await_empty(ledger: Ledger, exporter: TraceExporter | None = None) -> None:
+    """Wait for all to be sent, now if the exporter is woken."""
+    if exporter is not None:
+        exporter.wake()
     wait_until("the backlog is exported", lambda: is_empty(ledger))
 
 
@@ -85,8 +88,7 @@ def test_each_span_is_sent_once(ledger: Ledger) -> None:
     with sink() as receiver, exporting(ledger, receiver.url, batch=7) as exporter:
         await_empty(ledger)
         commit_jobs(ledger, 31, 40)
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert names(receiver.accepted)["run"] == names(receiver.accepted)["job"] == 40
         ids = [(span.trace_id, span.span_id) for span in receiver.accepted]
         assert len(set(ids)) == len(ids)
@@ -102,8 +104,7 @@ def test_each_span_is_sent_once(ledger: Ledger) -> None:
         assert exporter.problems() == []
         with exporting(ledger, receiver.url):
             commit_jobs(ledger, 41, 41)
-            exporter.wake()
-            await_empty(ledger)
+            await_empty(ledger, exporter)
         assert names(receiver.accepted)["job"] in {41, 42}  # two at once may both send it
 
 
@@ -117,13 +118,11 @@ def test_a_wait_is_sent_with_the_later_of_its_runs(ledger: Ledger) -> None:
     second = row._replace(key=key, start_us=start_us, end_us=end_us, facts=(fact,))
     with sink() as receiver, exporting(ledger, receiver.url) as exporter:
         commit_runs(ledger, [row._replace(open=True, outcome=None), second])
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert (names(receiver.accepted)["run"], names(receiver.accepted)["queue"]) == (1, 0)
         for _ in range(2):  # and not again
             commit_runs(ledger, [row])
-            exporter.wake()
-            await_empty(ledger)
+            await_empty(ledger, exporter)
         found = names(receiver.accepted)
         assert (found["job"], found["queue"]) == (1, 2)
 
@@ -145,8 +144,7 @@ def test_who_stands_by_exports_nothing(ledger: Ledger) -> None:
         assert asked.wait(PATIENCE_S)
         held[0] = ledger
         assert receiver.received == []
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         exporter.stop()
 
 
@@ -158,12 +156,10 @@ def test_a_job_leaves_after_its_run_was_settled(ledger: Ledger) -> None:
     early = fact._replace(about_job=fact.about_job._replace(left_us=None, status=None))
     with sink() as receiver, exporting(ledger, receiver.url) as exporter:
         commit_runs(ledger, [row._replace(facts=(early,))])
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert names(receiver.accepted)["job"] == 0
         commit_runs(ledger, [row])
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert names(receiver.accepted)["job"] == 1
 
 
@@ -226,8 +222,7 @@ def test_what_is_refused_is_not_sent_again(ledger: Ledger, status: int) -> None:
     with sink(refusal) as receiver, exporting(ledger, receiver.url) as exporter:
         await_empty(ledger)
         commit_jobs(ledger, 4, 4)
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert names(receiver.accepted)["run"] == 1
         found = problems(exporter)[ProblemName.TRACE_SPANS_REFUSED]
         assert found.records == len(receiver.received[0].spans)
@@ -264,8 +259,7 @@ def test_garbage_with_success_is_success(ledger: Ledger, answer: Reply) -> None:
     with sink(answer) as receiver, exporting(ledger, receiver.url) as exporter:
         await_empty(ledger)
         commit_jobs(ledger, 4, 4)
-        exporter.wake()
-        await_empty(ledger)
+        await_empty(ledger, exporter)
         assert exporter.status(0).requests == {"accepted": 2, "refused": 0, "failed": 0}
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import Size
+from gwmond.model.units import RESOURCES
+from gwmond.sites import need
+from gwmond.sites.need import Need
 from gwmond.sites.pilot_groups import pilot_groups
 from tests.build.facts import NOW, pilot
 
@@ -41,3 +44,19 @@ def test_gpus_are_taken_by_chips() -> None:
     (group,) = pilot_groups([running], (), 2000, NOW).values()
     assert group.units["gpu"] == (2, 1, 1)
     assert group.units["cpu"] == (8, 2, 6)
+
+
+def test_pilots_that_are_alike_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What 1,000 pilots cost that run the same jobs is what one costs."""
+    measured: list[Size] = []
+
+    def need_at(job: Size, size: Size, memory_per_unit_mib: int) -> Need | None:
+        measured.append(job)
+        return need.need_at(job, size, memory_per_unit_mib)
+
+    monkeypatch.setattr("gwmond.sites.pilot_groups.need_at", need_at)
+    like = pilot(size=EIGHT, free=[Size(5, 9384)])._replace(jobs=(Size(3, 7001),))
+    many = [like._replace(name=f"glidein_{number}") for number in range(1000)]
+    (group,) = pilot_groups(many, (), 2000, NOW).values()
+    assert group.units["cpu"].total == 8000
+    assert len(measured) == len(RESOURCES)

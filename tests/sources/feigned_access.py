@@ -27,8 +27,6 @@ class Feigned(NamedTuple):
         found = self._answer(host, query.kind)
         if query.kind != "templates":
             return found
-        import htcondor2  # noqa: F401, PLC0415 (stringListIMember is a function of its own)
-
         wanted = classad2.ExprTree(query.constraint)
         return [ad for ad in found if wanted.eval(ad) is True]
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import classad2
 import pytest
 
 from gwmond.sources.htcondor import ads
@@ -149,3 +152,19 @@ def test_signature() -> None:
     assert ads.signature("[a = 1]") == ads.signature("[a = 1]")
     assert ads.signature("[a = 1]") != ads.signature("[a = 2]")
     assert len(ads.signature("[a = 1]")) == 24
+
+
+def test_ads_are_found_by_their_names_with_few_comparisons() -> None:
+    """One of 1,000 names takes 10 comparisons, and as ClassAds compare: without case."""
+    many = [f"slot1@glidein_{n}@node{n % 7}" for n in range(1000)]
+    odd = ["a_b", "aB", "Zürich", "[x]", 'say "x"', "c\\", "A B", "~", "é"]
+    names = [*many, *odd]
+    wanted = classad2.ExprTree(ads.named(reversed(names)))
+    found = {name: wanted.eval(classad2.ClassAd({"Name": name})) for name in names}
+    assert set(found.values()) == {True}
+    for other in ("", "slot1@glidein_5@node", "slot1@glidein_1000@node6", "b", "é", "zz"):
+        assert wanted.eval(classad2.ClassAd({"Name": other})) is (other in odd), other
+    assert wanted.eval(classad2.ClassAd({"Name": "SLOT1@GLIDEIN_0@NODE0"})) is True
+    steps = ({"(": 1, ")": -1}.get(letter, 0) for letter in ads.named(many))
+    assert max(itertools.accumulate(steps)) <= 10
+    assert classad2.ExprTree(ads.named(())).eval() is False

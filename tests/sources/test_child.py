@@ -221,7 +221,7 @@ print([name for name in %s if name in sys.modules])
     ("polled", "unneeded"),
     [
         ("Poller(config, Pool.open(config), None).poll()", ("htcondor2", "classad2")),
-        ("poll_once(config)", ("multiprocessing.popen_forkserver", "sqlalchemy", "scipy")),
+        ("poll_once(config)", ("multiprocessing.popen_forkserver", "sqlalchemy")),
     ],
     ids=["daemon", "command"],
 )

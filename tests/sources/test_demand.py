@@ -11,6 +11,7 @@ import pytest
 from gwmond.config.settings import Attributes, DemandOptions
 from gwmond.model.facts import DemandGroup, JobCount, Size
 from gwmond.model.names import OTHER
+from gwmond.sources import tasks
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, demand
 from gwmond.sources.htcondor.access import Daemon, Query
@@ -413,7 +414,8 @@ def fetch(
     options: DemandOptions = OPTIONS,
 ) -> ScheddDemand:
     there = Daemon("schedd1", "<>")
-    return demand.fetch(schedd, there, JobGrouping(ATTRIBUTES, options, start), factories)
+    grouping = JobGrouping(ATTRIBUTES, options, start)
+    return tasks.schedd_demand(schedd, there, grouping, factories, demand.ALL_APART)[0]
 
 
 def serials(number: int) -> list[Ad]:

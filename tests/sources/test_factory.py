@@ -8,7 +8,7 @@ import classad2
 
 from gwmond.model.facts import FrontendJobs, Limit
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.sources.htcondor import factory, frontend
+from gwmond.sources.htcondor import factory, glideresource
 from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.factory import ClientAsk, QueueCount
 from tests.pool.adtext import Ad, Expr, Value
@@ -91,7 +91,7 @@ def test_entry_that_tells_nothing() -> None:
 def test_entries_are_asked_only_for_what_is_read() -> None:
     """With the projection alone the same is read of a glidefactory ad."""
     ad = heard(glidefactory(running=3, pending=2, held=1))
-    asked = {name.lower() for name in factory.entries_query().projection}
+    asked = {name.lower() for name in factory.ENTRIES.projection}
     less = {name: value for name, value in ad.items() if name.lower() in asked}
     assert len(less) < len(ad)
     assert factory.decode_entries(classads(less), NOW) == factory.decode_entries(classads(ad), NOW)
@@ -108,7 +108,7 @@ def test_asks() -> None:
         ClientAsk("ce1", "glidein@factory", "frontend.main", 2, 7),
         ClientAsk("ce1", "glidein@factory", "frontend.main", None, None),
     )
-    asked = factory.asks_query().projection
+    asked = factory.ASKS.projection
     assert {"ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"} <= set(asked)
 
 
@@ -219,7 +219,7 @@ def test_frontend_monitor() -> None:
         heard(glidefrontendmonitor("stale"), NOW - 1000),
         {"Name": "bare", "GlideFrontend_IdleJobs_Total": -1, "LastHeardFrom": NOW},
     )
-    assert frontend.decode(ads, NOW) == (
+    assert glideresource.decode_frontends(ads, NOW) == (
         FrontendJobs("frontend", 9, 4, 1),
         FrontendJobs("bare", None, None, None),
     )

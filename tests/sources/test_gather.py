@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Size, Status
@@ -103,7 +102,8 @@ def test_everybody_is_asked(world: World) -> None:
     """One round asks the collector for all kinds, and each schedd that it knows."""
     found, asked = world.round()
     kinds = (
-        "claims collector frontendmonitor glideresource masters schedds slots startds submitters"
+        "claims collector frontendmonitor glideresource masters quotas schedds slots startds "
+        "submitters"
     )
     assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in (*kinds.split(), "templates"))]
     assert all(s.up and s.last_success for s in found.statuses)
@@ -249,20 +249,16 @@ def test_busy_schedd_is_asked_less_often(tmp_path: Path, world: World) -> None:
     assert status(found, "ap1", "demand").skipped == 0
 
 
-def test_a_busy_schedd_is_logged_once_until_it_has_calmed_down(
-    tmp_path: Path, world: World
-) -> None:
-    """With how often it is asked meanwhile; again when it is busy again."""
+def test_which_schedds_are_busy(tmp_path: Path, world: World) -> None:
+    """Those that are asked less often, until they have calmed down."""
     busy = World(tmp_path / "busy", options(busy_factor=5), Targets(("cm",), (), ()))
     busy.answers = dict(world.answers)
     said = []
     for duty in (0.99, 0.99, 0.99, 0.5, 0.5, 0.99, 0.99):
         busy.answers["cm", "schedds"] = [schedd("ap1", "<ap1>", duty)]
-        with capture_logs() as logs:
-            busy.round()
-        said.append([entry for entry in logs if entry["event"].startswith("schedd is busy")])
-    assert [len(entries) for entries in said] == [0, 1, 0, 0, 0, 0, 1]
-    assert (said[1][0]["source"], said[1][0]["every_s"]) == ("ap1", 300.0)
+        busy.round()
+        said.append(set(busy.gatherer.busy))
+    assert said == [set(), {"ap1"}, {"ap1"}, {"ap1"}, set(), set(), {"ap1"}]
 
 
 def test_configured_schedds_only(tmp_path: Path, world: World) -> None:
@@ -460,9 +456,8 @@ def test_pilots_of_two_collectors_are_merged() -> None:
 def test_few_samples_are_asked_for_at_once_in_a_large_pool(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The collector compares each ad with each name: here with one, that known first first."""
-    monkeypatch.setattr(gather, "COMPARISONS", 4)
-    monkeypatch.setattr(gather, "LEAST_SAMPLES", 1)
+    """Whole ads are large: here one is asked for at once, that known first first."""
+    monkeypatch.setattr(gather, "SAMPLES_AT_ONCE", 1)
     names = Names(Limits(10, 10, 10, DAY_S))
     names.recall({EntryKey("S3", "e3"): Standing(NOW - 60, NOW)}, {}, NOW, NOW)
     ads = [place(n) for n in range(4)]

@@ -30,7 +30,7 @@ def request(ad: Ad) -> EntryRequest:
 
 def test_query_asks_for_whole_ads_by_their_type() -> None:
     """Whole ads are asked for, in whatever table of the collector they are."""
-    query = glideresource.query()
+    query = glideresource.QUERY
     assert query.projection == ()
     assert query.constraint == 'MyType == "glideresource"'
     assert query.ad_type == "Any"

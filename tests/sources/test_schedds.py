@@ -132,5 +132,5 @@ def test_patterns(wanted: list[str], chosen: list[str]) -> None:
 
 def test_queries_project_what_is_decoded() -> None:
     """Both queries name their attributes, and none that has users' secrets."""
-    assert {"Name", "MyAddress", "JobsUnmaterialized"} <= set(schedds.query().projection)
-    assert {"ScheddName", "RunningJobs"} <= set(schedds.submitters_query().projection)
+    assert {"Name", "MyAddress", "JobsUnmaterialized"} <= set(schedds.QUERY.projection)
+    assert {"ScheddName", "RunningJobs"} <= set(schedds.SUBMITTERS.projection)

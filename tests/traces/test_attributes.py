@@ -12,11 +12,9 @@ from gwmond.model.pilot_facts import Category, Outcome, Validation
 from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
 from gwmond.model.run_facts import JobFact
 from gwmond.traces.attributes import ATTRIBUTES, error_of, result_of
-from gwmond.traces.contexts import TraceRules
-from gwmond.traces.job_trace import job_spans
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.spans import Span
-from tests.build.traced import CUT, HELD, SUBMITTER, left, pilot, run, us
+from tests.build.traced import CUT, HELD, JOIN_AT_MOST, SUBMITTER, job_spans, left, pilot, run, us
 
 PAGE = Path(__file__).parents[2] / "docs" / "traces.md"
 SIGNAL = Ending(over=True, exit_signal=11, own_accord=True, began=True)
@@ -24,7 +22,7 @@ RESULTS = {"success", "failure", "error", "cancellation", None}
 
 
 def some_spans() -> list[Span]:
-    rules, row = TraceRules(), pilot(retire_us=us(3900))
+    rules, row = JOIN_AT_MOST, pilot(retire_us=us(3900))
     skewed = run(4, 900, 950, SIGNAL, executing_us=us(990))
     gpus = run(2, 400, 500, HELD)
     runs = [run(1, 100, 300, CUT), gpus._replace(size=gpus.size._replace(gpus=1))]
@@ -96,6 +94,6 @@ def test_each_outcome_has_a_result_and_an_error_or_neither() -> None:
 def test_no_secret_is_in_a_span() -> None:
     """What users put into an ad beside the traceparent is in no span."""
     about = JobFact(us(0), 1, SUBMITTER, "", us(20), 4)
-    spans = job_spans([run(1, 5, 9, about_job=about)], {1: pilot()}, TraceRules())
+    spans = job_spans([run(1, 5, 9, about_job=about)], {1: pilot()}, JOIN_AT_MOST)
     said = repr([span.attributes for span in spans])
     assert SUBMITTER not in said

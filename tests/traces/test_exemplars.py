@@ -12,16 +12,14 @@ from gwmond.model.run_facts import JobFact
 from gwmond.model.run_phases import buckets
 from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey, TraceExport
 from gwmond.model.stored_pilots import RunRow
-from gwmond.traces.contexts import TraceRules
 from gwmond.traces.exemplars import noting
-from gwmond.traces.job_trace import job_spans
 from tests.build import traced
 from tests.build.snapshots import STARVING, snapshot
 
 
 def noted(*runs: RunRow) -> dict[ExemplarKey, Exemplar]:
     found: dict[ExemplarKey, Exemplar] = {}
-    spans = job_spans(runs, {1: traced.pilot()}, TraceRules())
+    spans = traced.job_spans(runs, {1: traced.pilot()})
     assert list(noting(spans, found)) == spans
     return found
 
@@ -29,7 +27,7 @@ def noted(*runs: RunRow) -> dict[ExemplarKey, Exemplar]:
 def test_badput_and_the_first_wait_have_exemplars() -> None:
     runs = (traced.run(1, 100, 400, traced.CUT), traced.run(2, 500, 600))
     found = noted(*runs)
-    spans = {span.context.span_id.hex(): span for span in job_spans(runs, {}, TraceRules())}
+    spans = {span.context.span_id.hex(): span for span in traced.job_spans(runs, {})}
     assert {key[0] for key in found} == {RUNS_TOTAL, QUEUE_SECONDS}
     ((wait_key, wait),) = [item for item in found.items() if item[0][0] == QUEUE_SECONDS]
     assert (wait_key[-1], wait.value, spans[wait.span_id].name) == ("300", 100.0, "queue")

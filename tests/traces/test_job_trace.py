@@ -13,18 +13,32 @@ from gwmond.model.endings import Ending
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.run_facts import JobFact, Transfer
 from gwmond.model.stored_pilots import RunRow
-from gwmond.traces.contexts import TraceRules, parse_traceparent, pilot_context
+from gwmond.traces.contexts import is_traced, parse_traceparent, pilot_context
 from gwmond.traces.ids import SpanName, span_id, trace_id
-from gwmond.traces.job_trace import JobTrace, job_spans
-from gwmond.traces.spans import Role, Span
-from tests.build.traced import BASE, CUT, HELD, JOB, SUBMITTER, ZERO, left, pilot, run, us
+from gwmond.traces.job_trace import JobTrace
+from gwmond.traces.spans import Span
+from tests.build.traced import (
+    BASE,
+    CUT,
+    HELD,
+    JOB,
+    JOIN_AT_MOST,
+    SUBMITTER,
+    ZERO,
+    job_spans,
+    left,
+    pilot,
+    run,
+    us,
+)
 
-RULES = TraceRules()
 PILOTS = {1: pilot()}
 
 
-def spans_of(*runs: RunRow, rules: TraceRules = RULES, now: float | None = None) -> list[Span]:
-    return job_spans(runs, PILOTS, rules, us(now))
+def spans_of(
+    *runs: RunRow, join_at_most: int = JOIN_AT_MOST, now: float | None = None
+) -> list[Span]:
+    return job_spans(runs, PILOTS, join_at_most, us(now))
 
 
 def about(of: RunRow, **changes: Any) -> RunRow:
@@ -52,7 +66,7 @@ def test_a_job_that_was_cut_off_and_ran_again() -> None:
     ]
     job = spans[0]
     assert job.context == (trace_id(SpanName.JOB, JOB), span_id(SpanName.JOB, JOB), True)
-    assert (job.parent_id, job.role, job.error) == (b"", Role.SERVER, "")
+    assert (job.parent_id, job.kind, job.error) == (b"", "server", "")
     first, again = (span for span in spans if span.name is SpanName.RUN)
     assert first.context.span_id == span_id(SpanName.RUN, JOB, str(BASE + 100))
     assert (first.error, again.error) == ("pilot_shutdown", "")
@@ -160,7 +174,8 @@ def test_the_part_that_failed_has_the_error() -> None:
 def test_a_job_of_a_log_has_no_trace() -> None:
     """A log has no GlobalJobId."""
     of = run(1, 40, 50)
-    assert spans_of(of._replace(key=of.key._replace(job="ap1#1.0#"))) == []
+    assert is_traced(of)
+    assert not is_traced(of._replace(key=of.key._replace(job="ap1#1.0#")))
 
 
 SECONDS = st.sampled_from([-BASE - 1, -BASE, -500, 0, 10, 11, 3000, 10**8, 10**12]) | st.integers(
@@ -215,7 +230,7 @@ def test_spans_are_sane_whatever_the_dates(runs: list[RunRow], now: int | None) 
 
 def test_what_a_run_settles_and_what_the_end_does_is_all() -> None:
     runs = [run(1, 100, 200, CUT), left(run(2, 250, 300), 301)]
-    trace = JobTrace(runs, PILOTS, RULES)
+    trace = JobTrace(runs, PILOTS, JOIN_AT_MOST)
     parts = [*trace.last(), *(span for one in runs for span in trace.of_run(one.key))]
     assert parts == trace.spans()
 
@@ -223,8 +238,8 @@ def test_what_a_run_settles_and_what_the_end_does_is_all() -> None:
 def test_a_wait_is_settled_with_the_later_of_its_runs() -> None:
     """Records of the second run may come first."""
     first, second = run(1, 100, 200, CUT), run(2, 250, 300)
-    early = JobTrace([first._replace(open=True, outcome=None), second], PILOTS, RULES)
-    late = JobTrace([first, second], PILOTS, RULES)
+    early = JobTrace([first._replace(open=True, outcome=None), second], PILOTS, JOIN_AT_MOST)
+    late = JobTrace([first, second], PILOTS, JOIN_AT_MOST)
     kinds = [span.name for span in late.of_run(second.key)]
     assert kinds[0] is SpanName.QUEUE
     assert [span.name for span in early.of_run(second.key)] == kinds[1:]
@@ -249,7 +264,7 @@ def test_reasons_of_a_wait_are_events() -> None:
     ]
 
     def found(rows: list[WaitInterval]) -> list[tuple[float, object]]:
-        queue = job_spans([job], PILOTS, RULES, waits={(schedd, "w"): rows})[0]
+        queue = job_spans([job], PILOTS, JOIN_AT_MOST, waits={(schedd, "w"): rows})[0]
         assert (queue.name, queue.dropped_events) == (SpanName.QUEUE, 0)
         return [
             (event.time_us / 1e6 - BASE, dict(event.attributes).get("gwmond.wait.cause"))
@@ -263,5 +278,5 @@ def test_reasons_of_a_wait_are_events() -> None:
     assert found(rows) == expected
     assert found([*rows[::-1], interval("c", 100, None, "other")]) == expected  # the same again
     many = [interval("a", n, n + 1, "ab"[n % 2]) for n in range(90)]
-    queue = job_spans([job], PILOTS, RULES, waits={(schedd, "w"): many})[0]
+    queue = job_spans([job], PILOTS, JOIN_AT_MOST, waits={(schedd, "w"): many})[0]
     assert (len(queue.events), queue.dropped_events) == (32, 59)

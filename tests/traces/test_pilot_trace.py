@@ -12,13 +12,11 @@ from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
 from gwmond.traces import pilot_trace
-from gwmond.traces.contexts import TraceRules, pilot_context
+from gwmond.traces.contexts import pilot_context
 from gwmond.traces.ids import SpanName
-from gwmond.traces.job_trace import job_spans
 from gwmond.traces.pilot_trace import LINKS, pilot_spans
-from tests.build.traced import BASE, CUT, pilot, run, us
+from tests.build.traced import BASE, CUT, JOIN_AT_MOST, job_spans, pilot, run, us
 
-RULES = TraceRules()
 Q = QueueState
 
 
@@ -38,7 +36,7 @@ def test_a_pilots_life() -> None:
     row = pilot(retire_us=us(3000))
     runs = [run(1, 100, 500, CUT), run(2, 400, 1000), run(3, 1500, 3500)]
     records = queue((Q.SUBMITTED, -900), (Q.SUBMITTED, -300), (Q.PENDING, -200), (Q.STARTED, 0))
-    spans = pilot_spans(row, runs, RULES, records)
+    spans = pilot_spans(row, runs, JOIN_AT_MOST, records)
     assert times(spans) == [
         ("pilot", -300, 4000),
         ("requested", -300, -200),
@@ -57,7 +55,9 @@ def test_a_pilots_life() -> None:
     linked = [dict(link.attributes) for link in root.links]
     assert [of["gwmond.run.seconds"] for of in linked] == [400, 600, 2000]
     assert linked[0]["gwmond.category"] == "preemption_badput"
-    of_runs = {span.context for span in job_spans(runs, {}, RULES) if span.name is SpanName.RUN}
+    of_runs = {
+        span.context for span in job_spans(runs, {}, JOIN_AT_MOST) if span.name is SpanName.RUN
+    }
     assert {link.context for link in root.links} == of_runs
 
 
@@ -65,7 +65,7 @@ def test_a_failed_validation() -> None:
     row = pilot(validation=Validation.FAILED, failure="WN_Resource main/validate_node.sh")._replace(
         ran_jobs=False
     )
-    root, validation = pilot_spans(row, [], RULES)
+    root, validation = pilot_spans(row, [], JOIN_AT_MOST)
     assert root.error == validation.error == "WN_Resource"
     assert dict(validation.attributes)["gwms.validation.test"] == "main/validate_node.sh"
 
@@ -82,8 +82,8 @@ def test_tests_of_a_validation_are_its_parts() -> None:
     )
     facts = replace(row.facts, output=OutputFacts(us(0), us(90), tests=tests, more_tests=7))
     row = row._replace(facts=facts)
-    spans = pilot_spans(row, [], RULES)
-    assert spans == pilot_spans(row, [], RULES)
+    spans = pilot_spans(row, [], JOIN_AT_MOST)
+    assert spans == pilot_spans(row, [], JOIN_AT_MOST)
     _, validation, setup, check, late = spans
     assert times([setup, check, late]) == [("test", 2, 9), ("test", 9, 40), ("test", 49, 50)]
     assert {span.parent_id for span in (setup, check, late)} == {validation.context.span_id}
@@ -97,15 +97,15 @@ def test_tests_of_a_validation_are_its_parts() -> None:
 
 def test_a_pilot_that_is_there_is_shown_only_if_asked() -> None:
     row = pilot(end=None)
-    assert pilot_spans(row, [], RULES) == []
-    spans = pilot_spans(row, [], RULES, now_us=us(500))
+    assert pilot_spans(row, [], JOIN_AT_MOST) == []
+    spans = pilot_spans(row, [], JOIN_AT_MOST, now_us=us(500))
     assert times(spans)[0] == ("pilot", 0, 500)
     assert all(("gwmond.settled", False) in span.attributes for span in spans)
 
 
 def test_links_and_idle_times_are_bounded() -> None:
     runs = [run(n + 1, 100 + 20 * n, 110 + 20 * n) for n in range(LINKS + 5)]
-    spans = pilot_spans(pilot(end=10**5), runs, RULES)
+    spans = pilot_spans(pilot(end=10**5), runs, JOIN_AT_MOST)
     assert (len(spans[0].links), spans[0].dropped_links) == (LINKS, 5)
     said = dict(spans[0].attributes)
     assert said["gwmond.runs"] == LINKS + 5
@@ -137,7 +137,7 @@ def test_spans_are_sane_whatever_the_dates(
         retire_us=us(retired),
     )
     runs = [run(number, *of) for number, of in enumerate(ran, 1)]
-    spans = pilot_spans(row, runs, RULES, queue((Q.SUBMITTED, submitted)))
+    spans = pilot_spans(row, runs, JOIN_AT_MOST, queue((Q.SUBMITTED, submitted)))
     for span in spans:
         assert 0 < spans[0].start_us <= span.start_us <= span.end_us <= spans[0].end_us
         assert span.end_us * 1000 < 1 << 63

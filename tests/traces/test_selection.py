@@ -5,11 +5,11 @@ from __future__ import annotations
 from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.run_facts import JobFact
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.traces.contexts import TraceRules
 from gwmond.traces.job_trace import JobTrace
-from gwmond.traces.selection import NamePatterns, TraceSelection
+from gwmond.traces.selection import TraceSelection, name_pattern
 from gwmond.traces.spans import SpanContext
 from tests.build.trace_backlog import GOOD, PILOT, settled_run
+from tests.build.traced import JOIN_AT_MOST
 from tests.ledger.pilot_batches import HOUR, ORIGIN, pilot_at
 
 FAILED = Outcome(Category.GOODPUT, "exit_nonzero")
@@ -25,7 +25,7 @@ def pilot() -> PilotRow:
 
 
 def chosen(selection: TraceSelection, run: RunRow) -> bool:
-    trace = JobTrace([run], {}, TraceRules())
+    trace = JobTrace([run], {}, JOIN_AT_MOST)
     spans = trace.of_run(run.key)
     assert spans
     return selection.has_job(trace.context, [run], spans)
@@ -50,7 +50,7 @@ def test_ratio_is_of_the_trace_id() -> None:
 
 def test_ratio_counts_the_lower_eight_bytes() -> None:
     half = TraceSelection(ratio=0.5)
-    trace = JobTrace([settled_run(1)], {}, TraceRules())
+    trace = JobTrace([settled_run(1)], {}, JOIN_AT_MOST)
     for low, known in ((1 << 63) - 1, True), (1 << 63, False):
         own = SpanContext(b"\xff" * 8 + low.to_bytes(8, "big"), b"\1" * 8)
         assert half.has_job(trace.context._replace(own=own), [], []) is known
@@ -85,15 +85,15 @@ def test_places_and_users() -> None:
     for selection, known in (
         (TraceSelection(), True),
         (TraceSelection(jobs=False), False),
-        (TraceSelection(sites=NamePatterns.of([site])), True),
-        (TraceSelection(sites=NamePatterns.of(["Site-?", "x"])), True),
-        (TraceSelection(sites=NamePatterns.of(["site*"])), False),
-        (TraceSelection(sites=NamePatterns.of([])), False),
-        (TraceSelection(groups=NamePatterns.of([group])), True),
-        (TraceSelection(groups=NamePatterns.of(["x", "y"])), False),
-        (TraceSelection(users=NamePatterns.of(["*@example.org"])), True),
-        (TraceSelection(users=NamePatterns.of(["bob"])), False),
+        (TraceSelection(sites=name_pattern([site])), True),
+        (TraceSelection(sites=name_pattern(["Site-?", "x"])), True),
+        (TraceSelection(sites=name_pattern(["site*"])), False),
+        (TraceSelection(sites=name_pattern([])), False),
+        (TraceSelection(groups=name_pattern([group])), True),
+        (TraceSelection(groups=name_pattern(["x", "y"])), False),
+        (TraceSelection(users=name_pattern(["*@example.org"])), True),
+        (TraceSelection(users=name_pattern(["bob"])), False),
     ):
         assert selection.has_run(run, row) is known, selection
     assert TraceSelection().has_run(run, None)
-    assert not TraceSelection(sites=NamePatterns.of([site])).has_run(run, None)
+    assert not TraceSelection(sites=name_pattern([site])).has_run(run, None)

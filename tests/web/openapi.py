@@ -31,6 +31,9 @@ EXAMPLES = {
     "/totals": ["?last=7d"],
     "/failures": ["?from=1d"],
     "/explain": ["?limit=3"],
+    "/explain/jobs": ["?limit=3"],
+    "/explain/pilots/{name}": ["glidein_3344_123%40wn42.example.org"],
+    "/explain/entries/{entry}": ["entry-a?site=Site-A"],
     "/explain/{job}": ["4711.0", "ap1%234711.0%231763856000"],
     "/advise": ["?from=1d"],
     "/traces": ["?pilot=1", f"?job={JOB.replace('#', '%23')}"],
@@ -73,7 +76,7 @@ def cut(value: Any, name: str = "") -> Any:
 
 def described(url: str) -> dict[str, Any]:
     """Return the description, with examples from a ledger."""
-    api = create_api(polled(url), shows_jobs=True)
+    api = create_api(polled(url))
     found = api.openapi()
     del found["components"]["schemas"]["HTTPValidationError"]
     found["components"]["schemas"].pop("ValidationError")
@@ -105,7 +108,7 @@ def _responses(answer: dict[str, Any], example: Any) -> dict[str, Any]:
         "405": "another method than GET or HEAD",
         "421": "the name in Host is not gwmond's",
         "422": "a parameter is unknown or wrong",
-        "429": "too many questions of /explain/{job} at once: Retry-After says when to ask again",
+        "429": "too many questions that ask HTCondor at once: Retry-After says when to ask again",
         "503": "the first poll is under way, or the ledger could not be read in time",
     }
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}

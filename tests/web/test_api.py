@@ -21,12 +21,10 @@ from gwmond.config.settings import Http
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.web import answers, pages
 from gwmond.web.api import PROBLEM
-from gwmond.web.app import create
 from gwmond.web.explain import BURST, Turns
-from gwmond.web.server import Server, bind
 from tests.build import pilot_ledger
 from tests.build.command_line import gwmond
-from tests.build.rest import JOB, Polled, polled
+from tests.build.rest import JOB, Polled, polled, serve
 from tests.build.web import Daemon
 from tests.promql import ROOT
 
@@ -36,17 +34,13 @@ PLACES = 10
 
 
 @contextmanager
-def serving(state: Any, **options: Any) -> Iterator[httpx.Client]:
+def serving(state: Any) -> Iterator[httpx.Client]:
     """A client of a real server."""
-    http = Http(listen="127.0.0.1:0")
-    listener = bind(http)
-    token = options.pop("token_file", "")
-    app = create(state, token, (), listener.connections, **options)
-    server = Server(app, listener, http)
-    server.start()
-    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client:
+    with (
+        serve(state) as (server, _),
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client,
+    ):
         yield client
-    server.stop()
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +58,7 @@ def state(url: str) -> Polled:
 @pytest.fixture(scope="module")
 def client(state: Polled) -> Iterator[httpx.Client]:
     """Sees jobs and their users."""
-    with serving(state, shows_jobs=True) as client:
+    with serving(state) as client:
         yield client
 
 
@@ -290,10 +284,30 @@ def test_a_job_is_explained(client: httpx.Client) -> None:
     assert "no job 0.0" in refused(client, "explain/0.0", 404)["detail"]
 
 
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("jobs?schedd=ap1&site=S", "all=1&schedd=ap1&site=S"),
+        ("pilots/p%40wn1", "pilot=p%40wn1"),
+        ("entries/E?site=S", "entry=E&site=S"),
+    ],
+)
+def test_places_and_all_jobs_are_explained(client: httpx.Client, path: str, query: str) -> None:
+    """As the page explains them; of long lists the first lines, and how many are left out."""
+    found = answered(client, f"explain/{path}")
+    page = client.get(str(client.base_url).replace("api/v1/", f"explain?{query}&format=json"))
+    assert found == page.json()
+    few = answered(client, f"explain/{path}{'&' if '?' in path else '?'}limit=1")
+    for name, left in few["left_off"].items():
+        assert few[name] == found[name][:1]
+        assert left == max(0, len(found[name]) - 1)
+    assert refused(client, "explain/pilots/0.0", 404)
+
+
 def test_few_jobs_are_explained_at_once(url: str) -> None:
     """Who asks for too many is told when to ask again."""
     turns = Turns(lambda: 0.0)
-    with serving(polled(url, turns=turns), shows_jobs=True) as client:
+    with serving(polled(url, turns=turns)) as client:
         for number in range(BURST):
             answered(client, f"explain/{number + 1}.0")
         assert refused(client, "explain/99.0", 429)
@@ -374,6 +388,11 @@ def test_who_may_see_jobs(
         ("pilots?which=some", "which"),
         ("explain/x.y", "job"),
         ("explain/4711.0?sit=A", "sit"),
+        ("explain/4711.0?limit=501", "limit"),
+        ("explain/pilots/a%20b", "name"),
+        ("explain/pilots/p?site=A", "site"),
+        ("explain/entries/e%00", "entry"),
+        ("explain/jobs?after=a", "after"),
         ("explain/4711.0?site=A&site=B", "site"),
         ("pilots/0", "number"),
         ("pilots/x", "number"),
@@ -538,22 +557,17 @@ def test_the_guard_is_before_it(url: str, tmp_path: Path) -> None:
     """Token and name of the host are asked for, errors are problems, and counted."""
     token = tmp_path / "token"
     token.write_text("se-cret\n")
-    http = Http(listen="127.0.0.1:0")
-    listener = bind(http)
-    app = create(polled(url), str(token), (), listener.connections, shows_jobs=True)
-    server = Server(app, listener, http)
-    server.start()
-    try:
-        with httpx.Client(base_url=f"{server.url}/api/v1") as client:
-            refused(client, "sites", 401)
-            refused(client, "openapi.json", 401)
-            assert client.get("nothing").headers["www-authenticate"] == "Bearer"
-            assert client.get("sites", headers={"Host": "evil.example"}).status_code == 421
-            client.headers["Authorization"] = "Bearer se-cret"
-            assert answered(client, "runs?from=1d")["withheld"] == []
-            assert len(listener.connections.clients) == 1
-    finally:
-        server.stop()
+    with (
+        serve(polled(url), str(token)) as (server, listener),
+        httpx.Client(base_url=f"{server.url}/api/v1") as client,
+    ):
+        refused(client, "sites", 401)
+        refused(client, "openapi.json", 401)
+        assert client.get("nothing").headers["www-authenticate"] == "Bearer"
+        assert client.get("sites", headers={"Host": "evil.example"}).status_code == 421
+        client.headers["Authorization"] = "Bearer se-cret"
+        assert answered(client, "runs?from=1d")["withheld"] == []
+        assert len(listener.connections.clients) == 1
     counted = {one.problem.value: one.records for one in listener.connections.problems()}
     assert counted == {"no_token": 3, "bad_host": 1}
 

@@ -15,13 +15,10 @@ from schemathesis import Case
 from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.generation import GenerationMode
 
-from gwmond.config.settings import Http
 from gwmond.web.api import OPENAPI
-from gwmond.web.app import create
 from gwmond.web.explain import Turns
-from gwmond.web.server import Server, bind
 from tests.build import pilot_ledger
-from tests.build.rest import polled
+from tests.build.rest import polled, serve
 from tests.examples import examples
 from tests.web import openapi
 
@@ -45,15 +42,12 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[requests
     """A client of a real server, which shows jobs; the server is not busy with others."""
     url = str(tmp_path_factory.mktemp("rest") / "ledger.sqlite")
     pilot_ledger.write(url)
-    http = Http(listen="127.0.0.1:0")
-    listener = bind(http)
     unhurried = Turns(itertools.count(step=60).__next__)  # so that questions of jobs are answered
-    app = create(polled(url, turns=unhurried), "", (), listener.connections, shows_jobs=True)
-    server = Server(app, listener, http)
-    server.start()
-    with requests.Session() as session:
+    with (
+        serve(polled(url, turns=unhurried)) as (server, _),
+        requests.Session() as session,
+    ):
         yield session, f"{server.url}/api/v1"
-    server.stop()
 
 
 @pytest.mark.parametrize("mode", GenerationMode)

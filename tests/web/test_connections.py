@@ -12,12 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from gwmond.config.settings import Http
 from gwmond.metrics.render import Exposition
 from gwmond.web import connections
-from gwmond.web.app import create
 from gwmond.web.connections import ANSWER_S, MOST, REQUEST_S, Connections, Listener
-from gwmond.web.server import Server, bind
+from gwmond.web.server import Server
+from tests.build.rest import serve
 from tests.build.web import Daemon
 from tests.metrics.golden import exposition
 from tests.pool.sandbox import wait_until
@@ -56,14 +55,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         def run(*, token: bool = False, shown: Exposition | None = None) -> Running:
             file = tmp_path / "token"
             file.write_bytes(TOKEN)
-            http = Http(listen="127.0.0.1:0")
-            listener = bind(http)
             daemon = Daemon(None, shown or exposition())
-            app = create(daemon, str(file) if token else "", (), listener.connections)
-            server = Server(app, listener, http)
-            server.start()
-            stack.callback(server.stop)
-            return Running(server, listener)
+            return Running(*stack.enter_context(serve(daemon, str(file) if token else "")))
 
         yield run
 

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+from collections.abc import Mapping
+from html import unescape
 
 import httpx
 import pytest
 
 from gwmond.config.settings import Http
+from gwmond.model.question import Question, Unanswered
 from gwmond.reports.render.document import Document
 from gwmond.web.app import create
-from gwmond.web.explain import A_MINUTE, AT_ONCE, BURST, Explanations, Question, Turns, Unanswered
+from gwmond.web.explain import A_MINUTE, AT_ONCE, BURST, Explanations, Turns
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon, Waiting
 
 
-def get(daemon: Daemon, path: str) -> httpx.Response:
+def get(daemon: Daemon, path: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
     async def ask() -> httpx.Response:
         transport = httpx.ASGITransport(create(daemon, ""))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.get(path)
+            return await client.get(path, headers=headers)
 
     return asyncio.run(ask())
 
@@ -34,6 +38,98 @@ def test_page_and_json_say_the_same() -> None:
     assert record.json()["first_line"] in page.text
     assert record.json()["reasons"][0]["text"] in page.text
     assert "default-src 'none'" in page.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("query", "title", "first"),
+    [
+        ("pilot=p1", "Why does a pilot have no job?", "Pilot p1 HAS NO JOB: "),
+        ("entry=E&site=S", "Why do an entry's pilots have no job?", "Entry E of S HAS NO JOB: "),
+        ("all", "Why are idle jobs not running?", "3 idle jobs of "),
+    ],
+)
+def test_pilots_entries_and_all_jobs(query: str, title: str, first: str) -> None:
+    """Each has a form of its own, and its answer as a page and as JSON."""
+    daemon = Daemon(snapshot(), asked=Waiting())
+    page = get(daemon, f"/explain?{query}")
+    assert page.status_code == 200
+    assert f"<h1>{first}" in page.text
+    record = get(daemon, f"/explain?{query}&format=json").json()
+    assert record.get("first_line", first).startswith(first)
+    assert record["polled_epoch_seconds"] == snapshot().pool_time
+    assert "<age" not in page.text
+    form = get(daemon, f"/explain?{query.partition('=')[0]}=")
+    assert form.status_code == 200
+    assert (title in unescape(form.text)) is (query != "all")  # which needs no name
+    assert re.search(r'<a href="explain\?\w+=" aria-current="true">', form.text)
+
+
+def test_text_is_what_a_terminal_shows() -> None:
+    """Asked for by the address or by the client; as wide as asked for; errors are a sentence."""
+    daemon = Daemon(snapshot(), asked=Waiting())
+    answer = get(daemon, "/explain?job=4711.0&format=text")
+    assert answer.headers["content-type"].startswith("text/plain")
+    lines = answer.text.splitlines()
+    assert lines[0].startswith("NOT RUNNING for 3h03m: ")
+    assert lines[-1].startswith(
+        "Pilots, entries and groups of jobs are as of the daemon's poll at "
+    )
+    assert 80 < max(map(len, lines)) <= 120
+    narrow = get(daemon, "/explain?job=4711.0&format=text&width=80").text.splitlines()
+    assert max(map(len, narrow)) <= 80
+    accepted = get(daemon, "/explain?job=4711.0", {"Accept": "text/plain"})
+    assert accepted.text.splitlines()[:-1] == lines[:-1]
+    browser = {"Accept": "text/html,text/plain;q=0.8"}
+    assert "<h1>" in get(daemon, "/explain?job=4711.0", browser).text
+    missing = get(daemon, "/explain?job=0.0&format=text")
+    assert (missing.status_code, missing.text) == (404, "no job 0.0 is in the queue of ap1\n")
+
+
+def test_one_at_a_time() -> None:
+    """Two names are no question; without any, programs are told what is missing."""
+    answer = get(Daemon(snapshot(), asked=Waiting()), "/explain?job=1.0&pilot=p")
+    assert (answer.status_code, "give one of job, pilot" in answer.text) == (400, True)
+    answer = get(Daemon(snapshot(), asked=Waiting()), "/explain?pilot=&format=json")
+    assert (answer.status_code, answer.json()) == (400, {"error": "which pilot? ?pilot=NAME"})
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("", 200),
+        ("?job=&pilot=", 200),
+        ("?pilot=x", 422),
+        ("?pilot=-1", 422),
+        ("?job=a%231.0%231", 403),
+    ],
+)
+def test_traces_of_jobs_are_shown_to_few(query: str, status: int) -> None:
+    """Without the right a form for pilots; a job is refused, whether there is such a one or not."""
+    answer = get(Daemon(snapshot(), asked=Waiting(shows_jobs=False)), f"/trace{query}")
+    assert answer.status_code == status
+    assert ('name="job"' in answer.text) is False
+    if status == 200:
+        assert 'name="pilot"' in answer.text
+    if status == 403:
+        assert "[http] jobs" in answer.text
+
+
+def test_what_names_no_job_is_shown_to_all() -> None:
+    """Without the right single jobs are refused, and not asked for; places and sums are shown."""
+    asked = Waiting(shows_jobs=False)
+    daemon = Daemon(snapshot(), asked=asked)
+    assert get(daemon, "/explain?job=4711.0").status_code == 403
+    assert asked.asked == []
+    for query in ("pilot=p1", "entry=E", "all"):
+        assert get(daemon, f"/explain?{query}").status_code == 200
+
+
+def test_long_lists_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many lines are left out is said."""
+    monkeypatch.setattr("gwmond.web.explain.MOST_LINES", 1)
+    daemon = Daemon(snapshot(), asked=Waiting())
+    page = get(daemon, "/explain?entry=E").text
+    assert re.search("What keeps idle jobs from it:.*And 1 more.", page, re.DOTALL)
 
 
 def test_what_users_write_is_escaped() -> None:
@@ -125,7 +221,7 @@ def test_slow_schedds_take_few_threads() -> None:
     for _ in threads:
         assert begun.acquire(timeout=60)
     refused = explanations.answer(Question("9.0"))
-    assert (refused.status, "ask again" in refused.page) == (429, True)
+    assert (refused.status, "ask again" in refused.error) == (429, True)
     over.set()
     for thread in threads:
         thread.join(60)

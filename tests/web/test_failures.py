@@ -15,12 +15,13 @@ from gwmond.ledger.failed import ended_within
 from gwmond.ledger.store import Ledger
 from gwmond.model.times import Period
 from gwmond.reports import ledger_reading, recent_failures
+from gwmond.web.explain import Explanations, Turns
 from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages
 from tests.build import failed_pilots
 from tests.build.failed_pilots import BASE, LIFE
 from tests.build.snapshots import BORED2, snapshot
-from tests.build.web import with_ledger
+from tests.build.web import Waiting, with_ledger
 from tests.ledger import pilot_batches
 
 
@@ -42,7 +43,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def pages(url: str, now_s: float) -> Pages:
-    return Pages(replace(snapshot(), pool_time=now_s), with_ledger(url))
+    """Pages for who may ask for jobs, too."""
+    shown = replace(snapshot(), pool_time=now_s)
+    return Pages(shown, with_ledger(url), Explanations(shown, Waiting(), Turns()))
 
 
 def text(page: str | None) -> str:

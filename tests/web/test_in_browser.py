@@ -35,6 +35,8 @@ PATHS = (
     ),
     "/entry?site=T2_Dark&entry=dark-ce1",
     *("/explain", "/explain?job=4711.0&schedd=ap1", "/explain?job=0.0"),
+    *("/trace", "/trace?pilot=99", "/trace?job=a"),
+    *("/explain?pilot=p1", "/explain?entry=E&site=S", "/explain?all"),
 )
 
 
@@ -258,6 +260,20 @@ def test_a_job_is_asked_for(browser: Browser, url: str, script: bool) -> None:
     page.get_by_role("link", name="The same as JSON").click()
     expect(page.locator("body")).to_contain_text('"first_line": "NOT RUNNING for 3h03m: ')
     context.close()
+
+
+def test_an_entry_is_asked_for(page: Page, url: str) -> None:
+    """From its page, and by its name in the form; all jobs by a link."""
+    page.goto(f"{url}/site?site=T2_Bored")
+    page.get_by_role("link", name="why", exact=True).first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("of T2_Bored HAS NO JOB: ")
+    page.get_by_role("link", name="A pilot").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Why does a pilot have no job?")
+    page.get_by_label("Pilot").press_sequentially("glidein_1@wn1")
+    page.get_by_label("Pilot").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Pilot glidein_1@wn1 HAS NO JOB")
+    page.get_by_role("link", name="All idle jobs").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("3 idle jobs of ")
 
 
 def test_pages_say_the_same_without_script(browser: Browser, url: str) -> None:

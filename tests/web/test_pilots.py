@@ -14,12 +14,13 @@ from gwmond.model.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.units import Resource
+from gwmond.web.explain import Asked, Explanations, Turns
 from gwmond.web.pages import Pages
 from gwmond.web.pilots import Selection
 from tests.build import pilot_ledger
 from tests.build.pilot_ledger import BASE, LAST
 from tests.build.snapshots import row, snapshot
-from tests.build.web import with_ledger
+from tests.build.web import Waiting, with_ledger
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +31,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-@pytest.fixture
-def pages(url: str) -> Pages:
+def pages_of(url: str, asked: Asked | None) -> Pages:
     """The pages of a poll at the ledger's last time, which knows the ledger's places."""
     shown = snapshot()
     rows: dict[tuple[EntryKey, Resource], EntryTime] = {
@@ -40,7 +40,20 @@ def pages(url: str) -> Pages:
     }
     evaluation = shown.evaluation._replace(rows=rows)
     now = float(BASE + LAST)
-    return Pages(replace(shown, evaluation=evaluation, pool_time=now), with_ledger(url))
+    made = replace(shown, evaluation=evaluation, pool_time=now)
+    return Pages(made, with_ledger(url), Explanations(made, asked, Turns()))
+
+
+@pytest.fixture
+def pages(url: str) -> Pages:
+    """Pages that name jobs and their users."""
+    return pages_of(url, Waiting())
+
+
+@pytest.fixture
+def strangers(url: str) -> Pages:
+    """Pages for who may not ask for jobs."""
+    return pages_of(url, Waiting(shows_jobs=False))
 
 
 def cells(page: str | None) -> list[list[str]]:
@@ -148,6 +161,36 @@ def test_traces(pages: Pages) -> None:
     assert 'href="pilot?id=1"' in str(job)
     assert pages.trace("nobody#1.0#1", 0) is None
     assert pages.trace("", 10**9) is None
+
+
+def test_jobs_and_users_are_named_to_few(pages: Pages, strangers: Pages) -> None:
+    """To who may ask for jobs; the others see the same pilots, runs, times and counts."""
+    names = re.compile(r"alice|bob|carol|schedd\.example\.org#|trace\?job=|run\.sh")
+    shown: list[tuple[str | None, ...]] = []
+    for made in (pages, strangers):
+        lists = tuple(made.pilots(Selection(which)) for which in ("running", "past"))
+        lives = tuple(made.pilot(number) for number in (1, 2, 3))
+        shown.append((*lists, *lives, *(made.trace("", number) for number in (1, 2, 3))))
+    for ours, theirs in zip(*shown, strict=True):
+        assert not names.search(str(theirs))
+        kept = [[cell for cell in line if not names.search(cell)] for line in cells(ours)]
+        assert len(kept) == len(cells(theirs))
+        assert re.findall("<rect class[^>]*>", str(ours)) == re.findall(
+            "<rect class[^>]*>", str(theirs)
+        )
+    assert sum(bool(names.search(str(page))) for page in shown[0]) == 6
+    assert "1h00m" in str(shown[1][2])
+    assert "goodput" in str(shown[1][2])
+
+
+def test_a_trace_is_asked_for(pages: Pages, strangers: Pages) -> None:
+    """By a job or a pilot; by a pilot alone where jobs are not named."""
+    for made, fields in ((pages, ["job", "pilot"]), (strangers, ["pilot"])):
+        for page in (made.trace_form("", 0), made.trace("", 1)):
+            assert re.findall('<label>.*?name="(\\w+)"', str(page)) == fields
+            assert '<form class="fields" action="trace">' in str(page)
+    assert pages.trace(f"schedd.example.org#1.0#{BASE}", 0)
+    assert strangers.trace(f"schedd.example.org#1.0#{BASE}", 0) is None
 
 
 def test_a_name_is_not_taken_for_html(pages: Pages) -> None:

@@ -124,7 +124,9 @@ def add_format(parser: argparse._ActionsContainer, *forms: Form) -> None:
     parser.add_argument("--format", choices=forms, default=forms[0])
 
 
-def text(document: Document, form: str, *, terminal: bool | None = None) -> str:
+def text(
+    document: Document, form: str, *, terminal: bool | None = None, width: int | None = None
+) -> str:
     """Return a document as text; ``terminal``: coloured, and as wide as that (None: look)."""
     into = io.StringIO()
     match form:
@@ -149,7 +151,7 @@ def text(document: Document, form: str, *, terminal: bool | None = None) -> str:
             from gwmond.reports.render import terminal as screen  # noqa: PLC0415
 
             colours = terminal if terminal is not None else sys.stdout.isatty()
-            width = screen.room(terminal=terminal)
+            width = width or screen.room(terminal=terminal)
             console = Console(file=into, width=width, force_terminal=colours)
             screen.show(console, document.parts())
     return into.getvalue()

@@ -65,13 +65,10 @@ def record(known: Iterable[Datum[R]], row: R) -> dict[str, Any]:
 
 
 def columns(known: Iterable[Datum[R]]) -> list[Column[R]]:
-    shown = sorted((field for field in known if field.at), key=lambda field: field.at)
-    return [Column(field.header or field.key, _cell(field), **_layout(field)) for field in shown]
+    return [_column(field) for field in sorted(known, key=lambda field: field.at) if field.at]
 
 
-def _cell(field: Datum[R]) -> Callable[[R], str]:
-    return field.cell or (lambda row: field.unit.text(field.value(row)))
-
-
-def _layout(field: Datum[Any]) -> dict[str, Any]:
-    return {part.name: getattr(field, part.name) for part in fields(Layout)}
+def _column(field: Datum[R]) -> Column[R]:
+    layout = {part.name: getattr(field, part.name) for part in fields(Layout)}
+    cell = field.cell or (lambda row: field.unit.text(field.value(row)))
+    return Column(field.header or field.key, cell, **layout)

@@ -41,14 +41,10 @@ def template(name: str) -> Template:
         undefined=StrictUndefined,
     )
     environment.globals.update(looks=[info for info in INFOS if info.category])
-    environment.filters.update(words=words, dense=dense, shown=Table.without_nothing, kind=_kind)
+    environment.filters.update(
+        words=words,
+        dense=lambda table: len(table.columns) > _ROOMY,
+        shown=Table.without_nothing,
+        kind=lambda part: type(part).__name__,
+    )
     return environment.get_template(name)
-
-
-def dense(table: Table) -> bool:
-    """Return whether a table is too wide for large type."""
-    return len(table.columns) > _ROOMY
-
-
-def _kind(part: Part) -> str:
-    return type(part).__name__

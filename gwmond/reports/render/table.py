@@ -130,6 +130,17 @@ class Table:
         )
 
 
+def name_columns(headers: Iterable[str], heads: int = 0) -> list[Column[Any]]:
+    """Return the columns of ``names``, which each row has; the first may stand above."""
+
+    def name(at: int) -> Callable[[Any], str]:
+        return lambda row: row.names[at]
+
+    return [
+        Column(header, name(at), name=True, head=at < heads) for at, header in enumerate(headers)
+    ]
+
+
 def table(
     title: str,
     columns: Iterable[Column[R]],

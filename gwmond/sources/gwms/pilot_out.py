@@ -15,8 +15,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.endings import Ending
-from gwmond.model.job_statistics import Jobs, JobStatistics
-from gwmond.model.pilot_evidence import PilotName, StarterRun, XmlResult
+from gwmond.model.pilot_evidence import Jobs, JobStatistics, PilotName, StarterRun, XmlResult
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import result_xml, texts

@@ -56,6 +56,28 @@ def quoted(text: str) -> str:
     return str(classad2.quote(text))
 
 
+def named(names: Iterable[str]) -> str:
+    """Return the constraint on ads whose Name is one of these.
+
+    A daemon compares each of its ads with few of the names, as one looks a word up in a book: with
+    a list of 300 names a collector of 20,000 ads is busy for 10 s, and answers nobody.
+    """
+    return _looked_up([quoted(name) for name in sorted(set(names), key=_folded)])
+
+
+def _looked_up(literals: Sequence[str]) -> str:
+    if len(literals) <= 2:
+        return " || ".join(f"Name == {literal}" for literal in literals) or "false"
+    half = len(literals) // 2
+    before, after = _looked_up(literals[:half]), _looked_up(literals[half:])
+    return f"(Name < {literals[half]} ? {before} : {after})"
+
+
+def _folded(name: str) -> bytes:
+    """Return a key that sorts as ClassAds compare: bytes, whose ASCII letters have no case."""
+    return name.encode().lower()
+
+
 def number(ad: classad2.ClassAd, name: str) -> float | None:
     """Return a finite number, evaluated; ``None`` when undefined, an error or not a number."""
     value = _finite(evaluate(ad, name))

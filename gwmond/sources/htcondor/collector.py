@@ -32,10 +32,9 @@ class CollectorInfo(NamedTuple):
     own_ad: bool = True
 
 
-def query() -> Query:
-    """Return the query for a collector's own ad."""
-    names = ("Name", "StatsLastUpdateTime", "StatsLifetime", "CondorVersion")
-    return Query("collector", "Collector", "", names)
+_NAMES = ("Name", "StatsLastUpdateTime", "StatsLifetime", "CondorVersion")
+QUERY = Query("collector", "Collector", "", _NAMES)
+"""For a collector's own ad."""
 
 
 def decode(
@@ -76,6 +75,6 @@ def _by_masters(access: Access, host: str, now: float) -> int | None:
 
 SOURCES = (
     CollectorSource(
-        "collector", lambda _: query(), lambda found, t: decode(found, t.access, t.host, t.now)
+        "collector", lambda _: QUERY, lambda found, t: decode(found, t.access, t.host, t.now)
     ),
 )

@@ -16,7 +16,7 @@ it has none (JobsUnmaterialized) is not asked for them.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.facts import DemandGroup, JobCount, Problem, Size
 from gwmond.model.names import OTHER
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
+    from gwmond.model.facts import Rejection
     from gwmond.sources.htcondor.access import Access, Daemon
 
 IDLE = "JobStatus == 1 && (JobUniverse == 5 || JobUniverse == 11)"
@@ -85,6 +86,8 @@ class StartKeys(NamedTuple):
 
 
 NO_KEYS = StartKeys()
+GroupKey: TypeAlias = tuple[str, str]
+"""An accounting group, and the signature of a group of its jobs."""
 
 
 class JobGrouping(NamedTuple):
@@ -112,11 +115,11 @@ def query(grouping: JobGrouping) -> Query:
     """
     options, grouped = grouping.options, grouping.start.grouped
     constraint = f"{IDLE} && ({options.constraint})" if options.constraint else IDLE
-    names = _distinct((*keys(grouping), *grouped, *_constrained(options.constraint)))
+    names = distinct((*keys(grouping), *grouped, *constrained(options.constraint)))
     return Query("demand", "", constraint, names, options.max_groups + 1 if grouped else -1)
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
     """Return names once each, whatever their case."""
     found: dict[str, str] = {}
     for name in names:
@@ -132,15 +135,15 @@ def factories_query(grouping: JobGrouping, refs: Iterable[str] = ()) -> Query:
         *(*grouping.start.grouped, *refs),
     )
     constraint = f"{FACTORIES} && ({own})" if own else FACTORIES
-    return Query("unmaterialized", "", constraint, _distinct(names))
+    return Query("unmaterialized", "", constraint, distinct(names))
 
 
-def _constrained(constraint: str) -> list[str]:
+def constrained(constraint: str) -> list[str]:
     """Return the attributes of a constraint: GroupBy finds nothing unless they are projected."""
     if not constraint:
         return []
     try:
-        return _references(ads.parse(f"[Requirements = {constraint}]"))
+        return references(ads.parse(f"[Requirements = {constraint}]"))
     except Exception as error:  # ClassAdException, which has no base that could be named here
         raise QueryError(ProblemName.BAD_CONSTRAINT, f"{constraint}: {error}") from None
 
@@ -154,15 +157,6 @@ def keys(grouping: JobGrouping) -> tuple[str, ...]:
     )
     usable = (n for n in wanted if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
     return tuple(dict.fromkeys(usable))
-
-
-def fetch(
-    access: Access, schedd: Daemon, grouping: JobGrouping, factories: bool, apart: Apart = ALL_APART
-) -> ScheddDemand:
-    """Ask one schedd, and decode what it says; ``factories`` says whether to ask for clusters."""
-    rows, grouping = fetch_rows(access, schedd, grouping)
-    clusters = fetch_clusters(access, schedd, grouping) if factories else ()
-    return decode(rows, clusters, schedd.name, grouping, apart)
 
 
 def fetch_rows(
@@ -212,7 +206,7 @@ def fetch_clusters(
     clusters = access.cluster_ads(schedd, factories_query(grouping))
     if not clusters:
         return clusters
-    refs = sorted({ref for ad in clusters for ref in _references(ad)})
+    refs = sorted({ref for ad in clusters for ref in references(ad)})
     return access.cluster_ads(schedd, factories_query(grouping, refs))
 
 
@@ -222,14 +216,17 @@ def decode(
     schedd: str,
     grouping: JobGrouping,
     apart: Apart = ALL_APART,
+    rejected: Mapping[GroupKey, tuple[Rejection, ...]] | None = None,
 ) -> ScheddDemand:
     """Turn rows and cluster ads into demand groups; alike ones are added up.
+
+    ``rejected``: what the negotiator said of some of them.
 
     Accounting groups that are not kept ``apart`` are one here, and each has its share of the groups
     that are matched: however many groups one makes of its jobs, those of others are matched.
     """
     attributes, options, start = grouping
-    groups: dict[tuple[str, str], DemandGroup] = {}
+    groups: dict[GroupKey, DemandGroup] = {}
     counts: dict[tuple[str, str], int] = defaultdict(int)
     problems = [
         Problem(schedd, ProblemName.START_ATTRIBUTE, f"{name}: other for (nearly) every job")
@@ -242,9 +239,9 @@ def decode(
         counts[accounting_group, status] += jobs
         group = _group(ad, jobs, schedd, accounting_group, grouping, problems)
         key = accounting_group, group.signature
-        if before := groups.get(key):
-            group = group._replace(jobs=before.jobs + jobs)
-        groups[key] = group
+        before = groups.get(key)
+        number = jobs + (before.jobs if before else 0)
+        groups[key] = group._replace(jobs=number, rejections=(rejected or {}).get(key, ()))
     kept = _by_share(_together(groups.values(), counts, apart))
     if len(kept) > options.max_groups:
         detail = f"{schedd}: {len(kept)} groups, {options.max_groups} are matched"
@@ -271,12 +268,12 @@ def _together(
         jobs[name] += number
     new = sorted(jobs.keys() - apart.names, key=lambda name: (-jobs[name], name))
     other = set(new[apart.room :])
-    found: dict[tuple[str, str], DemandGroup] = {}
+    found: dict[GroupKey, DemandGroup] = {}
     for group in groups:
         name = OTHER if group.accounting_group in other else group.accounting_group
-        before = found.get((name, group.signature))
-        number = group.jobs + (before.jobs if before else 0)
-        found[name, group.signature] = group._replace(accounting_group=name, jobs=number)
+        if before := found.get((name, group.signature)):
+            group = group.plus(before)  # noqa: PLW2901
+        found[name, group.signature] = group._replace(accounting_group=name)
     return list(found.values())
 
 
@@ -308,18 +305,7 @@ def _group(
     grouping: JobGrouping,
     problems: list[Problem],
 ) -> DemandGroup:
-    attributes, _, start = grouping
-    keys = {name.lower() for name in start.grouped}
-    drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
-    drop -= set(map(str.lower, _references(ad)))
-    drop |= {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
-    drop -= keys
-    names = [
-        name
-        for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
-        if name.lower() not in drop and name.lower() not in ads.SECRET
-    ]
-    text = _with_keys(ads.source_text(ad, names), start, {name.lower() for name in names})
+    text = _text(ad, grouping)
     size, wrong = size_of(ad)
     if wrong:
         detail = f"{wrong[0]} of {jobs} jobs is no number"
@@ -331,10 +317,32 @@ def _group(
         ad=text,
         jobs=jobs,
         size=size,
-        walltime_s=walltime_of(ad, attributes),
+        walltime_s=walltime_of(ad, grouping.attributes),
         identity=identity_of(ad, grouping),
         wants=ads.wants_of(ad),
     )
+
+
+def key_of(ad: classad2.ClassAd, grouping: JobGrouping) -> GroupKey:
+    """Return to which group the jobs of a row belong."""
+    name = ads.label(ad, (grouping.attributes.accounting_group,)) or ""
+    return name, ads.signature(_text(ad, grouping))
+
+
+def _text(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
+    """Return what matching needs of a row, as the text of an ad."""
+    attributes, _, start = grouping
+    keys = {name.lower() for name in start.grouped}
+    drop = {*_OF_ONE_JOB, attributes.accounting_group.lower()}
+    drop -= set(map(str.lower, references(ad)))
+    drop |= {*_NOT_MATCHED, "totalsubmitprocs", "jobmaterializenextprocid"}
+    drop -= keys
+    names = [
+        name
+        for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
+        if name.lower() not in drop and name.lower() not in ads.SECRET
+    ]
+    return _with_keys(ads.source_text(ad, names), start, {name.lower() for name in names})
 
 
 def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
@@ -342,7 +350,7 @@ def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
 
     What it does not have makes no difference: so it does not change as other pilots come.
     """
-    referred = {name.lower() for name in _references(ad)}
+    referred = {name.lower() for name in references(ad)}
     own = {*_OF_ONE_JOB, *_NOT_MATCHED, grouping.attributes.accounting_group.lower()} - referred
     names = {name.lower() for name in (*keys(grouping), *grouping.start.grouped)} - own
     known = (name for name in names | referred if _written(ad, name) not in ("", "undefined"))
@@ -387,7 +395,7 @@ def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:
     return None if value is None or value < 0 else min(value, most)
 
 
-def _references(ad: classad2.ClassAd) -> list[str]:
+def references(ad: classad2.ClassAd) -> list[str]:
     """Return the job attributes that Requirements may refer to, secrets excepted."""
     try:
         expression = ad.lookup("Requirements")

@@ -83,31 +83,28 @@ class QueueCount(NamedTuple):
     waiting_long: int
 
 
-def clients_query() -> Query:
-    """Return the query for glidefactoryclient ads."""
-    used = (
-        *("Name", "ReqGlidein", "ReqClientName", "ClientName", "GLIDEIN_Site"),
-        *(*monitors.CLIENT_NAMES, *LIMITS_USED, "LastHeardFrom", "ClassAdLifetime"),
-    )
-    return Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', (), used=used)
+_CLIENT = (
+    *("Name", "ReqGlidein", "ReqClientName", "ClientName", "GLIDEIN_Site"),
+    *(*monitors.CLIENT_NAMES, *LIMITS_USED, "LastHeardFrom", "ClassAdLifetime"),
+)
+CLIENTS = Query("factoryclient", "Any", 'MyType == "glidefactoryclient"', (), used=_CLIENT)
+"""For glidefactoryclient ads."""
 
 
-def entries_query() -> Query:
-    """Return the query for glidefactory ads."""
-    names = (
-        *("Name", "EntryName", "GlideinName", "FactoryName", "GLIDEIN_Site"),
-        *(*monitors.ENTRY_NAMES, "LastHeardFrom", "ClassAdLifetime"),
-    )
-    return Query("factory", "Any", 'MyType == "glidefactory"', names)
+_ENTRY = (
+    *("Name", "EntryName", "GlideinName", "FactoryName", "GLIDEIN_Site"),
+    *(*monitors.ENTRY_NAMES, "LastHeardFrom", "ClassAdLifetime"),
+)
+ENTRIES = Query("factory", "Any", 'MyType == "glidefactory"', _ENTRY)
+"""For glidefactory ads."""
 
 
-def asks_query() -> Query:
-    """Return the query for glideclient ads, which hold encrypted credentials besides."""
-    names = (
-        *("Name", "ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"),
-        *("LastHeardFrom", "ClassAdLifetime"),
-    )
-    return Query("glideclient", "Any", 'MyType == "glideclient"', names)
+_ASK = (
+    *("Name", "ClientName", "ReqGlidein", "ReqIdleGlideins", "ReqMaxGlideins"),
+    *("LastHeardFrom", "ClassAdLifetime"),
+)
+ASKS = Query("glideclient", "Any", 'MyType == "glideclient"', _ASK)
+"""For glideclient ads, which hold encrypted credentials besides."""
 
 
 def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
@@ -199,8 +196,8 @@ def decode_queue(
 SOURCES = tuple(
     CollectorSource(kind, query, decode, pool=False, wms=True)
     for kind, query, decode in (
-        ("factoryclient", lambda _: clients_query(), lambda found, t: decode_clients(found, t.now)),
-        ("factory", lambda _: entries_query(), lambda found, t: decode_entries(found, t.now)),
-        ("glideclient", lambda _: asks_query(), lambda found, t: decode_asks(found, t.now)),
+        ("factoryclient", lambda _: CLIENTS, lambda found, t: decode_clients(found, t.now)),
+        ("factory", lambda _: ENTRIES, lambda found, t: decode_entries(found, t.now)),
+        ("glideclient", lambda _: ASKS, lambda found, t: decode_asks(found, t.now)),
     )
 )

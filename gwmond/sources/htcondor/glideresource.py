@@ -1,4 +1,6 @@
-"""Source: glideresource ads, one for each entry and frontend group, in the user collector.
+"""Source: ads of frontends in the user collector, one for each entry and frontend group.
+
+A glidefrontendmonitor ad says besides how many idle jobs a frontend counts in all.
 
 Attribute names as GlideWMS's frontend writes them (glideinFrontendInterface.py, ResourceClassad):
 GlideClientMonitor* are the frontend's counts of jobs and *slots*; GlideFactoryMonitorStatus* the
@@ -13,7 +15,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.digits import is_number
-from gwmond.model.facts import EntryKey, EntryRequest, Limit, Problem, Size, Template
+from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, Limit, Problem, Size, Template
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
@@ -54,9 +56,19 @@ _USED = (
 )
 
 
-def query() -> Query:
-    """Return the query: whole ads, for they hold the entry's attributes that jobs may ask for."""
-    return Query("glideresource", "Any", 'MyType == "glideresource"', (), used=_USED)
+QUERY = Query("glideresource", "Any", 'MyType == "glideresource"', (), used=_USED)
+"""For whole ads, for they hold the entry's attributes that jobs may ask for."""
+
+FRONTENDS = Query(
+    "frontendmonitor",
+    "Any",
+    'MyType == "glidefrontendmonitor"',
+    (
+        *("Name", "GlideFrontendName", "LastHeardFrom", "ClassAdLifetime"),
+        *(f"GlideFrontend_IdleJobs_{age}" for age in ("Total", "600", "3600")),
+    ),
+)
+"""For frontends' own monitoring ads."""
 
 
 class Requests(NamedTuple):
@@ -181,11 +193,27 @@ def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
     )
 
 
+def decode_frontends(found: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs, ...]:
+    """Turn frontends' own ads into how many idle jobs each counts in all."""
+    return tuple(
+        FrontendJobs(
+            ads.text(ad, "GlideFrontendName") or ads.text(ad, "Name") or "",
+            *(ads.count(ad, f"GlideFrontend_IdleJobs_{age}") for age in ("Total", "600", "3600")),
+        )
+        for ad in ads.fresh(found, now)
+    )
+
+
 SOURCES = (
     CollectorSource(
         "glideresource",
-        lambda _: query(),
+        lambda _: QUERY,
         lambda found, t: decode(found, t.attributes, t.name, t.now),
         whole=True,
+    ),
+    CollectorSource(
+        "frontendmonitor",
+        lambda _: FRONTENDS,
+        lambda found, t: decode_frontends(found, t.now),
     ),
 )

@@ -1,7 +1,8 @@
 """Matching: could a job group run on an empty pilot of an entry?
 
 A template is an empty pilot: a live healthy slot's whole ad with its size put back to what it was
-when the pilot began and its times moved to now, or, where no pilot runs, the glideresource ad.
+when the pilot began and its ends as if it began at the time of evaluation, or, where no pilot runs,
+the glideresource ad.
 Evaluation is HTCondor's own (classad2), both ways: the job's Requirements against the pilot, and
 the pilot's (its START expression) against the job.
 """
@@ -48,17 +49,13 @@ _NOT_OF_THE_PILOT = tuple(
 
 def samples_query(names: Iterable[str]) -> Query:
     """Return the query for the whole ads of some slots."""
-    listed = ",".join(name.replace('"', "").replace("\\", "") for name in names)
-    return Query(
-        "templates", "Startd", f'stringListIMember(Name, "{listed}", ",")', (), used=TEMPLATE_USED
-    )
+    return Query("templates", "Startd", ads.named(names), (), used=TEMPLATE_USED)
 
 
 def templates_from_slots(
     found: Sequence[classad2.ClassAd],
     samples: Sequence[SampleSlot],
     attributes: Attributes,
-    now: float,
 ) -> tuple[Template, ...]:
     """Make a measured template of each sampled slot that was found."""
     by_name = {sample.slot: sample for sample in samples}
@@ -71,7 +68,7 @@ def templates_from_slots(
         die = ads.first_number(ad, attributes.die)
         lifetime = None if started is None or die is None else max(0, int(die - started))
         epochs = dict.fromkeys((*attributes.retire, *attributes.die))
-        template = _template(ad, sample.entry, sample.size, lifetime, "measured", now, epochs)
+        template = _template(ad, sample.entry, sample.size, lifetime, "measured", epochs)
         made.append(template._replace(group=sample.group))
     return tuple(made)
 
@@ -97,10 +94,12 @@ def _template(
     size: Size,
     lifetime_s: int | None,
     evidence: Evidence,
-    now: float = 0,
     epochs: Iterable[str] = (),
 ) -> Template:
-    """Make a template; ``epochs`` are moved as if the pilot had started ``now``."""
+    """Make a template; ``epochs`` are those of a pilot that starts whenever they are evaluated.
+
+    A template may be kept for long: the last one of an entry stays.
+    """
     started = ads.number(ad, "DaemonStartTime")
     moved = {name: ads.number(ad, name) for name in epochs}
     names = [
@@ -121,7 +120,7 @@ def _template(
     identity = ads.signature(text)
     for name, epoch in moved.items():
         if epoch is not None and started is not None:
-            empty[name] = int(now + epoch - started)
+            empty[name] = ads.expression(f"time() + {int(epoch - started)}")
     return Template(entry, str(empty), identity, size, lifetime_s, evidence, refers=refers)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.order import AccountingQuota, Order, Submitter
-from gwmond.sources.htcondor import ads
+from gwmond.model.order import Negotiator, Order, Submitter
+from gwmond.sources.htcondor import ads, quotas
 from gwmond.sources.htcondor.access import LiveAccess, Query
 from gwmond.sources.htcondor.demand import IDLE
 
@@ -30,16 +30,17 @@ _ACCOUNTING = Query(
     "Accounting",
     "",
     (
-        *("Name", "IsAccountingGroup", "AccountingGroup", "Priority", "WeightedResourcesUsed"),
-        *("SubmitterLimit", "EffectiveQuota", "GroupSortKey", "SurplusPolicy"),
-        *("LastHeardFrom", "ClassAdLifetime"),
+        *quotas.NAMES,
+        *("AccountingGroup", "Priority", "SubmitterLimit"),
     ),
 )
 _SUBMITTERS = Query(
     "submitters", "Submitter", "", ("Name", "IdleJobs", "LastHeardFrom", "ClassAdLifetime")
 )
-_CYCLE = "LastNegotiationCycleTime0"
-_NEGOTIATOR = Query("negotiator", "Negotiator", "", ("Name", _CYCLE))
+_BEGAN, _ENDED = "LastNegotiationCycleTime0", "LastNegotiationCycleEnd0"
+_NEGOTIATORS = Query(
+    "negotiators", "Negotiator", "", ("Name", _BEGAN, _ENDED, "LastHeardFrom", "ClassAdLifetime")
+)
 
 
 def fetch(
@@ -52,26 +53,37 @@ def fetch(
         f"Name == {ads.quoted(schedd.name)}",
         ("Name", "TotalRunningJobs", "MaxJobsRunning"),
     )
-    accounting, submitters, negotiators, schedds = (
-        [
-            ad
-            for host in terms.hosts
-            for ad in ads.fresh(access.collector_ads(host, query), terms.now)
-        ]
-        for query in (_ACCOUNTING, _SUBMITTERS, _NEGOTIATOR, limits)
+    accounting, submitters, schedds = (
+        _ads(access, query, terms) for query in (_ACCOUNTING, _SUBMITTERS, limits)
     )
     own = schedds[0] if schedds else None
-    cycles = [at for ad in negotiators if (at := ads.integer(ad, _CYCLE)) is not None]
     order = Order(
         submitters=_submitters(accounting, submitters),
-        groups=_groups(accounting),
-        negotiator=bool(negotiators),
-        cycle_began=max(cycles, default=None),
+        groups=quotas.decode(accounting),
+        negotiators=negotiators(access, terms),
         own_ahead=_count(access, schedd, ahead(job)),
         running=None if own is None else ads.count(own, "TotalRunningJobs"),
         most_running=None if own is None else ads.count(own, "MaxJobsRunning"),
     )
     return order, len(accounting) + len(submitters)
+
+
+def negotiators(access: Access, terms: ExplainTerms) -> tuple[Negotiator, ...]:
+    """Return the negotiators that the collectors know, each once.
+
+    Source: HTCondor manual, "Negotiator ClassAd Attributes".
+    """
+    found = {}
+    for ad in _ads(access, _NEGOTIATORS, terms):
+        name = ads.text(ad, "Name") or ""
+        found[name] = Negotiator(name, ads.integer(ad, _BEGAN), ads.integer(ad, _ENDED))
+    return tuple(found[name] for name in sorted(found))
+
+
+def _ads(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.ClassAd]:
+    """Return what the collectors have of a kind, without ads that are too old."""
+    hosts, now = terms.hosts, terms.now
+    return [ad for host in hosts for ad in ads.fresh(access.collector_ads(host, query), now)]
 
 
 def _count(access: Access, schedd: Daemon, constraint: str) -> int | None:
@@ -111,19 +123,5 @@ def _submitters(
                 used=ads.number(ad, "WeightedResourcesUsed"),
                 share=ads.number(ad, "SubmitterLimit"),
                 idle=idle[name],
-            )
-    return found
-
-
-def _groups(accounting: Sequence[classad2.ClassAd]) -> dict[str, AccountingQuota]:
-    found = {}
-    for ad in accounting:
-        name, quota = ads.text(ad, "Name"), ads.number(ad, "EffectiveQuota")
-        if name and quota is not None and ads.truth(ad, "IsAccountingGroup"):
-            found[name] = AccountingQuota(
-                sort_key=ads.number(ad, "GroupSortKey") or 0.0,
-                quota=quota,
-                used=ads.number(ad, "WeightedResourcesUsed") or 0.0,
-                surplus=ads.text(ad, "SurplusPolicy") not in (None, "no"),
             )
     return found

@@ -24,13 +24,15 @@ class ScheddSeen(NamedTuple):
     """A schedd to ask.
 
     ``duty_cycle`` is the share of time its main loop is busy, 0 to 1; ``unmaterialized`` its own
-    count of jobs to be materialized.
+    count of jobs to be materialized; ``running`` its jobs, of ``most_running`` (MAX_JOBS_RUNNING).
     """
 
     daemon: Daemon
     duty_cycle: float | None
     flocks_here: bool
     unmaterialized: int | None
+    running: int | None = None
+    most_running: int | None = None
 
 
 class Schedds(NamedTuple):
@@ -40,30 +42,29 @@ class Schedds(NamedTuple):
     counts: tuple[JobCount, ...]
 
 
-def query() -> Query:
-    """Return the query for schedd ads."""
-    return Query(
-        "schedds",
-        "Schedd",
-        "",
-        (
-            *("Name", "MyAddress", "CondorVersion", "RecentDaemonCoreDutyCycle"),
-            *("LastHeardFrom", "ClassAdLifetime", "JobsUnmaterialized"),
-        ),
-    )
+QUERY = Query(
+    "schedds",
+    "Schedd",
+    "",
+    (
+        *("Name", "MyAddress", "CondorVersion", "RecentDaemonCoreDutyCycle"),
+        *("LastHeardFrom", "ClassAdLifetime", "JobsUnmaterialized"),
+        *("TotalRunningJobs", "MaxJobsRunning"),
+    ),
+)
+"""For schedd ads."""
 
 
-def submitters_query() -> Query:
-    """Return the query for submitter ads."""
-    return Query(
-        "submitters",
-        "Submitter",
-        "",
-        (
-            *("Name", "ScheddName", "ScheddIpAddr", "MyAddress", "CondorVersion"),
-            *("LastHeardFrom", "ClassAdLifetime", "RunningJobs", "HeldJobs"),
-        ),
-    )
+SUBMITTERS = Query(
+    "submitters",
+    "Submitter",
+    "",
+    (
+        *("Name", "ScheddName", "ScheddIpAddr", "MyAddress", "CondorVersion"),
+        *("LastHeardFrom", "ClassAdLifetime", "RunningJobs", "HeldJobs"),
+    ),
+)
+"""For submitter ads."""
 
 
 def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
@@ -74,7 +75,8 @@ def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
         if name and address:
             daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
             duty = ads.number(ad, "RecentDaemonCoreDutyCycle")
-            seen.append(ScheddSeen(daemon, duty, False, ads.count(ad, "JobsUnmaterialized")))
+            names = "JobsUnmaterialized", "TotalRunningJobs", "MaxJobsRunning"
+            seen.append(ScheddSeen(daemon, duty, False, *(ads.count(ad, n) for n in names)))
     return Schedds(tuple(seen), ())
 
 
@@ -117,14 +119,14 @@ def choose(seen: Iterable[ScheddSeen], wanted: Sequence[str]) -> list[ScheddSeen
 SOURCES = (
     CollectorSource(
         "schedds",
-        lambda _: query(),
+        lambda _: QUERY,
         lambda found, t: decode(found, t.now),
         wms=True,
         discovers=True,
     ),
     CollectorSource(
         "submitters",
-        lambda _: submitters_query(),
+        lambda _: SUBMITTERS,
         lambda found, t: decode_submitters(found, t.now),
         discovers=True,
     ),

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 LEAST_MEMORY_MIB = 16
 """No pilot has less; what says so is a dummy."""
 
-_NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
+NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
+"""What says of a slot that it is not for jobs."""
 _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
 _REMAINING_STEP_S = 600
@@ -39,7 +40,7 @@ _NAMES = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
-    *("MyAddress", *advertised.NAMES, *_NO_RESOURCE),
+    *("MyAddress", *advertised.NAMES, *NO_RESOURCE),
 )
 
 
@@ -140,7 +141,7 @@ def decode(
 
 def is_no_resource(ad: classad2.ClassAd) -> bool:
     """Return whether a slot is not for jobs."""
-    return any(ads.truth(ad, name) for name in _NO_RESOURCE)
+    return any(ads.truth(ad, name) for name in NO_RESOURCE)
 
 
 def _slot(ad: classad2.ClassAd) -> _Slot | ProblemName:

@@ -16,11 +16,12 @@ from gwmond.model.facts import EntryKey, Size, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, slots
+from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, rejections, slots
 from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.alike import Alike, References, Values, references
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     import classad2
 
@@ -39,8 +40,12 @@ _NAMES = (
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
 """How many groups of idle jobs that match no pilot are analysed clause by clause."""
-_STATIC = ("Requirements", "Start")
-_REJECTION = ("LastRejMatchReason", "LastRejMatchTime")
+FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
+"""What a slot has left, and what its pilot has."""
+_SHOWN = ("State", "Draining", *FREE, *WHOLE, *slots.NO_RESOURCE)
+_ASKED = (*_SHOWN, "Requirements", "Start", "LastHeardFrom", "ClassAdLifetime")
+"""What is asked of a slot besides that to which jobs, START and the configuration refer."""
+_REJECTION = rejections.SAID
 _NO_SIZE = Size(0, 0)
 _parsed = lru_cache(4096)(ads.expression)
 _BLANK = JobPlace(
@@ -64,37 +69,40 @@ class ExplainTerms(NamedTuple):
     ungrouped: tuple[str, ...] = ()
 
 
-def examine(
+def find(
     access: Access, schedd: Daemon, number: str, terms: ExplainTerms
-) -> tuple[Examined | None, int]:
-    """Return a job and all places, and how many ads were read; None: the queue has no such job.
+) -> tuple[tuple[WaitingJob, str] | None, int]:
+    """Return a job and the text of its ad; None: the queue has no such job.
 
     ``number`` is ``cluster.proc``, or ``cluster`` for its first job.
     """
-    hosts, templates, attributes, options, now, _ = terms
-    refers = _referred(templates)
+    attributes, options, refers = terms.attributes, terms.options, _referred(terms.templates)
     ad = next(iter(access.job_ads(schedd, query(number, refers, attributes, options))), None)
     if ad is None:
         return None, 0
     if ads.text(ad, _REJECTION[0]) is None:
         _add_rejection(access, schedd, ad)
-    template_ads = [ads.parse(template.ad) for template in templates]
-    wanted = _slot_names(ad, template_ads, attributes)
-    slot_ads = [
-        slot
-        for host in hosts
-        for slot in access.collector_ads(host, slots.query(attributes)._replace(projection=wanted))
-    ]
-    start = demand.StartKeys(tuple(refers)).without(terms.ungrouped).usable()
-    identity = demand.identity_of(ad, demand.JobGrouping(attributes, options, start))
+    identity = demand.identity_of(ad, grouping_of(terms))
     job = _job(ad, schedd.name, refers, attributes)._replace(identity=identity)
-    places = Counter(_slots(ads.fresh(slot_ads, now), ad, job, attributes, now))
+    return (job, ads.source_text(ad, ad.keys())), 1
+
+
+def examine(
+    access: Access, job: WaitingJob, text: str, terms: ExplainTerms
+) -> tuple[Examined, int]:
+    """Return a job and all places, and how many ads were read; ``text`` is that of its ad."""
+    alike = Alike(ads.parse(text))
+    pilots = [Values(ads.parse(template.ad)) for template in terms.templates]
+    query = slot_query([alike.job], pilots, terms.attributes)
+    found = [slot for host in terms.hosts for slot in access.collector_ads(host, query)]
+    seen = (slot_place(alike, Values(ad), job.clauses, terms) for ad in ads.fresh(found, terms.now))
+    places = Counter(place for place in seen if place is not None)
     places.update(
-        empty_pilot(template, place(ad, slot, job.clauses, template.evidence))
-        for template, slot in zip(templates, template_ads, strict=True)
+        empty_pilot(template, place(alike, slot, job.clauses, template.evidence))
+        for template, slot in zip(terms.templates, pilots, strict=True)
     )
     counted = (place._replace(number=number) for place, number in places.items())
-    return Examined(job, tuple(sorted(counted, key=repr))), 1 + len(slot_ads)
+    return Examined(job, tuple(sorted(counted, key=repr))), len(found)
 
 
 def examine_groups(
@@ -113,17 +121,17 @@ def examine_groups(
     for (i, j), verdict in zip(pairs, verdicts, strict=True):
         if verdict is not Verdict.NO:
             fitting.setdefault(i, []).append(templates[j])
-    template_ads = [ads.parse(template.ad) for template in templates]
+    pilots = [Values(ads.parse(template.ad)) for template in templates]
     found, tried = [], 0
     for i, group in enumerate(groups):
         ad = ads.parse(group.ad)
         job = _job(ad, group.schedd, refers, terms.attributes)
         places = [empty_pilot(t, _BLANK._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
         if not places and tried < FEW_GROUPS:
-            tried += 1
+            tried, alike = tried + 1, Alike(ad)
             places = [
-                empty_pilot(template, place(ad, slot, job.clauses, template.evidence))
-                for template, slot in zip(templates, template_ads, strict=True)
+                empty_pilot(template, place(alike, slot, job.clauses, template.evidence))
+                for template, slot in zip(templates, pilots, strict=True)
             ]
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
         found.append(Examined(job._replace(size=group.size), tuple(places)))
@@ -133,6 +141,12 @@ def examine_groups(
 def _referred(templates: Sequence[Template]) -> list[str]:
     """Return the job attributes to which any START refers."""
     return sorted({name for template in templates for name in template.refers}, key=str.lower)
+
+
+def grouping_of(terms: ExplainTerms) -> demand.JobGrouping:
+    """Return by what polls group jobs."""
+    start = demand.StartKeys(tuple(_referred(terms.templates))).without(terms.ungrouped).usable()
+    return demand.JobGrouping(terms.attributes, terms.options, start)
 
 
 def empty_pilot(template: Template, place: JobPlace) -> JobPlace:
@@ -163,31 +177,36 @@ def query(
 
 
 def _add_rejection(access: Access, schedd: Daemon, ad: classad2.ClassAd) -> None:
-    """Put in why a job was rejected that the negotiator cannot tell apart (AutoClusterId).
+    """Put in why a job of its submitter was rejected that the negotiator cannot tell apart.
 
     A rejection is of all such jobs, but only the one that was asked for carries it.
     """
-    alike = ads.count(ad, "AutoClusterId")
-    if alike is None:
+    if ads.count(ad, rejections.ALIKE[0]) is None:
         return
-    constraint = f"AutoClusterId == {alike} && {_REJECTION[0]} isnt undefined"
-    query = Query("rejection", "", constraint, ("AutoClusterId", *_REJECTION), 1)
+    alike = " && ".join(
+        f"{name} =?= {ad.lookup(name) if name in ad else 'undefined'}" for name in rejections.ALIKE
+    )
+    names = (*rejections.ALIKE, *_REJECTION)
+    query = Query("rejection", "", f"{alike} && {_REJECTION[0]} isnt undefined", names, 1)
     for row in access.job_ads(schedd, query):
         for name in _REJECTION:
             ad[name] = row.lookup(name)
 
 
-def _slot_names(
-    ad: classad2.ClassAd, templates: Sequence[classad2.ClassAd], attributes: Attributes
-) -> tuple[str, ...]:
-    """Return what is asked of slots: what is known of each, and what the two sides refer to."""
-    names = {name.lower(): name for name in (*slots.query(attributes).projection, *_STATIC)}
-    referred = clauses.references(ad, "Requirements").union(
-        *(clauses.references(template, "Requirements") for template in templates)
-    )
-    for name in sorted(referred):
+def slot_query(
+    jobs: Iterable[classad2.ClassAd], pilots: Iterable[Values], attributes: Attributes
+) -> Query:
+    """Return the query for slots, with what is said of each, and to what the two sides refer.
+
+    ``pilots`` are like the slots: what their expressions refer to is asked for.
+    """
+    names = {name.lower(): name for name in (*_ASKED, *pilot_ads.configured(attributes))}
+    wanted = {name for job in jobs for name in Values(job).closure(("requirements",)).names}
+    for pilot in pilots:
+        wanted.update(pilot.closure(("requirements", *wanted)).names)
+    for name in sorted(wanted - ads.SECRET):
         names.setdefault(name, name)
-    return tuple(names.values())
+    return slots.query(attributes)._replace(projection=tuple(names.values()))
 
 
 def _job(
@@ -232,48 +251,67 @@ def _epoch(ad: classad2.ClassAd, name: str) -> int | None:
     return value if value is not None and value > 0 else None
 
 
-def _slots(
-    found: Sequence[classad2.ClassAd],
-    ad: classad2.ClassAd,
-    job: WaitingJob,
-    attributes: Attributes,
-    now: float,
-) -> Iterator[JobPlace]:
-    """Return each slot that jobs can have, with what is free of it."""
-    for slot in found:
-        size = pilot_ads.size_of(slot, ("Cpus", "Memory", "GPUs"))
-        if size is None or slots.is_no_resource(slot):
-            continue
-        whole = pilot_ads.size_of(slot, ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"))
-        dies = ads.first_number(slot, attributes.die)
-        yield place(ad, slot, job.clauses, "measured")._replace(
-            entry=pilot_ads.entry_of(slot, attributes),
-            group=pilot_ads.group_of(slot, attributes),
-            size=size,
-            whole=whole or size,
-            takes_jobs=ads.text(slot, "State") == "Unclaimed" and not ads.truth(slot, "Draining"),
-            remaining_s=None if dies is None else max(0, int(dies - now)),
-        )
+def slot_place(
+    alike: Alike, slot: Values, wanted: tuple[str, ...], terms: ExplainTerms
+) -> JobPlace | None:
+    """Return a slot with what is free of it, and whether a job can have it; None: no job can."""
+    attributes = terms.attributes
+    names = (*_SHOWN, *attributes.site, *attributes.entry, *attributes.frontend, *attributes.group)
+    rests_on = References(tuple(map(str.lower, names)), True)
+    shown = alike.once("shown", rests_on, slot, lambda: _shown(slot.ad, attributes))
+    if shown is None:
+        return None
+    dies = ads.first_number(slot.ad, attributes.die)
+    said = place(alike, slot, wanted, "measured")
+    return shown._replace(
+        blocked=said.blocked,
+        refusals=said.refusals,
+        remaining_s=None if dies is None else max(0, int(dies - terms.now)),
+    )
 
 
-def place(
-    ad: classad2.ClassAd, slot: classad2.ClassAd, wanted: Sequence[str], evidence: Evidence
-) -> JobPlace:
+def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
+    """Return a slot, with what is free of it; None where it is not for jobs."""
+    size = pilot_ads.size_of(ad, FREE)
+    if size is None or slots.is_no_resource(ad):
+        return None
+    return _BLANK._replace(
+        entry=pilot_ads.entry_of(ad, attributes),
+        group=pilot_ads.group_of(ad, attributes),
+        size=size,
+        whole=pilot_ads.size_of(ad, WHOLE) or size,
+        takes_jobs=ads.text(ad, "State") == "Unclaimed" and not ads.truth(ad, "Draining"),
+    )
+
+
+def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidence) -> JobPlace:
     """Return what a slot and the job say of each other; a clause that is undefined is not met.
 
     What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.
     """
     estimated = evidence == "estimated"
+    text, refused = slot["requirements"]
 
-    def blocks(clause: str, mine: classad2.ClassAd, target: classad2.ClassAd) -> bool:
+    def blocks(clause: str, *, own: bool) -> bool:
+        """Return whether a clause of the job, or of the slot's ``own``, is not met."""
         expression = _parsed(clause)
-        value = expression and matching.holds(expression, mine, target, untold=estimated)
+        sides = (slot.ad, alike.job) if own else (alike.job, slot.ad)
+        value = expression and matching.holds(expression, *sides, untold=estimated)
         return value is False or (not value and not estimated)
 
+    def once(clause: str, *, own: bool) -> bool:
+        what = clause, own, estimated
+        return alike.once(what, references(clause), slot, lambda: blocks(clause, own=own))
+
+    def blocked() -> tuple[int, ...]:
+        return tuple(i for i, clause in enumerate(wanted) if once(clause, own=False))
+
+    def refusals() -> tuple[str, ...]:
+        own = clauses.attribute_clauses(slot.ad, "Requirements")
+        return tuple(clause for clause in own if once(clause, own=True))
+
     return _BLANK._replace(
-        blocked=tuple(i for i, clause in enumerate(wanted) if blocks(clause, ad, slot)),
-        refusals=tuple(
-            c for c in clauses.attribute_clauses(slot, "Requirements") if blocks(c, slot, ad)
-        ),
+        blocked=alike.once((wanted, estimated), references(*wanted), slot, blocked),
+        refusals=alike.once((text, estimated), refused, slot, refusals),
         evidence=evidence,
     )

@@ -11,7 +11,7 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import Template
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor import demand, factory, matching, schedds, slots
+from gwmond.sources.htcondor import demand, factory, schedds, slots
 from gwmond.sources.htcondor.access import Access, CollectorSource, Daemon, Terms
 from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.htcondor.slots import SampleSlot
@@ -111,7 +111,7 @@ class Recorder:
                 seen += value.schedds
             elif source.kind == SLOTS:
                 self._samples[host] = value.samples
-                live = access, host, value.samples, terms.attributes, now
+                live = access, host, value.samples, terms.attributes
                 stream = f"collector/{terms.name}/templates"
                 self._learn(self._ask(stream, tasks.slot_templates, *live) or ())
             elif source.kind == REQUESTS:
@@ -128,8 +128,7 @@ class Recorder:
         samples = self._samples.pop(host, None)
         if samples is not None:
             stream = f"collector/{terms.name}/templates"
-            query = matching.samples_query(sample.slot for sample in samples)
-            self._keep(stream, tasks.record_ads, access, host, query, asked)
+            self._keep(stream, tasks.record_samples, access, host, samples, asked)
 
     def _learn(self, templates: Iterable[Template]) -> None:
         """Note to which attributes of jobs START expressions refer."""

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 from gwmond.model.facts import Problem
-from gwmond.model.job_statistics import Jobs
 from gwmond.model.pilot_evidence import (
     CompletedPilot,
     FailureClass,
+    Jobs,
     PilotOutput,
     QueueEvent,
     QueueState,

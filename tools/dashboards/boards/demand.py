@@ -29,9 +29,9 @@ _DEMAND = Row(
             *("Why idle jobs are not running", "stack", "short"),
             (Query(total("reason", _HERE.now("gwmond_idle_canonical_units")), "{{reason}}"),),
             "Canonical units of idle jobs, each once, by how far they have come: nowhere (no pilot "
-            "could run them), no_pilot (where they could run there are none), on_their_way (pilots "
-            "wait in the sites' queues), pilots_there (pilots are busy, or others come first), "
-            "unknown.",
+            "could run them), policy (a quota or a limit), no_pilot (where they could run there "
+            "are none), on_their_way (pilots wait in the sites' queues), pilots_there (pilots are "
+            "busy, or others come first), unknown.",
             page="#idle",
         ),
         Panel(

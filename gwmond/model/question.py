@@ -1,0 +1,46 @@
+"""What is asked of jobs, pilots and entries, by a command or a page, and why there is no answer."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+What: TypeAlias = Literal["job", "pilot", "entry", "all"]
+POOL, WITHHELD = "Gwmond-Pool", "Gwmond-Withheld"
+"""Headers of the daemon's answers: its pool, percent-encoded; and what is left out of them."""
+
+
+class Unanswered(Exception):
+    """Why there is no answer: the status of HTTP, in words, and when to ask again (seconds)."""
+
+    def __init__(self, status: int, text: str, again_s: int | None = None) -> None:
+        super().__init__(text)
+        self.status, self.text, self.again_s = status, text, again_s
+
+
+class Question(NamedTuple):
+    """What is asked; empty: any.
+
+    ``name``: of the job (``cluster.proc``, or a GlobalJobId), the pilot or the entry.  ``schedd``:
+    that has the jobs.  ``site``: why not there; of an entry: its site.
+    """
+
+    name: str = ""
+    schedd: str = ""
+    site: str = ""
+    what: What = "job"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether it names what is asked for."""
+        return bool(self.name) or self.what == "all"
+
+    @property
+    def only_at(self) -> str:
+        """The site, or entry, that alone is looked at; empty: all are."""
+        return "" if self.what == "entry" else self.site
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The parameters of its page."""
+        name = "1" if self.what == "all" else self.name
+        return {self.what: name, "schedd": self.schedd, "site": self.site}

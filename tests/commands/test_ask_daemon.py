@@ -1,0 +1,172 @@
+"""gwmond explain asks the daemon that runs, and no other program, and only one of the same pool."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.config.settings import Http
+from gwmond.web.app import create
+from gwmond.web.connections import Connections
+from gwmond.web.server import Server, bind
+from tests.build.snapshots import snapshot
+from tests.build.web import Daemon, Waiting
+
+Run = Callable[..., tuple[int, str, str]]
+Write = Callable[..., str]
+COLLECTOR = "cm.example.org"
+
+
+@contextmanager
+def serving(asked: Waiting, **http: Any) -> Iterator[tuple[str, Connections]]:
+    """A daemon of the pool of ``COLLECTOR``: its address, and its connections."""
+    options = Http(listen="127.0.0.1:0", **http)
+    listener = bind(options)
+    daemon = Daemon(snapshot(), asked=asked)
+    app = create(daemon, options.auth_token_file, (), listener.connections)
+    server = Server(app, listener, options)
+    server.start()
+    try:
+        yield server.url.partition("//")[2], listener.connections
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Write:
+    """Writes a configuration: of the address, and further lines of [http]."""
+
+    def write(address: str, *lines: str, collector: str = COLLECTOR) -> str:
+        file = tmp_path / "gwmond.toml"
+        http = "\n".join((f'listen = "{address}"', *lines))
+        file.write_text(f'[pool]\ncollectors = ["{collector}"]\n[http]\n{http}\n')
+        return str(file)
+
+    return write
+
+
+@pytest.fixture
+def token(tmp_path: Path) -> str:
+    file = tmp_path / "token"
+    file.write_text("se-cret\n")
+    return str(file)
+
+
+def test_the_daemon_answers(run: Run, config: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For people with a line of which poll it is, and for programs; proxies are not used."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    asked = Waiting()
+    with serving(asked) as (address, _):
+        file = config(address)
+        code, out, err = run("explain", "4711.0", "--schedd", "ap1", "--config", file)
+        assert (code, err) == (0, "")
+        lines = out.splitlines()
+        assert lines[0].startswith("NOT RUNNING for 3h03m: ")
+        assert lines[-1].startswith("Pilots, entries and groups of jobs are as of the daemon's ")
+        for words, name in (
+            (["4711.0"], "NOT RUNNING"),
+            (["--pilot", "p1"], "Pilot p1 HAS NO JOB"),
+            (["--entry", "E", "--site", "S"], "Entry E of S HAS NO JOB"),
+        ):
+            code, out, _ = run("explain", *words, "--format", "json", "--config", file)
+            assert code == 0
+            assert json.loads(out)["first_line"].startswith(name)
+        code, out, _ = run("explain", "--all", "--ask", "daemon", "--config", file)
+        assert out.startswith("3 idle jobs of ")
+        for form in ("table", "json"):
+            code, out, err = run("explain", "0.0", "--format", form, "--config", file)
+            assert (code, out) == (1, "")
+            assert err == "gwmond: no job 0.0 is in the queue of ap1\n"
+    kinds = ["job", "job", "pilot", "entry", "all", "job", "job"]
+    assert [question.what for question in asked.asked] == kinds
+
+
+def refused(run: Run, *words: str) -> str:
+    """What a command says that may ask the daemon only, and gets no answer."""
+    code, out, err = run("explain", "4711.0", "--ask", "daemon", *words)
+    assert (code, out) == (1, "")
+    return err
+
+
+def test_a_daemon_of_another_pool(run: Run, config: Write) -> None:
+    """Its answer is not shown, also where the command line names the pool."""
+    with serving(Waiting()) as (address, _):
+        other = "watches another pool"
+        assert other in refused(run, "--config", config(address, collector="cm2.example.org"))
+        assert other in refused(run, "--config", config(address, collector=f"{COLLECTOR}:9620"))
+        file = config(address)
+        assert other in refused(run, "--config", file, "--collector", "cm2.example.org")
+        same = "--config", file, "--collector", "CM.example.org:9618"
+        assert run("explain", "4711.0", "--ask", "daemon", *same)[0] == 0
+
+
+def test_token_and_certificate(
+    run: Run, config: Write, certificate: tuple[str, str], token: str, tmp_path: Path
+) -> None:
+    """The token is sent to who has the key of the configured certificate, and to nobody else."""
+    secured = {"tls_cert": certificate[0], "tls_key": certificate[1]}
+    lines = [f'{name} = "{value}"' for name, value in secured.items()]
+    tokens = f'auth_token_file = "{token}"'
+    with serving(Waiting(), auth_token_file=token, **secured) as (address, connections):
+        assert "a bearer token is needed" in refused(run, "--config", config(address, *lines))
+        asked = "--ask", "daemon", "--config", config(address, *lines, tokens)
+        assert run("explain", "4711.0", *asked)[0] == 0
+        cert, key = tmp_path / "other.pem", tmp_path / "other.key"
+        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        made += ["-nodes", "-subj", "/CN=localhost", "-out", str(cert), "-keyout", str(key)]
+        subprocess.run(made, check=True, capture_output=True)
+        lines = [f'tls_cert = "{cert}"', f'tls_key = "{key}"', tokens]
+        assert "CERTIFICATE_VERIFY_FAILED" in refused(run, "--config", config(address, *lines))
+        assert [one.problem.value for one in connections.problems()] == ["no_token"]
+
+
+def test_what_is_not_gwmond(run: Run, config: Write, token: str) -> None:
+    """It gets no token; what pretends to be gwmond gets nothing onto the terminal."""
+    said: dict[str, bytes] = {"/-/healthy": b"hello"}
+    heard: list[str | None] = []
+
+    class Stranger(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            heard.append(self.headers["Authorization"])
+            body = said.get(self.path, "No job \x1b[31mred\x9b\r\n".encode())
+            self.send_response(200)
+            self.send_header("Gwmond-Pool", f"{COLLECTOR}%3A9618")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Be silent."""
+
+    server = HTTPServer(("127.0.0.1", 0), Stranger)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        file = config(f"127.0.0.1:{server.server_port}", f'auth_token_file = "{token}"')
+        assert "is not gwmond" in refused(run, "--config", file)
+        assert heard == [None]
+        said["/-/healthy"] = b"gwmond is healthy\n"
+        code, out, _ = run("explain", "4711.0", "--ask", "daemon", "--config", file)
+        assert (code, out.startswith("No job ")) == (0, True)
+        assert not {"\x1b", "\x9b", "\r"} & set(out)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_no_daemon(run: Run, config: Write) -> None:
+    """It is said where none answers."""
+    with serving(Waiting()) as (address, _):
+        pass
+    assert f"no daemon answers at {address}" in refused(run, "--config", config(address))

@@ -1,0 +1,178 @@
+"""Slots that are alike in what a job and they refer to are judged once; no others are."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import htcondor2  # noqa: F401 (names are looked up in both ads once it has been loaded)
+import pytest
+
+from gwmond.config.settings import DemandOptions
+from gwmond.model.waiting_job import JobPlace
+from gwmond.sources.htcondor import matching, waiting_job
+from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.waiting_job import ExplainTerms
+from tests.pool.adtext import Ad, Expr, Value, ad_text
+from tests.pool.feign import glidein, partitionable_slot
+from tests.sources.feigned_access import Feigned
+from tests.sources.make import ATTRIBUTES, NOW
+
+START = (
+    "TARGET.Blacklisted =!= True && StartsJobs && (ifThenElse(Cpus > 4, Big, Small)) "
+    "&& (Text isnt undefined) && (GLIDEIN_ToRetire - time() > 60)"
+)
+WANTED = (
+    'TARGET.GLIDEIN_Site == "Red" && TARGET.Memory >= RequestMemory && MY.WantsIt '
+    '&& (TARGET.Level ?: 3) > 2 && eval(TARGET.Text) && stringListMember("a", TARGET.List)'
+)
+JOB: Ad = {
+    "ClusterId": 1,
+    "ProcId": 0,
+    "JobStatus": 1,
+    "JobUniverse": 5,
+    "RequestCpus": 1,
+    "RequestMemory": Expr("MemoryOf * 2"),
+    "MemoryOf": 1000,
+    "Requirements": Expr(WANTED),
+    "WantsIt": Expr('TARGET.Kind is "new"'),
+}
+
+Examine = Callable[[list[Ad]], Counter[JobPlace]]
+
+
+def slot(number: int, **changed: Value) -> Ad:
+    """One of many that differ in what nobody refers to, and in what was changed."""
+    origin = glidein("ce1", "Red", to_retire=NOW + 90_000, to_die=NOW + 90_000 + number)
+    ad = partitionable_slot(
+        f"pilot{number}", cpus=8, memory=16384, glidein=origin, started=NOW - number, now=NOW
+    )
+    known: Ad = {"Requirements": Expr("START"), "Start": Expr(START), "Kind": "new", "List": "a,b"}
+    more: Ad = {"StartsJobs": True, "Big": True, "Small": False, "Text": "Hidden", "Hidden": True}
+    more |= {"GLIDEIN_ToRetire": 4_000_000_000}
+    return ad | known | more | {"Cpus": 8, "Memory": 16384} | changed
+
+
+@pytest.fixture
+def evaluations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The expressions that were evaluated."""
+    found: list[str] = []
+    holds = matching.holds
+
+    def counted(expression: object, *rest: object, **more: object) -> bool | None:
+        found.append(str(expression))
+        return holds(expression, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(matching, "holds", counted)
+    return found
+
+
+@pytest.fixture
+def examine(tmp_path: Path) -> Examine:
+    """Match the job with slots, and return how many places are alike, without their lifetimes."""
+
+    def places(slots: list[Ad]) -> Counter[JobPlace]:
+        answers = {("ap", "job"): (ad_text(JOB),), ("cm", "slots"): tuple(map(ad_text, slots))}
+        access = Feigned(answers, str(tmp_path / "log"))
+        terms = ExplainTerms(("cm",), (), ATTRIBUTES, DemandOptions(), NOW)
+        found, _ = waiting_job.find(access, Daemon("ap", "ap"), "1.0", terms)
+        assert found is not None
+        examined, _ = waiting_job.examine(access, *found, terms)
+        counted: Counter[JobPlace] = Counter()
+        for place in examined.places:
+            counted[place._replace(number=1, remaining_s=None)] += place.number
+        return counted
+
+    return places
+
+
+def test_alike_slots_are_judged_once(examine: Examine, evaluations: list[str]) -> None:
+    """But for the one clause whose text does not say to what it refers."""
+    (alone,) = examine([slot(0)])
+    assert (alone.blocked, alone.refusals) == ((), ())
+    assert len(evaluations) == 11
+    evaluations.clear()
+    assert examine([slot(number) for number in range(500)]) == {alone: 500}
+    assert Counter(evaluations) == {
+        text: 500 if text.startswith("eval") else 1 for text in evaluations
+    }
+    assert len(set(evaluations)) == 11
+
+
+@pytest.mark.parametrize(
+    ("changed", "blocked", "refusals"),
+    [
+        ({"GLIDEIN_Site": "Blue"}, "GLIDEIN_Site", ""),
+        ({"Memory": 1999}, "Memory", ""),
+        ({"Kind": "old"}, "WantsIt", ""),
+        ({"Level": 2}, "Level", ""),
+        ({"List": "b"}, "stringListMember", ""),
+        ({"List": Expr('strcat("b", Kind)')}, "stringListMember", ""),
+        ({"Hidden": False}, "eval", ""),
+        ({"StartsJobs": False}, "", "false"),
+        ({"StartsJobs": Expr("TARGET.RequestCpus > 1")}, "", "RequestCpus"),
+        ({"StartsJobs": Expr("TARGET.MemoryOf + Offset < 1000"), "Offset": 1}, "", "MemoryOf"),
+        ({"Big": Expr("Small")}, "", "Big"),
+        ({"Cpus": 4}, "", "Big"),
+        ({"Big": 0}, "", "Big"),
+        ({"GLIDEIN_ToRetire": NOW - 9_000_000}, "", "GLIDEIN_ToRetire"),
+        ({"Requirements": Expr("START && Never")}, "", "Never"),
+        ({"Start": False}, "", "false"),
+    ],
+)
+def test_one_other_attribute_is_enough(
+    changed: Ad, blocked: str, refusals: str, examine: Examine
+) -> None:
+    """Of many alike slots the one that differs is judged apart, and rightly."""
+    slots = [slot(number) for number in range(20)]
+    (usual,) = examine(slots)
+    slots.insert(10, slot(99, **changed))
+    found = examine(slots)
+    assert found.pop(usual) == 20
+    ((place, number),) = found.items()
+    assert number == 1
+    wanted = WANTED.split(" && ")
+    assert [blocked in wanted[i] for i in place.blocked] == [True] * bool(blocked)
+    assert [refusals in text for text in place.refusals] == [True] * bool(refusals)
+
+
+_VALUES: dict[str, tuple[Value, ...]] = {
+    "GLIDEIN_Site": ("Red", "red", "Blue"),
+    "Memory": (1999, 2000, 2000.0, "2000"),
+    "Kind": ("new", "New", "old", Expr("Text"), Expr("undefined")),
+    "Level": (1, 3, True, Expr("TARGET.RequestCpus + 2"), Expr("error"), Expr("Other"), -1),
+    "Other": (3, 2, Expr("TARGET.MemoryOf / 500")),
+    "List": ("a", Expr('"b"'), Expr('strcat("a,", Kind)'), *3 * (Expr('join(",", Items)'),)),
+    "Items": (["a"], ["b"], ["b", "a"]),
+    "Text": ("Hidden", "Other > 2", Expr("TARGET.Nothing"), "new"),
+    "Hidden": (True, False, Expr("Memory > 1999"), 1),
+    "StartsJobs": (True, False, 1, "true", Expr("Other > TARGET.RequestCpus"), Expr("'Hidden'")),
+    "Cpus": (2, 8),
+    "Big": (True, Expr("MY.Small"), Expr("Level > 2")),
+    "Small": (True, False, Expr("TARGET.WantsIt"), Expr('MY["Hidden"]')),
+    "Start": (Expr(START), Expr("StartsJobs && Small"), Expr("TARGET.WantsIt"), True),
+    "GLIDEIN_ToRetire": (NOW, 4_000_000_000, Expr("Other * 1000000000")),
+    "GLIDEIN_Entry_Name": ("ce1", "ce2"),
+    "State": ("Unclaimed", "Owner"),
+}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_is_judged_as_if_it_were_alone(seed: int, examine: Examine) -> None:
+    """Slots with values and expressions drawn by lot, some of them absent."""
+    lot = random.Random(seed)
+    slots = []
+    for number in range(150):
+        ad = slot(number)
+        for name in lot.sample(sorted(_VALUES), lot.randint(1, 7)):
+            ad[name] = lot.choice(_VALUES[name])
+            if lot.random() < 0.1:
+                del ad[name]
+        slots.append(ad)
+    alone: Counter[JobPlace] = Counter()
+    for ad in slots:
+        alone += examine([ad])
+    assert examine(slots) == alone
+    assert len(alone) > 20
