@@ -237,12 +237,10 @@ def _restore(before: dict[str, dict[Any, Any]]) -> None:
 
 @pytest.fixture(autouse=True)
 def own_log() -> Iterator[None]:
-    """A command that a test runs in this process sets up the log: for that test alone."""
-    events = logging.getLogger("gwmond")
-    level = events.level
+    """A command that a test, or a fixture of many, runs in this process sets up the log."""
+    logging.getLogger("gwmond").setLevel(logging.DEBUG)
     yield
     structlog.reset_defaults()
-    events.setLevel(level)
 
 
 @pytest.fixture(scope="session")

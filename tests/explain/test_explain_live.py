@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.daemon.running import RunningDaemon, Tables
+from tests.daemon.running import RunningDaemon, Tables, gwmond
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
@@ -211,13 +211,13 @@ def test_the_command_asks_the_daemon(
     assert theirs.splitlines() == ours.splitlines()[:-1]  # but for ages
     host = tmp_path / "host.toml"  # this host's HTCondor configuration names the same pool
     host.write_text(f'[http]\nlisten = "127.0.0.1:{daemon.port}"\n')
-    code, out, err = run(*asked, "--config", str(host))
-    assert (code, err) == (0, "")
-    assert out.splitlines()[-1].startswith(AS_OF)
+    of_host = gwmond(*asked, "--config", str(host), env=pool.client_env())
+    assert (of_host.returncode, of_host.stderr) == (0, "")
+    assert of_host.stdout.splitlines()[-1].startswith(AS_OF)
     host.write_text(f'{host.read_text()}[pool]\nschedds = ["{pool.schedds[0]}"]\n')
-    code, out, err = run(*asked, "--config", str(host), "--format", "json")
-    assert (code, "polled" in json.loads(out)) == (0, False)
-    assert "watches another pool, or other schedds: the pool is asked" in err
+    of_host = gwmond(*asked, "--config", str(host), "--format", "json", env=pool.client_env())
+    assert (of_host.returncode, "polled" in json.loads(of_host.stdout)) == (0, False)
+    assert "watches another pool, or other schedds: the pool is asked" in of_host.stderr
     assert explain("999999.0", *file)[0] == 1
     for wrong in (["999999.0", "--schedd", "nowhere"], ["nonsense"]):
         code, _, err = run("explain", *wrong, *file, "--ask", "daemon")
