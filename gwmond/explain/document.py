@@ -10,11 +10,11 @@ from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
 from gwmond.model.facts import EntryKey
-from gwmond.model.states import State
+from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import counted, words
-from gwmond.reports.render.table import Cell, Column, table
-from gwmond.reports.sites import STATES, SiteRow
+from gwmond.reports.render.table import Column, table
+from gwmond.reports.sites import SiteRow
 
 _STATUS = {1: "not running", 2: "running", 5: "not running"}
 
@@ -117,7 +117,7 @@ def _known(name: str) -> Callable[[_Row], str]:
 ENTRY_COLUMNS: tuple[Column[_Row], ...] = (
     Column("site", lambda row: row[0].site, name=True),
     Column("entry", lambda row: row[0].entry, name=True),
-    Column("state", lambda row: Cell(*STATES[State(row[1].state)]) if row[1] else "?", text=True),
+    Column("state", lambda row: state_cell(row[1].state) if row[1] else "?", text=True),
     Column("reason", lambda row: words(row[1].reason) if row[1] else "", text=True),
     *(
         Column(header, _known(f"{header}_pilots"))

@@ -1,24 +1,67 @@
-"""The meaning of states and reasons, as in docs/sites.md."""
+"""What people are told of states and reasons: words, meanings as in docs/sites.md, colours."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
 from gwmond.model.evaluation import CapacityEvidence
 from gwmond.model.states import State
+from gwmond.reports.render.table import Cell
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 
-STATES: dict[State, str] = {
-    State.PROVISIONING_BOTTLENECK: "no pilot waits at the site, and idle jobs could have run there",
-    State.INSUFFICIENT_DEMAND: "no pilot waits at the site, and no idle job is left for it: "
-    "none matches, or other slots and sites take them",
-    State.FILLING: "pilots wait in the site's queue, none longer than `site.pending_grace`",
-    State.SATURATED: "a pilot has waited longer than `site.pending_grace`: the site has no room "
-    "for us",
-    State.FULL: "everything that it could run is provisioned, busy or not",
-    State.DOWN: "the entry is in downtime",
-    State.UNKNOWN: "something needed for a verdict is stale, partial or unreachable",
-}
 
+class StateInfo(NamedTuple):
+    """A state for people.
+
+    What a terminal calls it, and its colour there; when it holds; its colours on light and on dark
+    pages, where each state is drawn by itself.
+    """
+
+    word: str
+    colour: str
+    meaning: str
+    light: str
+    dark: str
+
+
+STATES: Mapping[State, StateInfo] = {
+    State.PROVISIONING_BOTTLENECK: StateInfo(
+        *("bottleneck", "red"),
+        "no pilot waits at the site, and idle jobs could have run there",
+        *("#ee6677", "#ee6677"),
+    ),
+    State.INSUFFICIENT_DEMAND: StateInfo(
+        *("no demand", "cyan"),
+        "no pilot waits at the site, and no idle job is left for it: "
+        "none matches, or other slots and sites take them",
+        *("#bbbbbb", "#8a8f94"),
+    ),
+    State.FILLING: StateInfo(
+        *("filling", "yellow"),
+        "pilots wait in the site's queue, none longer than `site.pending_grace`",
+        *("#ccbb44", "#ccbb44"),
+    ),
+    State.SATURATED: StateInfo(
+        *("saturated", "green"),
+        "a pilot has waited longer than `site.pending_grace`: the site has no room for us",
+        *("#228833", "#3aa34c"),
+    ),
+    State.FULL: StateInfo(
+        *("full", "green"),
+        "everything that it could run is provisioned, busy or not",
+        *("#228833", "#3aa34c"),
+    ),
+    State.DOWN: StateInfo(
+        *("down", "magenta"), "the entry is in downtime", *("#aa3377", "#c45a97")
+    ),
+    State.UNKNOWN: StateInfo(
+        *("unknown", "bright_black"),
+        "something needed for a verdict is stale, partial or unreachable",
+        *("#66ccee", "#66ccee"),
+    ),
+}
 _REASONS: dict[str, str] = {
     **{reason.name: reason.description for reason in REASONS},
     **INSUFFICIENT,
@@ -43,7 +86,13 @@ def capacity_meanings(evidence: str) -> str:
 
 def state_meaning(name: str) -> str:
     """Return when a state holds."""
-    return STATES[State(name)].replace("`", "")
+    return STATES[State(name)].meaning.replace("`", "")
+
+
+def state_cell(name: str) -> Cell:
+    """Return a state as a terminal shows it."""
+    info = STATES[State(name)]
+    return Cell(info.word, info.colour)
 
 
 def reason_meaning(name: str) -> str:

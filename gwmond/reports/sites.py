@@ -12,25 +12,16 @@ from gwmond.model.facts import Berth, EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, PilotGroup, Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource, known_sum
+from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, right, words
-from gwmond.reports.render.table import Cell, Column, table
+from gwmond.reports.render.table import Column, table
 
 T = TypeVar("T")
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
 _WITHIN = re.compile("(?<=[a-z])(?=[A-Z])")
-STATES: Mapping[State, tuple[str, str]] = {
-    State.PROVISIONING_BOTTLENECK: ("bottleneck", "red"),
-    State.INSUFFICIENT_DEMAND: ("no demand", "cyan"),
-    State.FILLING: ("filling", "yellow"),
-    State.SATURATED: ("saturated", "green"),
-    State.FULL: ("full", "green"),
-    State.DOWN: ("down", "magenta"),
-    State.UNKNOWN: ("unknown", "bright_black"),
-}
-"""What a terminal calls states, and their colours there."""
 
 
 class SiteRow(NamedTuple):
@@ -227,7 +218,7 @@ def columns(*, entries: bool) -> list[Column[SiteRow]]:
         Column("site", lambda row: row.site, name=True, head=entries),
         *([Column("entry", lambda row: row.entry, name=True)] if entries else []),
         Column("of", lambda row: row.resource, name=True),
-        Column("state", lambda row: Cell(*STATES[State(row.state)]), text=True),
+        Column("state", lambda row: state_cell(row.state), text=True),
         Column("reason", _reason, text=True, wrap=12),
         Column("capa­city", lambda row: number(row.capacity_units)),
         Column("provi­sioned", lambda row: number(row.provisioned_units)),

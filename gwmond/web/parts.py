@@ -13,7 +13,7 @@ from gwmond import __version__
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.reports.meanings import reason_meaning, state_meaning
+from gwmond.reports.meanings import STATES, reason_meaning, state_meaning
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
 from gwmond.reports.render.html import template
@@ -25,13 +25,7 @@ _AGE = re.compile(r"<age ([^>]*)>")
 
 STATE_COLOURS = {
     "provisioned": ("#4477aa", "#5a8fc4"),
-    State.PROVISIONING_BOTTLENECK: ("#ee6677", "#ee6677"),
-    State.INSUFFICIENT_DEMAND: ("#bbbbbb", "#8a8f94"),
-    State.FILLING: ("#ccbb44", "#ccbb44"),
-    State.SATURATED: ("#228833", "#3aa34c"),
-    State.FULL: ("#228833", "#3aa34c"),
-    State.DOWN: ("#aa3377", "#c45a97"),
-    State.UNKNOWN: ("#66ccee", "#66ccee"),
+    **{state: (info.light, info.dark) for state, info in STATES.items()},
 }
 """Colours of states on light and on dark pages, where each is drawn by itself."""
 

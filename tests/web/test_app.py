@@ -174,9 +174,9 @@ def test_landing_page_says_what_states_and_reasons_mean(client: Client) -> None:
     """In the words of docs/sites.md, where the mouse rests, and below for those without one."""
     text = client.get("/").text
     page = SITES.read_text()
-    for state, meaning in STATE_WORDS.items():
-        assert f"| `{state}` | {meaning} |" in page
-        plain = markupsafe.escape(meaning.replace("`", ""))
+    for state, info in STATE_WORDS.items():
+        assert f"| `{state}` | {info.meaning} |" in page
+        plain = markupsafe.escape(info.meaning.replace("`", ""))
         name = state.replace("_", " ")
         assert f'<td title="{plain}">{name}' in text
         assert f"<dt>{name}</dt><dd>{plain}" in text
