@@ -131,7 +131,7 @@ class Scenario:
              lambda: self._end("shelter")),
         ]  # fmt: skip
 
-    def _carry_out(self, duties: list[Duty], timeout: float = 600) -> None:
+    def _carry_out(self, duties: list[Duty], timeout: float = 300) -> None:
         deadline = time.monotonic() + timeout
         while duties:
             if self.stop.wait(0.2):
