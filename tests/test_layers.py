@@ -166,6 +166,17 @@ def test_modules_say_what_they_are() -> None:
     assert wrong == []
 
 
+def _python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own, on a host without an HTCondor configuration."""
+    return subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
 _UNNEEDED = {"alembic", "fastapi", "sqlalchemy.dialects.postgresql", "uvicorn"}
 _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
@@ -193,14 +204,7 @@ _WRITERS = {
 )
 def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> None:
     """The command line, and the server from which each query is forked, load what they need."""
-    code = f"import sys, {modules}; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = _python(f"import sys, {modules}; print(*sys.modules)")
     assert unneeded & set(done.stdout.split()) == set()
 
 
@@ -208,13 +212,7 @@ def test_sites_loads_no_logging_even_where_much_is_wrong() -> None:
     """No collector answers, so there are problems; the command prints them itself."""
     argv = ["sites", "--collector", f"127.0.0.1:{free_port()}"]
     code = f"import sys; from gwmond.cli import main; print(main({argv}), *sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = _python(code)
     assert "refused the connection" in done.stderr
     printed = done.stdout.splitlines()[-1].split()
     assert printed[0] == "3"

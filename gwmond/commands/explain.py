@@ -92,7 +92,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Ask, and show; 1 when no queue has such a job, or more than one."""
-    log.configure(config.log.model_copy(update={"level": "error"}))
+    log.quiet()
     if not arguments.all and config.replay.file:
         raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
     question = _question(arguments)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
 
 import structlog
 from fastapi import FastAPI, Query, Request, Response
@@ -34,8 +34,8 @@ OPENAPI = Path(__file__).parents[1] / "data" / "openapi.json"
 """The description that is served: written by ``python -m tests.web.openapi``."""
 NUMBER = r"^([^\x00-\x20#/]+#)?[0-9]{1,10}\.[0-9]{1,10}(#[0-9]{1,12})?$"
 """A job: cluster.proc, or a GlobalJobId."""
-SHOWN = r"^[^\x00-\x20\x7f/]+$"
-"""A name of a pilot or an entry."""
+NamePart: TypeAlias = Annotated[str, InPath(max_length=256, pattern=r"^[^\x00-\x20\x7f/]+$")]
+"""A name of a pilot or an entry, as a part of a path."""
 PROBLEM = "application/problem+json"
 _SOON_S = 5
 _FIRST = "the first poll is under way"
@@ -165,18 +165,14 @@ def _add_explain(api: FastAPI, state: State) -> None:
 
     @api.get("/explain/pilots/{name}")
     def pilot(
-        request: Request,
-        name: Annotated[str, InPath(max_length=256, pattern=SHOWN)],
-        asked: Annotated[answers.ExplainAsked, Query()],
+        request: Request, name: NamePart, asked: Annotated[answers.ExplainAsked, Query()]
     ) -> Response:
         """Why a pilot has no job, or never had one: by its startd's name, or its number."""
         return ask(request, asked, Question(name, what="pilot"))
 
     @api.get("/explain/entries/{entry}")
     def entry(
-        request: Request,
-        entry: Annotated[str, InPath(max_length=256, pattern=SHOWN)],
-        asked: Annotated[answers.ExplainEntryAsked, Query()],
+        request: Request, entry: NamePart, asked: Annotated[answers.ExplainEntryAsked, Query()]
     ) -> Response:
         """Why an entry's pilots have no job."""
         return ask(request, asked, Question(entry, site=asked.site, what="entry"))

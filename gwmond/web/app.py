@@ -159,8 +159,7 @@ def create(
 ) -> FastAPI:
     """Make the application; with ``token_file`` everything but ``/-/healthy`` needs the token.
 
-    ``hosts`` are names of this server
-    besides its addresses, localhost and the host's own.
+    ``hosts`` are names of this server besides its addresses, localhost and the host's own.
     """
     app = FastAPI(
         title="gwmond", version=__version__, docs_url=None, redoc_url=None, openapi_url=None

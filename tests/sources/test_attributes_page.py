@@ -31,7 +31,7 @@ QUERIES: dict[str, tuple[Query, ...]] = {
     "StartD ads": (startds.query(ATTRIBUTES),),
     "Failed pilots": (advertised.masters_query(ATTRIBUTES),),
     "Schedd ads": (schedds.QUERY,),
-    "Accounting groups": (quotas.query(),),
+    "Accounting groups": (quotas.QUERY,),
     "Submitter ads": (schedds.SUBMITTERS,),
     "Idle jobs": (
         demand.query(demand.JobGrouping(ATTRIBUTES, DEMAND)),

@@ -24,9 +24,8 @@ NAMES = (
 )
 
 
-def query() -> Query:
-    """Return the query for the ads of accounting groups."""
-    return Query(KIND, "Accounting", "IsAccountingGroup", NAMES)
+QUERY = Query(KIND, "Accounting", "IsAccountingGroup", NAMES)
+"""For the ads of accounting groups."""
 
 
 def decode(found: Iterable[classad2.ClassAd]) -> dict[str, AccountingQuota]:
@@ -46,6 +45,6 @@ def decode(found: Iterable[classad2.ClassAd]) -> dict[str, AccountingQuota]:
 
 SOURCES = (
     CollectorSource(
-        KIND, lambda _: query(), lambda found, terms: decode(ads.fresh(found, terms.now))
+        KIND, lambda _: QUERY, lambda found, terms: decode(ads.fresh(found, terms.now))
     ),
 )
