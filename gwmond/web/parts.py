@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -23,7 +24,7 @@ from gwmond.reports.sites import SiteRow
 _AGE = re.compile(r"<age ([^>]*)>")
 
 
-STATE_COLOURS = {
+STATE_COLOURS: Mapping[str, tuple[str, str]] = {
     "provisioned": ("#4477aa", "#5a8fc4"),
     **{state: (info.light, info.dark) for state, info in STATES.items()},
 }
