@@ -10,7 +10,7 @@ from gwmond.advise import judge
 from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_totals import FactoryKind
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import ANYWHERE, EntryKey, Place
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.reports.ledger_reading import Report, pilots_ended
@@ -46,21 +46,19 @@ class Advice(NamedTuple):
 def gather(
     ledger: LedgerReader,
     period: Period,
-    site: str | None = None,
-    entry: str | None = None,
-    group: str | None = None,
+    place: Place = ANYWHERE,
     *,
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
     progress: Report = lambda *_: None,
 ) -> Advice:
-    """Make the advice for pilots that ended in a period; None of a place: all of them.
+    """Make the advice for pilots of a place that ended in a period.
 
     Only what is bounded is kept: see ``tally``.
     """
     entries: dict[EntryKey, EntryTally] = {}
     groups: dict[str, GroupTally] = {}
     as_of, runs, hours = AsOf(memory_per_unit_mib=memory_per_unit_mib), 0, 0
-    for pilot in pilots_ended(ledger, period, site, entry, group, as_of):
+    for pilot in pilots_ended(ledger, period, place, as_of):
         key = pilot.identity.key
         entries.setdefault(key, EntryTally()).add(pilot)
         for run in pilot.jobs.runs:
@@ -68,7 +66,7 @@ def gather(
             runs += 1
         hours = max(hours, ((pilot.row.end_us or 0) - period.since_us) // HOUR_US)
         progress("hours of pilots", hours, period.length_us // HOUR_US)
-    averages = _averages(ledger, period, group)
+    averages = _averages(ledger, period, place.group)
     timeouts = []
     for done, key in enumerate(sorted(entries)):
         progress("entries", done, len(entries))
@@ -112,14 +110,14 @@ def _best(lines: list[judge.OverlapLine]) -> float:
 
 
 def _averages(
-    ledger: LedgerReader, period: Period, group: str | None
+    ledger: LedgerReader, period: Period, group: str
 ) -> dict[str, tuple[float | None, float | None]]:
     """Return how many idle pilots were asked for, and waited, on average, by entry."""
     sums: dict[str, Counter[tuple[str, FactoryKind]]] = {}
     first, last = period.hours
     for day in range(first, last + 1, 24):
         for key, number in ledger.factory_hours(day, min(day + 23, last)).items():
-            if key.kind in _ASKED and group in (None, key.client):
+            if key.kind in _ASKED and group in ("", key.client):
                 sums.setdefault(key.entry, Counter())[key.client, key.kind] += number
     return {
         entry: (_average(of_entry, "asked_idle"), _average(of_entry, "status_idle"))

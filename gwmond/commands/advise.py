@@ -10,10 +10,21 @@ import argparse
 
 from gwmond.advise.document import MOST, document
 from gwmond.advise.gather import gather
-from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, show, usage
+from gwmond.commands.common import (
+    EXIT_OK,
+    add_period,
+    add_place,
+    complain,
+    limit,
+    now,
+    opened,
+    period_of,
+    place_of,
+    show,
+)
 from gwmond.config.settings import Config
 from gwmond.reports.ledger_reading import add_ledger_option, nothing, progress
-from gwmond.reports.periods import FORMS_HELP, parse_period
+from gwmond.reports.periods import FORMS_HELP
 from gwmond.reports.render.document import add_format
 from gwmond.service import log
 
@@ -43,17 +54,9 @@ _DEFAULT = "7d"
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--from",
-        dest="since",
-        metavar="TIME",
-        default=_DEFAULT,
-        help=f"beginning (default: {_DEFAULT}, which is 7 days ago)",
-    )
-    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
-    parser.add_argument("--site", help="only this site")
-    parser.add_argument("--entry", help="only this entry")
-    parser.add_argument("--group", help="only pilots of this group")
+    add_period(parser, f"{_DEFAULT}, which is 7 days ago")
+    parser.set_defaults(since=_DEFAULT)
+    add_place(parser)
     parser.add_argument(
         "--limit",
         type=limit,
@@ -69,13 +72,11 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Advise; raises LedgerError."""
     log.quiet()
     now_us = now()
-    with usage():
-        period = parse_period(arguments.since, arguments.until, now_us)
-    places = arguments.site, arguments.entry, arguments.group
+    period, place = period_of(arguments, now_us), place_of(arguments)
     with opened(config, arguments, now_us) as (ledger, age), progress() as report:
         memory_mib = config.canonical.memory_mib
-        found = gather(ledger, period, *places, memory_per_unit_mib=memory_mib, progress=report)
-        cause = "" if found.pilots else nothing(ledger, places)
+        found = gather(ledger, period, place, memory_per_unit_mib=memory_mib, progress=report)
+        cause = "" if found.pilots else nothing(ledger, place)
     if period.until_us > (age.written_us or 0):
         complain(age.warning)
     complain(cause and f"no pilot ended in this period: {cause}")

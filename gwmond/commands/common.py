@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gwmond.model.digits import is_number
+from gwmond.model.facts import Place
 
 if TYPE_CHECKING:
     import argparse
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from gwmond.config.settings import Config
     from gwmond.ledger.reader import LedgerReader
     from gwmond.model.stored_pilots import PilotRow
+    from gwmond.model.times import Period
     from gwmond.reports.ledger_reading import Age
     from gwmond.reports.render.document import Document
 
@@ -38,6 +40,34 @@ def configuration(arguments: argparse.Namespace) -> Config:
         log = config.log.model_copy(update={"level": arguments.log_level})
         config = config.model_copy(update={"log": log})
     return config
+
+
+def add_period(parser: argparse._ActionsContainer, default: str = "24 h before the end") -> None:
+    """Add from when and to when; ``default`` is the beginning's, in words."""
+    parser.add_argument(
+        "--from", dest="since", metavar="TIME", help=f"beginning (default: {default})"
+    )
+    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
+
+
+def period_of(arguments: argparse.Namespace, now_us: int) -> Period:
+    """Return the period that is asked for; raises ConfigError."""
+    from gwmond.reports.periods import parse_period  # noqa: PLC0415
+
+    with usage():
+        return parse_period(arguments.since, arguments.until, now_us)
+
+
+def add_place(parser: argparse._ActionsContainer) -> None:
+    """Add which pilots are counted."""
+    parser.add_argument("--site", help="only this site")
+    parser.add_argument("--entry", help="only this entry")
+    parser.add_argument("--group", help="only pilots of this group")
+
+
+def place_of(arguments: argparse.Namespace) -> Place:
+    """Return the place that is asked for."""
+    return Place(arguments.site or "", arguments.entry or "", arguments.group or "")
 
 
 def now() -> int:

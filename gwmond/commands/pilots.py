@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, show, usage
+from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, place_of, show, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import PilotFilter
 from gwmond.pilots.ad_times import silent_before_us
@@ -109,9 +109,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             reverse=arguments.reverse,
             limit=most and most + 1,
         )
-        places = arguments.site, arguments.entry, arguments.group
-        waiting = open_runs(ledger, rules(config), later_us(config), places)
-        why = "" if found else nothing(ledger, places, arguments.user)
+        waiting = open_runs(ledger, rules(config), later_us(config), wanted.place)
+        why = "" if found else nothing(ledger, wanted.place, wanted.user)
         if why and wanted == PilotFilter(running=True) and ledger.pilot_rows(limit=1):
             why = "none runs now. Those that have ended: gwmond pilots --past --from 24h"
     truncated = most is not None and len(found) > most
@@ -136,5 +135,5 @@ def _wanted(arguments: argparse.Namespace, now_us: int) -> PilotFilter:
         running = True
     if arguments.past:
         running = False
-    places = {name: getattr(arguments, name) for name in ("site", "entry", "group", "user", "name")}
-    return PilotFilter(since_us=since, until_us=until, running=running, **places)
+    who = arguments.user, arguments.name
+    return PilotFilter(since, until, running, place_of(arguments), *who)

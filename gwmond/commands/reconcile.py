@@ -10,12 +10,21 @@ from __future__ import annotations
 import argparse
 import math
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, opened, show, usage
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    add_period,
+    complain,
+    now,
+    opened,
+    period_of,
+    show,
+)
 from gwmond.config.settings import Config
 from gwmond.model.reconciliation import Reconciled
 from gwmond.reports import reconcile_document
 from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.periods import FORMS_HELP, parse_period, rfc3339
+from gwmond.reports.periods import FORMS_HELP, rfc3339
 from gwmond.reports.reconcile import gather, unexplained_ratio
 from gwmond.reports.render import document
 from gwmond.service import log
@@ -33,10 +42,7 @@ The period is made wider until it begins and ends with an hour (UTC).
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
-    )
-    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
+    add_period(parser)
     parser.add_argument(
         "--entry", default="*", metavar="PATTERN", help="only entries like this (with * and ?)"
     )
@@ -65,8 +71,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Reconcile; 1 when too much is unexplained; raises LedgerError."""
     log.quiet()
     now_us = now()
-    with usage():
-        period = parse_period(arguments.since, arguments.until, now_us).whole_hours
+    period = period_of(arguments, now_us).whole_hours
     with opened(config, arguments, now_us) as (ledger, age):
         until_us = min(period.until_us, age.written_us or period.until_us)
         found = gather(ledger, period, until_us, arguments.entry)

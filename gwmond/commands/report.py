@@ -14,10 +14,14 @@ from pathlib import Path
 from gwmond.commands.common import (
     EXIT_FAILED,
     EXIT_OK,
+    add_period,
+    add_place,
     complain,
     limit,
     now,
     opened,
+    period_of,
+    place_of,
     replacing,
     usage,
 )
@@ -29,7 +33,7 @@ from gwmond.reports.categories import INFOS
 from gwmond.reports.failures import MOST
 from gwmond.reports.groupings import GROUPINGS, listed, parse_by
 from gwmond.reports.ledger_reading import Age, add_ledger_option, nothing, unknown
-from gwmond.reports.periods import FORMS_HELP, parse_period
+from gwmond.reports.periods import FORMS_HELP
 from gwmond.reports.render import document
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
@@ -114,10 +118,7 @@ differs. Where the originals have options:
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--from", dest="since", metavar="TIME", help="beginning (default: 24 h before the end)"
-    )
-    parser.add_argument("--to", dest="until", metavar="TIME", help="end (default: now)")
+    add_period(parser)
     parser.add_argument(
         "--by",
         metavar="WHAT",
@@ -133,9 +134,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with --style: below each line what the original tool would print",
     )
-    parser.add_argument("--site", help="only this site")
-    parser.add_argument("--entry", help="only this entry")
-    parser.add_argument("--group", help="only pilots of this group")
+    add_place(parser)
     parser.add_argument(
         "--hours-only",
         action="store_true",
@@ -166,7 +165,6 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         raise ConfigError("--limit is for --failures")
     now_us = now()
     scope = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
-    places = arguments.site, arguments.entry, arguments.group
     terminal = arguments.output is None and sys.stdout.isatty()
     with opened(config, arguments, now_us) as (ledger, age):
         if isinstance(scope, Asked):
@@ -176,7 +174,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             made, empty = _report(ledger, scope, age, config, arguments)
             pilots = True
         text = document.text(made, arguments.format, terminal=terminal)
-        cause = (nothing if pilots else unknown)(ledger, places) if empty else ""
+        cause = (nothing if pilots else unknown)(ledger, scope.place) if empty else ""
     if scope.period.until_us > (age.written_us or 0):
         complain(age.warning)
     complain(cause and f"nothing in this period: {cause}")
@@ -210,10 +208,9 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         option = "--hours-only" if arguments.hours_only else "--format html"
         forms = ", ".join(analyze.FORMS)
         raise ConfigError(f"{option}: not with --style, whose formats are {forms}")
+    place, rest = place_of(arguments), (True, arguments.sort, arguments.compare)
+    question = Asked(arguments.style, period_of(arguments, now_us), place, *rest)
     with usage():
-        period = parse_period(arguments.since, arguments.until, now_us)
-        places = arguments.site, arguments.entry, arguments.group
-        question = Asked(arguments.style, period, *places, True, arguments.sort, arguments.compare)
         return asked(question, arguments.by)
 
 
@@ -223,9 +220,7 @@ def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
         raise ConfigError(f"{option} is for --style {' or '.join(STYLES)}")
     with usage():
         by = parse_by(arguments.by or "site")
-        period = parse_period(arguments.since, arguments.until, now_us)
-    places = arguments.site, arguments.entry, arguments.group
-    scope = Scope(period.whole_hours, by, *places)
+    scope = Scope(period_of(arguments, now_us).whole_hours, by, place_of(arguments))
     if arguments.hours_only and scope.basis != "time_spent":
         raise ConfigError(f"--hours-only: hours are not known by {', '.join(by)}")
     return scope

@@ -44,7 +44,7 @@ from gwmond.model.batch import LedgerState, TimedProblem
 from gwmond.model.elapsed import Tick
 from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
-from gwmond.model.facts import Gap, Problem
+from gwmond.model.facts import ANYWHERE, Gap, Place, Problem
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Category, Validation
@@ -57,9 +57,10 @@ from gwmond.model.stored_pilots import (
     PilotIdentity,
     PilotResidual,
     PilotRow,
+    RunFilter,
     RunRow,
 )
-from gwmond.model.times import Period
+from gwmond.model.times import ALWAYS, Period
 from gwmond.model.totals import Hour, HourTotal
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
@@ -92,9 +93,7 @@ class PilotFilter(NamedTuple):
     since_us: int | None = None
     until_us: int | None = None
     running: bool | None = None
-    site: str | None = None
-    entry: str | None = None
-    group: str | None = None
+    place: Place = Place()
     user: str | None = None
     name: str | None = None
     id: PilotId | None = None
@@ -105,24 +104,13 @@ class PilotFilter(NamedTuple):
     doing: Doing | None = None
 
 
-class RunFilter(NamedTuple):
-    """Which runs; what is None does not matter.  They overlap [since, until)."""
-
-    since_us: int | None = None
-    until_us: int | None = None
-    site: str | None = None
-    entry: str | None = None
-    group: str | None = None
-    user: str | None = None
-
-
 _TRIALS = select(
     *(runs.c[name] for name in ("job", "number", "job_group", "user_name", "pilot")),
     *(pilots.c.node, pilots.c.entry, pilots.c.site),
     *(runs.c.start_us, runs.c.end_us, runs.c.result),
 ).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
 
-EVERY_PILOT, EVERY_RUN = PilotFilter(), RunFilter()
+EVERY_PILOT = PilotFilter()
 
 
 class LedgerReader(PilotLookup):
@@ -224,86 +212,73 @@ class LedgerReader(PilotLookup):
             return [pilot_row(row) for row in connection.execute(query)]
 
     def run_rows(
-        self, wanted: RunFilter = EVERY_RUN, limit: int | None = None
+        self, period: Period = ALWAYS, place: Place = ANYWHERE
     ) -> Iterator[tuple[RunRow, PilotIdentity]]:
-        """Yield the runs that are wanted, by pilot and job.
+        """Yield the runs on pilots of a place that overlap a period, by pilot and job.
 
         Some pilots at a time are read, each time in a transaction of its own, so that neither
         memory nor the writer waits for whoever takes them.
         """
-        last, left = -1, limit
-        while left is None or left > 0:
+        since_us, until_us = period.since_us - _STICKS_OUT_US, period.until_us + _STICKS_OUT_US
+        around = tuple(of_pilots(PilotFilter(since_us, until_us, place=place)))
+        within = tuple(_within(runs, *period))
+        some, last = PILOT_ROWS.order_by(pilots.c.id).limit(PILOTS_AT_ONCE), -1
+        while True:
             with self.reading() as connection:
-                query = _next_pilots(wanted, last)
+                query = some.where(pilots.c.id > last, *around)
                 rows = [pilot_row(row) for row in connection.execute(query)]
                 identities = {row.id: row.identity for row in rows}
-                of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *_of_runs(wanted))
+                of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *within)
                 of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
-                found = map(run_row, connection.execute(of_chunk.limit(left)))
+                found = map(run_row, connection.execute(of_chunk))
                 chunk = [(row, identities[row.pilot]) for row in found]
             yield from chunk
             if len(rows) < PILOTS_AT_ONCE:
                 return
             last = rows[-1].id
-            left = None if left is None else left - len(chunk)
 
-    def runs_begun(
-        self,
-        period: Period,
-        wanted: RunFilter = EVERY_RUN,
-        *,
-        job: str | None = None,
-        category: Category | None = None,
-        limit: int,
-        skip: int = 0,
-    ) -> list[tuple[RunRow, PilotRow]]:
-        """Return runs that began in a period, each with its pilot, the latest first.
+    def runs_begun(self, wanted: RunFilter, limit: int) -> list[tuple[RunRow, PilotRow]]:
+        """Return at most so many of the runs that are wanted, each with its pilot, latest first.
 
-        Without those that stand for what is known from statistics only.  At most ``limit``, after
-        the first ``skip``.  Times of ``wanted`` do not matter.  ``job``: a GlobalJobId.
+        Without those that stand for what is known from statistics only.
         """
-        c = runs.c
-        query = RUN_ROWS.join_from(runs, pilots, c.pilot == pilots.c.id)
-        query = query.where(c.start_us >= period.since_us, c.start_us < period.until_us)
+        c, (since_us, until_us) = runs.c, wanted.period
+        query = RUN_ROWS.where(c.start_us >= since_us, c.start_us < until_us)
         query = query.where(func.coalesce(c.outcome, "") != SUMMARISED)
-        query = query.where(*of_pilots(PilotFilter(None, None, None, *wanted[2:5])))
-        for column, value in ((c.user_name, wanted.user), (c.job, job), (c.category, category)):
-            if value is not None:
-                query = query.where(column == value)
+        equal = (c.user_name, wanted.user), (c.job, wanted.job), (c.category, wanted.category)
+        query = query.where(*(column == value for column, value in equal if value is not None))
         query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
-        with self.reading() as connection:
-            rows = [run_row(row) for row in connection.execute(query.limit(limit).offset(skip))]
-        pilot = self.pilots_by_id({row.pilot for row in rows})
-        return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]
+        return self._with_pilots(query.limit(limit).offset(wanted.skip), wanted.place)
 
     def open_runs(
         self,
         silent_before_us: int,
-        places: Sequence[str | None] = (None, None, None),
-        since_us: int = 0,
-        until_us: int = 1 << 62,
+        place: Place = ANYWHERE,
+        period: Period = ALWAYS,
     ) -> list[tuple[RunRow, PilotRow]]:
         """Return the runs that are not decided and do not go on, each with its pilot.
 
-        Of a site, entry and group (None: any); the latest ``MOST_OPEN``.  On a pilot that was
-        heard of last before ``silent_before_us`` nothing goes on.  They overlap [since, until).
+        Of pilots of a place; the latest ``MOST_OPEN``.  On a pilot that was heard of last before
+        ``silent_before_us`` nothing goes on.  They overlap the period.
         """
         over = or_(
             runs.c.end_us.is_not(None),
             pilots.c.end_us.is_not(None),
             and_(pilots.c.posted_last_heard_us < silent_before_us, pilots.c.origin == "collector"),
         )
-        site, entry, group = places
-        where = of_pilots(PilotFilter(site=site, entry=entry, group=group))
-        query = RUN_ROWS.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
-        within = last >= since_us, runs.c.start_us < until_us
-        query = query.where(runs.c.open == 1, over, *within, *where)
-        query = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
+        within = last >= period.since_us, runs.c.start_us < period.until_us
+        query = RUN_ROWS.where(runs.c.open == 1, over, *within)
+        return self._with_pilots(query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN), place)
+
+    def _with_pilots(self, query: Select[Any], place: Place) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs of a query that were on pilots of a place, each with its pilot."""
+        joined = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         with self.reading() as connection:
-            rows = [run_row(row) for row in connection.execute(query)]
-        key = self.pilots_by_id({row.pilot for row in rows})
-        return [(row, key[row.pilot]) for row in rows if row.pilot in key]
+            found = connection.execute(joined.where(*of_pilots(PilotFilter(place=place))))
+            rows = [run_row(row) for row in found]
+        pilot = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]
 
     def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
         """Return the hours first ... last, both included, oldest first."""
@@ -402,23 +377,26 @@ def _trial(values: Sequence[Any], known_us: int) -> Trial:
     return Trial(job, run, group or user, *places, start, end, Result(result))
 
 
-def _within(table: Table, wanted: PilotFilter | RunFilter) -> Iterator[ColumnElement[bool]]:
+def _within(
+    table: Table, since_us: int | None, until_us: int | None
+) -> Iterator[ColumnElement[bool]]:
     """Yield what chooses the pilots, or runs, of a period."""
-    if wanted.since_us is not None:
-        yield table.c.end_us.is_(None) | (table.c.end_us >= wanted.since_us)
-    if wanted.until_us is not None:
-        yield table.c.start_us < wanted.until_us
+    if since_us is not None:
+        yield table.c.end_us.is_(None) | (table.c.end_us >= since_us)
+    if until_us is not None:
+        yield table.c.start_us < until_us
 
 
 def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     c = pilots.c
-    yield from _within(pilots, wanted)
+    yield from _within(pilots, wanted.since_us, wanted.until_us)
     if wanted.running is not None:
         yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
-    places = (c.site, wanted.site), (c.entry, wanted.entry), (c.group_name, wanted.group)
-    for column, value in (*places, (c.id, wanted.id)):
-        if value is not None:
-            yield column == value
+    for column, name in zip((c.site, c.entry, c.group_name), wanted.place, strict=True):
+        if name:
+            yield column == name
+    if wanted.id is not None:
+        yield c.id == wanted.id
     if wanted.name is not None:
         yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
     if wanted.user is not None:
@@ -453,22 +431,3 @@ def _doing(wanted: Doing) -> Iterator[ColumnElement[bool]]:
     if wanted.state != "retiring":
         runs_now = runs_of.where(runs.c.end_us.is_(None))
         yield runs_now if wanted.state == "running" else and_(~runs_now, c.origin != "files")
-
-
-def _of_runs(wanted: RunFilter) -> Iterator[ColumnElement[bool]]:
-    yield from _within(runs, wanted)
-    if wanted.user is not None:
-        yield runs.c.user_name == wanted.user
-
-
-def _next_pilots(wanted: RunFilter, last: PilotId) -> Select[Any]:
-    since, until = wanted.since_us, wanted.until_us
-    wanted_pilots = PilotFilter(
-        since_us=None if since is None else since - _STICKS_OUT_US,
-        until_us=None if until is None else until + _STICKS_OUT_US,
-        site=wanted.site,
-        entry=wanted.entry,
-        group=wanted.group,
-    )
-    query = PILOT_ROWS.where(pilots.c.id > last, *of_pilots(wanted_pilots))
-    return query.order_by(pilots.c.id).limit(PILOTS_AT_ONCE)

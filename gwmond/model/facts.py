@@ -32,6 +32,26 @@ class EntryKey(NamedTuple):
     entry: str
 
 
+class Place(NamedTuple):
+    """Where pilots run, and for whom: a site, an entry, a frontend group; empty: whichever."""
+
+    site: str = ""
+    entry: str = ""
+    group: str = ""
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The names that are not empty, by what each is of."""
+        return {what: name for what, name in self._asdict().items() if name}
+
+    def covers(self, *names: str) -> bool:
+        """Return whether a site, an entry and a group are of it; those not given are."""
+        return all(mine in ("", name) for mine, name in zip(self, names, strict=False))
+
+
+ANYWHERE = Place()
+
+
 class Size(NamedTuple):
     """Of a slot, a pilot, a job, or a run (what was provisioned, not the request)."""
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.facts import EntryKey, Evidence, Size
+from gwmond.model.facts import EntryKey, Evidence, Place, Size
 from gwmond.model.pilot_facts import (
     Assumption,
     Category,
@@ -26,6 +26,7 @@ from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
 from gwmond.model.run_facts import RunFact
 from gwmond.model.run_phases import Measured
 from gwmond.model.states import State
+from gwmond.model.times import Period
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 
@@ -253,3 +254,17 @@ class PilotResidual(NamedTuple):
     skipped: int
     micros: Micros
     worst: tuple[PilotDifference, ...]
+
+
+class RunFilter(NamedTuple):
+    """Which runs that began in a period, on pilots of a place; what is None does not matter.
+
+    ``job``: a GlobalJobId.  ``skip``: without so many of the latest.
+    """
+
+    period: Period
+    place: Place = Place()
+    user: str | None = None
+    job: str | None = None
+    category: Category | None = None
+    skip: int = 0

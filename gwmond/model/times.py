@@ -48,3 +48,6 @@ class Period(NamedTuple):
     def length_us(self) -> int:
         """How long it is."""
         return self.until_us - self.since_us
+
+
+ALWAYS = Period(0, 1 << 62)

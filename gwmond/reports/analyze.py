@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.facts import Place
 from gwmond.model.times import Period
 from gwmond.reports import analyze_entries, analyze_frontends
 from gwmond.reports.analyze_entries import COLUMNS, Analysis, entries_text, frontends_text
@@ -24,7 +25,7 @@ FORMS = ("table", "csv", "json", "markdown")
 
 
 class Asked(NamedTuple):
-    """What is asked for; None of a place: all.
+    """What is asked for.
 
     ``by_entry``: lines for entries, else only for frontends.  ``compare``: with the originals'
     figures below each line.
@@ -32,9 +33,7 @@ class Asked(NamedTuple):
 
     style: Style
     period: Period
-    site: str | None = None
-    entry: str | None = None
-    group: str | None = None
+    place: Place = Place()
     by_entry: bool = True
     sort: str | None = None
     compare: bool = False
@@ -51,7 +50,7 @@ def asked(question: Asked, by: str | None) -> Asked:
         known: Sequence[str] = list(COLUMNS)
         sort = None if sort is None else sort.lower()
     else:
-        if question.site is not None:
+        if question.place.site:
             raise ValueError(
                 f"--site: what --style {question.style} tells is by entry; give --entry"
             )
@@ -69,13 +68,13 @@ def asked(question: Asked, by: str | None) -> Asked:
 def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bool]:
     """Return a report, and whether no pilot ended, or nothing was watched."""
     since, until = map(rfc3339, asked.period)
-    places = {"site": asked.site, "entry": asked.entry, "group": asked.group}
-    only = [f"{name} {value}" for name, value in places.items() if value is not None]
+    place = asked.place
+    only = [f"{what} {name}" for what, name in place.named.items()]
     where = ", ".join(only) or "all entries"
     title = f"{asked.style} from gwmond's records, {where}: {since} to {until}"
     if asked.style == "analyze-entries":
         analysis = Analysis(asked.period, asked.compare)
-        for pilot in pilots_ended(ledger, asked.period, asked.site, asked.entry, asked.group):
+        for pilot in pilots_ended(ledger, asked.period, place):
             analysis.add(wall_clock(pilot))
         made = entries_text if asked.by_entry else frontends_text
         notes, lines = analyze_entries.notes(analysis), made(analysis, asked.sort)
@@ -84,7 +83,7 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
         watched = analyze_frontends.watched(
             ledger.factory_hours(*asked.period.hours),
             asked.period,
-            lambda client, entry: asked.entry in {None, entry} and asked.group in {None, client},
+            lambda client, entry: place.covers(place.site, entry, client),
         )
         lines = analyze_frontends.text(
             watched, entries=asked.by_entry, sort=asked.sort, compare=asked.compare
@@ -102,7 +101,7 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
             **age.as_json(),
             "style": asked.style,
             "period": {**both("from", asked.period.since_us), **both("to", asked.period.until_us)},
-            "only": places,
+            "only": dict.fromkeys(place._fields) | place.named,
             "notes": notes,
             "records": records,
         }

@@ -9,7 +9,7 @@ import argparse
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -27,7 +27,7 @@ from gwmond.model.cursor_kinds import (
     UPDATE_GAPS,
     WAITING_LINES,
 )
-from gwmond.model.facts import Cursor
+from gwmond.model.facts import Cursor, Place
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.periods import both, rfc3339, span
@@ -172,24 +172,17 @@ def windows(period: Period) -> Iterator[Period]:
         yield Period(first, min(first + _AT_ONCE_US, period.until_us))
 
 
-def rows_ended(
-    ledger: LedgerReader, period: Period, site: str | None, entry: str | None, group: str | None
-) -> Iterator[list[PilotRow]]:
-    """Yield the pilots that ended in a period, without their runs; None of a place: all."""
+def rows_ended(ledger: LedgerReader, period: Period, place: Place) -> Iterator[list[PilotRow]]:
+    """Yield the pilots of a place that ended in a period, without their runs."""
     for window in windows(period):
-        yield ledger.pilot_rows(PilotFilter(site=site, entry=entry, group=group, ended=window))
+        yield ledger.pilot_rows(PilotFilter(place=place, ended=window))
 
 
 def pilots_ended(
-    ledger: LedgerReader,
-    period: Period,
-    site: str | None,
-    entry: str | None,
-    group: str | None,
-    as_of: AsOf = UNDATED,
+    ledger: LedgerReader, period: Period, place: Place, as_of: AsOf = UNDATED
 ) -> Iterator[StoredPilot]:
-    """Yield the pilots that ended in a period, with their runs; None of a place: all."""
-    for rows in rows_ended(ledger, period, site, entry, group):
+    """Yield the pilots of a place that ended in a period, with their runs."""
+    for rows in rows_ended(ledger, period, place):
         for chunk in chunks(rows, _PILOTS):
             runs = ledger.runs_of([row.id for row in chunk])
             yield from (StoredPilot(row, runs.get(row.id, ()), as_of) for row in chunk)
@@ -225,8 +218,8 @@ def reach_times(reach: Reach) -> tuple[str, str] | None:
     return rfc3339(reach.start * HOUR_US), rfc3339(reach.stop * HOUR_US)
 
 
-def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
-    """Return why a period may have nothing of a site, entry, group and user (None: whichever)."""
+def nothing(ledger: LedgerReader, place: Place, user: str | None = None) -> str:
+    """Return why a period may have nothing of a place and a user (None: whichever)."""
     hours = reach_times(hourly.reach(ledger))
     if hours is None:
         return NOTHING_YET
@@ -236,18 +229,15 @@ def nothing(ledger: LedgerReader, places: Sequence[str | None], user: str | None
             "which daemons answer"
         )
     times = f"the ledger has the hours from {hours[0]} to {hours[1]}: see --from and --to"
-    return unknown(ledger, places, user) or times
+    return unknown(ledger, place, user) or times
 
 
-def unknown(ledger: LedgerReader, places: Sequence[str | None], user: str | None = None) -> str:
+def unknown(ledger: LedgerReader, place: Place, user: str | None = None) -> str:
     """Return that no pilot is known of what is asked for; empty if one is, or all are asked for."""
-    site, entry, group = places
-    pilot_filter = PilotFilter(site=site, entry=entry, group=group, user=user)
-    if not any((*places, user)) or ledger.pilot_rows(pilot_filter, limit=1):
+    named = place.named | ({"user": user} if user else {})
+    if not named or ledger.pilot_rows(PilotFilter(place=place, user=user), limit=1):
         return ""
-    options = ("--site", "--entry", "--group", "--user")
-    named = zip(options, (*places, user), strict=True)
-    asked = " ".join(f"{option} {name}" for option, name in named if name)
+    asked = " ".join(f"--{option} {name}" for option, name in named.items())
     return f"the ledger knows no pilot at all of {asked}: are the names right?"
 
 

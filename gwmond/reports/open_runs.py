@@ -9,13 +9,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
-from gwmond.model.times import SECOND_US
+from gwmond.model.times import ALWAYS, SECOND_US
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.reports.periods import both, short
 from gwmond.reports.render.formats import counted
 
 if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
+    from gwmond.model.facts import Place
     from gwmond.model.times import Period
     from gwmond.model.waits import Wait
     from gwmond.pilots.rules import Rules
@@ -35,17 +36,13 @@ def open_runs(
     ledger: LedgerReader,
     rules: Rules,
     decided_later_us: int,
-    places: Sequence[str | None],
-    period: Period | None = None,
+    place: Place,
+    period: Period = ALWAYS,
 ) -> tuple[Wait, ...]:
-    """Return what the runs of a ledger wait for.
-
-    ``places``: a site, an entry, and a group; None: any.
-    """
+    """Return what the runs on pilots of a place wait for."""
     cursors = ledger.cursors()
     silent_us = silent_before_us(cursors)
-    within = () if period is None else (period.since_us, period.until_us)
-    rows = ledger.open_runs(silent_us, places, *within)
+    rows = ledger.open_runs(silent_us, place, period)
     if not rows:
         return ()
     from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415

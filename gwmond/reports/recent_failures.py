@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
 from gwmond.ledger.reader import PilotFilter
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Place
 from gwmond.model.run_phases import FailedTransfer
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import SECOND_US, Period
@@ -30,7 +30,7 @@ MOST_PILOTS = 5000
 """Failed pilots that are read for one page."""
 _FIRST_US = 300 * SECOND_US
 
-Place: TypeAlias = tuple[str, str, str]
+Node: TypeAlias = tuple[str, str, str]
 """Site, entry, node; an empty node is not known."""
 
 
@@ -43,7 +43,7 @@ class RunCause(NamedTuple):
     outcome: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Node:
         return self[:3]
 
 
@@ -75,7 +75,7 @@ class RecentFailures:
     validations: Failures = field(default_factory=Failures)
     unknown: int = 0
     runs: dict[RunCause, RunCount] = field(default_factory=dict)
-    runs_ended: Counter[Place] = field(default_factory=Counter)
+    runs_ended: Counter[Node] = field(default_factory=Counter)
     transfers: Counter[tuple[str, FailedTransfer]] = field(default_factory=Counter)
     jobs: dict[RunCause, str] = field(default_factory=dict)
 
@@ -188,12 +188,9 @@ def _run_json(count: RunCount) -> dict[str, Any]:
     }
 
 
-def recent_failures(url: str, period: Period, site: str, entry: str, group: str) -> RecentFailures:
-    """Read what ended in a period, the latest first; empty names stand for all.
-
-    Raises Unreadable.
-    """
-    wanted = PilotFilter(site=site or None, entry=entry or None, group=group or None)
+def recent_failures(url: str, period: Period, place: Place) -> RecentFailures:
+    """Read what ended at a place in a period, the latest first.  Raises Unreadable."""
+    wanted = PilotFilter(place=place)
     found = RecentFailures(period, period.until_us)
     left, end = MOST_PILOTS, time.monotonic() + DEADLINE_S
     with ledger_for_page(url) as ledger:

@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category, Kind, Measure
 from gwmond.model.times import DAY_US, HOUR_US, Period
 from gwmond.model.units import Resource
@@ -41,13 +42,11 @@ SITE_STATES = ("provisioning_bottleneck", "insufficient_demand")
 
 
 class Scope(NamedTuple):
-    """What is reported: ``period`` has whole hours; None of a place: all."""
+    """What is reported: ``period`` has whole hours."""
 
     period: Period
     by: tuple[str, ...]
-    site: str | None = None
-    entry: str | None = None
-    group: str | None = None
+    place: Place = Place()
 
     @property
     def basis(self) -> Basis:
@@ -66,7 +65,7 @@ class Scope(NamedTuple):
     @property
     def of_sites(self) -> bool:
         """Whether the time of sites can be shown by group."""
-        return groupings.known(self.by, groupings.SITES) and self.group is None
+        return groupings.known(self.by, groupings.SITES) and not self.place.group
 
     @property
     def of_verdicts(self) -> bool:
@@ -78,10 +77,6 @@ class Scope(NamedTuple):
         """How long a step of the series is."""
         length = self.period.length_us
         return HOUR_US if length <= 4 * DAY_US else DAY_US if length <= 366 * DAY_US else 7 * DAY_US
-
-    def covers(self, site: str, entry: str, group: str | None) -> bool:
-        wanted = (self.site, site), (self.entry, entry), (self.group, group)
-        return all(own is None or own == other for own, other in wanted)
 
 
 @dataclass(slots=True)

@@ -86,8 +86,7 @@ def parts(report: Report, age: Age) -> Iterator[Part]:
 
 def title(report: Report) -> str:
     scope = report.scope
-    places = (scope.site, scope.entry, scope.group)
-    only = ", ".join(place for place in places if place is not None)
+    only = ", ".join(scope.place.named.values())
     return f"Pilots by {' and '.join(scope.by)}" + (f": {only}" if only else "")
 
 
@@ -274,7 +273,7 @@ def report_json(report: Report, age: Age) -> dict[str, Any]:
         **age.as_json(),
         "period": {**both("from", scope.period.since_us), **both("to", scope.period.until_us)},
         "by": list(scope.by),
-        "only": {"site": scope.site, "entry": scope.entry, "group": scope.group},
+        "only": dict.fromkeys(scope.place._fields) | scope.place.named,
         "basis": scope.basis,
         "notes": notes(report),
         "not_settled": waits_json(report.waits),

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import LedgerReader, PilotFilter, RunFilter
+from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import KINDS, Assumption, Measure, Outcome
 from gwmond.model.stored_pilots import PilotId, RunRow
 from gwmond.model.times import HOUR_US
@@ -89,11 +90,10 @@ def gather(
     _fill(made, counted or scope.basis != "time_spent")
     why = Failures() if failures else None
     if why is not None:
-        for rows in rows_ended(ledger, scope.period, scope.site, scope.entry, scope.group):
+        for rows in rows_ended(ledger, scope.period, scope.place):
             why.take(rows)
     found = suspected(ledger, scope) if failures else ()
-    places = scope.site, scope.entry, scope.group
-    waits = open_runs(ledger, rules(config), later_us(config), places, scope.period)
+    waits = open_runs(ledger, rules(config), later_us(config), scope.place, scope.period)
     return Report(
         *(scope, made.groups, made.total, made.series, counted, why), suspects=found, waits=waits
     )
@@ -103,7 +103,7 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
     first, last = made.scope.period.hours
     for day in range(first, last + 1, 24):  # not all of a year in memory
         for hour, series, micros in ledger.pilot_hours(day, min(day + 23, last)):
-            if not micros or not made.scope.covers(series.site, series.entry, series.group):
+            if not micros or not made.scope.place.covers(series.site, series.entry, series.group):
                 continue
             for group in made.of(of_series(series, hour * HOUR_US), series=True):
                 group.sums[series.resource, series.measure, series.category] += micros
@@ -121,7 +121,7 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
         by_pilot.setdefault(run.pilot, []).append(run)
     step = min((STEPS[by] for by in made.scope.by if by in STEPS), default=period.length_us)
     for row in state.pilots:
-        if not made.scope.covers(*row.identity.key, row.identity.group):
+        if not made.scope.place.covers(*row.identity.key, row.identity.group):
             continue
         pilot = StoredPilot(row, by_pilot.get(row.id, ()))
         life = pilot.life_now
@@ -137,11 +137,8 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
 
 def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
     scope, whole = made.scope, made.scope.basis == "pilots_ended"
-    places, as_of = (
-        (scope.site, scope.entry, scope.group),
-        AsOf(memory_per_unit_mib=made.memory_per_unit_mib),
-    )
-    for pilot in pilots_ended(ledger, scope.period, *places, as_of):
+    as_of = AsOf(memory_per_unit_mib=made.memory_per_unit_mib)
+    for pilot in pilots_ended(ledger, scope.period, scope.place, as_of):
         assert pilot.row.end_us is not None
         for group in made.of(of_pilot(pilot, pilot.row.end_us), series=whole):
             group.ended = group.ended or PilotSums()
@@ -164,10 +161,9 @@ def _add(group: Group, pilot: StoredPilot) -> None:
 
 def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
-    wanted = RunFilter(*scope.period, scope.site, scope.entry, scope.group)
     whole = scope.basis == "runs_ended"
     sized = _of_assumed_size(ledger, scope) if whole else frozenset()
-    for run, identity in ledger.run_rows(wanted):
+    for run, identity in ledger.run_rows(scope.period, scope.place):
         end_us, outcome = run.end_us, run.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
             continue
@@ -202,11 +198,10 @@ def _add_run(
 
 def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
     """Return the pilots on whose assumed size canonical time of their runs rests."""
-    where = scope.site, scope.entry, scope.group
     return frozenset(
         row.id
         for window in windows(scope.period)
-        for row in ledger.pilot_rows(PilotFilter(*window, None, *where))
+        for row in ledger.pilot_rows(PilotFilter(*window, place=scope.place))
         if Assumption.SIZE in row.assumed
     )
 
@@ -214,7 +209,7 @@ def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
 def _site_time(ledger: LedgerReader, made: _Made) -> None:
     """Add spare time of sites; where no state of a site was recorded, nothing is known of it."""
     for hour, site_key, micros in ledger.hours(*made.scope.period.hours):
-        if made.scope.covers(site_key.site, site_key.entry, None):
+        if made.scope.place.covers(site_key.site, site_key.entry):
             spare = site_key.state in SITE_STATES
             find = made.of if spare else made.known
             where = {"site": site_key.site, "entry": site_key.entry}
@@ -228,9 +223,9 @@ def _verdicts(ledger: LedgerReader, made: _Made) -> None:
     """Add verdicts that pilots have checked which registered in the period."""
     made.total.verdicts = Counter()
     for experiment in ledger.experiments(*made.scope.period):
-        if experiment.agreed is not None and made.scope.covers(*experiment.entry, experiment.group):
-            where = {**experiment.entry._asdict(), "group": experiment.group}
-            for group in made.of({**where, "time_us": experiment.registered_us}):
+        place = Place(*experiment.entry, experiment.group)
+        if experiment.agreed is not None and made.scope.place.covers(*place):
+            for group in made.of({**place._asdict(), "time_us": experiment.registered_us}):
                 group.verdicts = group.verdicts if group.verdicts is not None else Counter()
                 group.verdicts[experiment.verdict.state.value, experiment.agreed] += 1
 

@@ -84,7 +84,7 @@ def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
         until_us = since_us
     by_place: dict[tuple[str, str, str, str], list[Finding]] = {}
     for suspect in found:
-        if scope.covers(suspect.site, suspect.entry, scope.group):
+        if scope.place.covers(suspect.site, suspect.entry):
             place = suspect.site, suspect.entry, suspect.kind, suspect.place
             by_place.setdefault(place, []).append(suspect.finding)
     lines = [

@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import RunFilter
 from gwmond.model.pilot_facts import Category
 from gwmond.model.run_phases import Phases, failed_transfer
-from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.model.times import Period
+from gwmond.model.stored_pilots import PilotRow, RunFilter, RunRow
 from gwmond.reports.categories import INFO, kinds_json
 from gwmond.reports.ledger_reading import age_of, ledger_for_page
 from gwmond.reports.periods import both
@@ -84,43 +82,21 @@ FIELDS: tuple[Datum[ListedRun], ...] = (
 """In the order of JSON; ``time`` is what is posted of it."""
 
 
-class RunsListed(NamedTuple):
-    """Which runs a list shows: those that began in a period; None does not matter.
-
-    ``job``: a GlobalJobId.  ``skip``: so many of the latest are on pages before.
-    """
-
-    period: Period
-    place: tuple[str | None, str | None, str | None]
-    user: str | None
-    job: str | None
-    category: Category | None
-    skip: int
-
-
 def runs_json(
-    config: Config, now_us: int, shown: RunsListed, most: int
+    config: Config, now_us: int, wanted: RunFilter, most: int
 ) -> tuple[dict[str, Any], list[RunRow]]:
     """Return the latest ``most`` runs for programs, and the rows: one more, if there is one.
 
     Raises Unreadable.
     """
-    wanted = RunFilter(None, None, *shown.place, shown.user)
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
-        found = ledger.runs_begun(
-            shown.period,
-            wanted,
-            job=shown.job,
-            category=shown.category,
-            limit=most + 1,
-            skip=shown.skip,
-        )
+        found = ledger.runs_begun(wanted, most + 1)
         again = {row.key.job for row, _ in found if (row.key.shadow_start or 1) > 1}
         same_job = ledger.find_runs(again)
     record = {
         **age.as_json(),
-        "period": {**both("from", shown.period.since_us), **both("to", shown.period.until_us)},
+        "period": {**both("from", wanted.period.since_us), **both("to", wanted.period.until_us)},
         "runs": [
             fields.record(FIELDS, ListedRun(row, pilot, phases(row, same_job.get(row.key.job, ()))))
             for row, pilot in found[:most]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gwmond.ledger.demand_taken import PilotCounts, pilot_counts, runs_begun
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.experiments import Experiment
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Place
 from gwmond.model.pilot_evidence import QueueState
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
@@ -78,7 +78,7 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
     sent_us = max((at_us for at_us in submitted if at_us <= row.start_us), default=None)
     begin_us, there_us = sent_us or row.start_us, registered_us or end_us
     key, group = row.identity.key, row.identity.group
-    around = PilotFilter(begin_us, end_us, site=key.site, entry=key.entry, group=group)
+    around = PilotFilter(begin_us, end_us, place=Place(*key, group))
     counts = pilot_counts(ledger, around)
     failed = int(pilot.failed)
     alike = PilotCounts(counts.pilots - 1, counts.ran - int(row.ran_jobs), counts.failed - failed)

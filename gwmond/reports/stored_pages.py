@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.ledger.reader import Doing, LedgerReader, PilotFilter
+from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import DoingNow, PilotRow
 from gwmond.model.times import Period
@@ -42,7 +43,7 @@ class PilotsListed(NamedTuple):
     """
 
     which: str
-    place: tuple[str, str, str]
+    place: Place
     node: str
     since_us: int | None
     doing: DoingNow | None
@@ -67,14 +68,11 @@ def pilots_listed(
 ) -> tuple[list[StoredPilot], tuple[int, int] | None]:
     """Return the latest of the pilots that are wanted, and after which the others come."""
     past, since_us = shown.which == "past", shown.since_us
-    site, entry, group = (name or None for name in shown.place)
     wanted = PilotFilter(
         since_us=None if past else since_us,
         ended=Period(since_us, now_us + 1) if past and since_us is not None else None,
         running={"running": True, "past": False}.get(shown.which),
-        site=site,
-        entry=entry,
-        group=group,
+        place=shown.place,
         node=shown.node or None,
         failed=shown.failed or None,
         category=shown.category,
@@ -97,11 +95,10 @@ def pilot_list(
     config: Config, now_us: int, shown: PilotsListed, most: int
 ) -> tuple[PilotList, tuple[int, int] | None]:
     """Return the same as ``gwmond pilots`` lists them.  Raises Unreadable."""
-    places = tuple(name or None for name in shown.place)
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
         found, following = pilots_listed(ledger, config, now_us, shown, most)
-        waits = open_runs(ledger, rules(config), later_us(config), places)
+        waits = open_runs(ledger, rules(config), later_us(config), shown.place)
     return PilotList(age, found, following is not None, waits, ""), following
 
 

@@ -14,6 +14,7 @@ from gwmond.ledger import hourly
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.hourly import Labels
 from gwmond.model.evaluation import PROVISIONED
+from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotSeries
 from gwmond.model.times import HOUR_US, SECOND_US
@@ -68,26 +69,20 @@ class Times(NamedTuple):
 
 
 def read(
-    url: str,
-    chosen: Range,
-    now_s: float,
-    resource: Resource,
-    site: str,
-    entry: str,
-    group: str = "",
+    url: str, chosen: Range, now_s: float, resource: Resource, place: Place = ANYWHERE
 ) -> Times:
-    """Read the time of a place and frontend group; empty names stand for all.
+    """Read the time of a place.
 
     Capacity is not divided by groups.  Raises Unreadable.
     """
     first = chosen.first(now_s)
     within = first, first + chosen.steps * chosen.hours - 1
-    place = {"resource": resource, "site": site, "entry": entry}
-    states = _key(SiteKey._fields, "state", **place)
-    of_pilots = {**place, "measure": "canonical", "group": group}
+    here = {"resource": resource, "site": place.site, "entry": place.entry}
+    states = _key(SiteKey._fields, "state", **here)
+    of_pilots = {**here, "measure": "canonical", "group": place.group}
     categories = _key(PilotSeries._fields, "category", **of_pilots)
     with ledger_for_page(url) as ledger:
-        capacity = {} if group else hourly.spent(ledger, Kind.SITE, states, *within)
+        capacity = {} if place.group else hourly.spent(ledger, Kind.SITE, states, *within)
         pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
     return Times(
         tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),

@@ -16,10 +16,11 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from gwmond.config.settings import Config
+from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import DoingNow
+from gwmond.model.stored_pilots import DoingNow, RunFilter
 from gwmond.model.times import DAY_US, SECOND_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import pilot_document, report_document, sites, waterfall
@@ -36,7 +37,7 @@ from gwmond.reports.recent_failures import failures_json, recent_failures
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
-from gwmond.reports.runs import RunsListed, runs_json
+from gwmond.reports.runs import runs_json
 from gwmond.reports.sites import SiteRow
 from gwmond.reports.stored_pages import pilot_list, pilot_story, traced
 from gwmond.reports.time_by_hour import RANGES, read
@@ -94,13 +95,8 @@ class OfPlace(Asked):
     group: Annotated[Name, Field(description="FRONTEND.GROUP")] = ""
 
     @property
-    def place(self) -> tuple[str, str, str]:
-        return self.site, self.entry, self.group
-
-    @property
-    def places(self) -> tuple[str | None, str | None, str | None]:
-        """The same; None of what does not matter."""
-        return self.site or None, self.entry or None, self.group or None
+    def place(self) -> Place:
+        return Place(self.site, self.entry, self.group)
 
 
 class OfPeriod(OfPlace):
@@ -256,9 +252,9 @@ class Answers:
                 raise Refused(403, WHO, name)
         since, until = asked.period(self._now_us)
         first, skip = _position(asked.after, 2) or (until - 1, 0)
-        wanted = RunsListed(
+        wanted = RunFilter(
             period=Period(since, min(until, first + 1)),
-            place=asked.places,
+            place=asked.place,
             user=asked.user or None,
             job=asked.job or None,
             category=Category(asked.category) if asked.category else None,
@@ -281,7 +277,7 @@ class Answers:
             raise Refused(422, str(error).removeprefix("--by"), "by") from None
         if "user" in by and not self._shows_jobs:
             raise Refused(403, WHO, "by")
-        scope = Scope(asked.period(self._now_us).whole_hours, by, *asked.places)
+        scope = Scope(asked.period(self._now_us).whole_hours, by, asked.place)
         counted = asked.hours_only == "false"
         if not counted and scope.basis != "time_spent":
             raise Refused(422, f"hours are not known by {', '.join(by)}", "hours_only")
@@ -297,16 +293,16 @@ class Answers:
     def totals(self, asked: TotalsAsked) -> Record:
         """Return averages over time: capacity by state, pilots by category."""
         chosen, now_s = RANGES[asked.last], self._now_us / SECOND_US
-        times = read(self._config.ledger.url, chosen, now_s, asked.resource, *asked.place)
+        times = read(self._config.ledger.url, chosen, now_s, asked.resource, asked.place)
         unit = f"canonical units of {asked.resource}, on average over a step"
         return {"unit": unit, "step_seconds": 3600 * chosen.hours, **times.as_json}
 
     def failures(self, asked: FailuresAsked) -> Record:
         """Return what failed in a period: validations of pilots, runs by the doing of a place."""
         period = asked.period(self._now_us)
-        found = recent_failures(self._config.ledger.url, period, *asked.place)
+        found = recent_failures(self._config.ledger.url, period, asked.place)
         known = self._s.pilot_time.suspects if self._s.pilot_time is not None else ()
-        here = [x for x in known if asked.site in ("", x.site) and asked.entry in ("", x.entry)]
+        here = [x for x in known if asked.place.covers(x.site, x.entry)]
         return failures_json(found, here, asked.limit)
 
     def advise(self, asked: AdviseAsked) -> Record:
@@ -324,7 +320,7 @@ class Answers:
         with ledger_for_page(self._config.ledger.url) as ledger:
             age = age_of(ledger, self._now_us, self._config.poll.interval)
             found = gather(
-                *(ledger, period, *asked.places),
+                *(ledger, period, asked.place),
                 memory_per_unit_mib=memory_mib,
                 progress=until_end,
             )

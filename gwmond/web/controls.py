@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from markupsafe import Markup
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Place
 from gwmond.model.snapshot import Snapshot
 from gwmond.web.parts import ago, entry_link, link, site_link, time_text
 
@@ -63,9 +63,9 @@ def keys(s: Snapshot | None) -> set[EntryKey]:
     return {key for key, _ in s.evaluation.rows} if s else set()
 
 
-def place_fields(s: Snapshot | None, site: str, entry: str, group: str) -> list[FormField]:
+def place_fields(s: Snapshot | None, place: Place) -> list[FormField]:
     """Return the fields of a place; entries that are suggested are those of its site."""
-    known = keys(s)
+    known, (site, entry, group) = keys(s), place
     groups = {berth.group for berth in s.pilots} | {r.group for r in s.requests} if s else set()
     return [
         FormField("site", "Site", site, _some(key.site for key in known)),
@@ -74,9 +74,9 @@ def place_fields(s: Snapshot | None, site: str, entry: str, group: str) -> list[
     ]
 
 
-def heading(s: Snapshot | None, site: str, entry: str, group: str) -> Heading:
+def heading(s: Snapshot | None, place: Place) -> Heading:
     """Return what is said first; a place leads to its page, where the last poll knows it."""
-    known = keys(s)
+    known, (site, entry, group) = keys(s), place
     key = EntryKey(site, entry)
     parts: list[Markup | str] = []
     if site and not entry:
@@ -89,21 +89,16 @@ def heading(s: Snapshot | None, site: str, entry: str, group: str) -> Heading:
         as_of: Markup | str = "The first poll is under way: this is how the ledger was left."
     else:
         as_of = Markup("As of {}, polled {}.").format(time_text(s.pool_time), ago(s.made_at))
-    missing = (
-        bool(site or entry)
-        and s is not None
-        and not any(site in ("", k.site) and entry in ("", k.entry) for k in known)
-    )
+    missing = bool(site or entry) and s is not None and not any(place.covers(*key) for key in known)
     gone = "The last poll knows no such place; the ledger may have its past."
     warnings = [gone] * missing + ([s.ledger.error] if s and not s.ledger.up else [])
     return Heading(Markup(", ").join(parts), as_of, warnings)
 
 
-def place_links(site: str, entry: str, group: str, *, but: str) -> Markup:
+def place_links(place: Place, *, but: str) -> Markup:
     """Return links to the other pages of the ledger of the same place."""
     texts = {"time": "what its time was used for", "pilots": "its pilots", "failures": "failures"}
-    query = {"site": site, "entry": entry, "group": group}
-    found = [link(path, text, **query) for path, text in texts.items() if path != but]
+    found = [link(path, text, **place.named) for path, text in texts.items() if path != but]
     return Markup(", ").join(found)
 
 

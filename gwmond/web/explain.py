@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
+from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.question import POOL, WITHHELD, Question, Unanswered, What
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
@@ -184,7 +185,7 @@ class Explanations:
         page = render(
             "explain",
             title=title,
-            heading=heading(self._snapshot, "", "", ""),
+            heading=heading(self._snapshot, ANYWHERE),
             links="",
             choices=[
                 Tab(text, what == question.what, f"explain?{what}=")
@@ -212,7 +213,7 @@ class Explanations:
         what, name, asked = question.what, question.name, self._asked
         if asked is None or (what == "job" and not asked.shows_jobs):
             return []
-        site, entry, _ = place_fields(self._snapshot, question.site, name, "")
+        site, entry, _ = place_fields(self._snapshot, Place(question.site, name))
         choices = [("", "all"), *((name, name) for name in asked.schedds)]
         schedd = FormField("schedd", "Schedd", question.schedd, choices=choices)
         there = site._replace(label="Why not at this site, or entry")

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 from markupsafe import Markup
 
 from gwmond.config.settings import Config
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Place
 from gwmond.model.run_phases import FailedTransfer
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import HOUR_US, SECOND_US, Period
@@ -60,9 +60,9 @@ class Failing(NamedTuple):
     group: str = ""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """Site, entry and group."""
-        return self[1:]
+        return Place(*self[1:])
 
     def to(self, text: str, site: str, entry: str = "") -> Markup:
         """Return a link to the failures of another place."""
@@ -105,7 +105,7 @@ def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> st
     parts: list[Part] = []
     error = ""
     try:
-        found = recent_failures(config.ledger.url, period, *chosen.place)
+        found = recent_failures(config.ledger.url, period, chosen.place)
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
@@ -114,13 +114,13 @@ def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> st
     return render(
         "failures",
         title="Failures",
-        heading=heading(s, *chosen.place),
-        links=place_links(*chosen.place, but="failures"),
+        heading=heading(s, chosen.place),
+        links=place_links(chosen.place, but="failures"),
         choices=[
             Tab(kind.name, last == chosen.last, address("failures", chosen._replace(last=last)))
             for last, kind in RANGES.items()
         ],
-        fields=[FormField("last", "", chosen.last), *place_fields(s, *chosen.place)],
+        fields=[FormField("last", "", chosen.last), *place_fields(s, chosen.place)],
         error=error,
         parts=parts,
         more=[],
@@ -308,11 +308,7 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
 def _suspects(s: Snapshot | None, chosen: Failing) -> Iterator[Part]:
     """Yield the places where jobs succeed far too soon, as the daemon last found them."""
     known = s.pilot_time.suspects if s is not None and s.pilot_time is not None else ()
-    here = [
-        suspect.shown
-        for suspect in known
-        if chosen.site in ("", suspect.site) and chosen.entry in ("", suspect.entry)
-    ]
+    here = [x.shown for x in known if chosen.place.covers(x.site, x.entry)]
     if here:
         yield Paragraph("Suspected black holes, of the last two hours", "heading")
         yield Sentences(here)

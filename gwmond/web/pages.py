@@ -157,7 +157,7 @@ class Pages:
 
     def _time(self, choice: Choice) -> str:
         now_s = self._now_us / SECOND_US
-        where = choice.resource, *choice.place
+        where = choice.resource, choice.place
         try:
             times, error = read(self.config.ledger.url, choice.range, now_s, *where), ""
         except Unreadable as unreadable:

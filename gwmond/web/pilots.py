@@ -9,6 +9,7 @@ from typing import Literal, NamedTuple
 from markupsafe import Markup
 
 from gwmond.config.settings import Config
+from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.stored_pilots import DoingNow
@@ -59,9 +60,9 @@ class Selection(NamedTuple):
     after: str = ""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """Site, entry and group."""
-        return self[1:4]
+        return Place(*self[1:4])
 
     def wanted(self, now_us: int) -> PilotsListed:
         """Return the same as the ledger is asked."""
@@ -96,8 +97,8 @@ def list_page(
     return render(
         "pilots",
         title="Pilots",
-        heading=heading(s, *chosen.place),
-        links=place_links(*chosen.place, but="pilots"),
+        heading=heading(s, chosen.place),
+        links=place_links(chosen.place, but="pilots"),
         choices=[
             Tab(text, which == chosen.which, address("pilots", _first(chosen, which)))
             for which, text in _WHICH.items()
@@ -215,7 +216,7 @@ def _fields(s: Snapshot | None, chosen: Selection) -> list[FormField]:
     doing = [("", "anything"), *((name, name) for name in _DOING)]
     return [
         FormField("which", "", chosen.which),
-        *place_fields(s, *chosen.place),
+        *place_fields(s, chosen.place),
         FormField("node", "Node (* stands for anything)", chosen.node),
         FormField(
             *("last", ended, chosen.last),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from gwmond.model.facts import Place
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.reports.categories import INFOS
@@ -28,9 +29,9 @@ class Choice(NamedTuple):
     group: str = ""
 
     @property
-    def place(self) -> tuple[str, str, str]:
+    def place(self) -> Place:
         """Site, entry and group."""
-        return self[2:]
+        return Place(*self[2:])
 
     @property
     def range(self) -> Range:
@@ -77,13 +78,13 @@ def page(s: Snapshot | None, choice: Choice, times: Times, error: str = "") -> s
     return render(
         "time",
         title="Time",
-        heading=heading(s, *choice.place),
-        links=place_links(*choice.place, but="time"),
+        heading=heading(s, choice.place),
+        links=place_links(choice.place, but="time"),
         choices=_choices(choice),
         fields=[
             FormField("last", "", choice.last),
             FormField("resource", "", choice.resource),
-            *place_fields(s, *choice.place),
+            *place_fields(s, choice.place),
         ],
         parts=(),
         more=(),

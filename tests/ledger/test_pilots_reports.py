@@ -14,15 +14,15 @@ from sqlalchemy import event
 
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, ended_within
-from gwmond.ledger.reader import Doing, LedgerReader, Order, PilotFilter, RunFilter
+from gwmond.ledger.reader import Doing, LedgerReader, Order, PilotFilter
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.endings import EARLY_US
-from gwmond.model.facts import Gap
+from gwmond.model.facts import Gap, Place
 from gwmond.model.pilot_facts import Category
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import DoingNow, PilotRow, RunRow
-from gwmond.model.times import Period
+from gwmond.model.times import ALWAYS, Period
 from gwmond.pilots.early_failure import Result, Trial
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.ledger.pilot_batches import (
@@ -101,9 +101,12 @@ def test_pilots(reader: LedgerReader) -> None:
         (PilotFilter(until_us=MIDDLE), lambda row: row.start_us < MIDDLE),
         (PilotFilter(running=True), lambda row: row.end_us is None),
         (PilotFilter(running=False), lambda row: row.end_us is not None),
-        (PilotFilter(site="Site-1"), lambda row: row.identity.key.site == "Site-1"),
-        (PilotFilter(entry="entry-2"), lambda row: row.identity.key.entry == "entry-2"),
-        (PilotFilter(group="group-1"), lambda row: row.identity.group == "group-1"),
+        (PilotFilter(place=Place("Site-1")), lambda row: row.identity.key.site == "Site-1"),
+        (
+            PilotFilter(place=Place(entry="entry-2")),
+            lambda row: row.identity.key.entry == "entry-2",
+        ),
+        (PilotFilter(place=Place(group="group-1")), lambda row: row.identity.group == "group-1"),
         (PilotFilter(name="IN_1"), lambda row: "in_1" in row.identity.name),
         (PilotFilter(name="n%1"), lambda row: not _every(row)),
         (PilotFilter(id=7), lambda row: row.id == 7),
@@ -177,7 +180,7 @@ def test_what_ended_is_counted(reader: LedgerReader) -> None:
             runs[*key.key, key.node, outcome] += 1
     assert {place[:4]: place.runs for place in found.runs} == runs
     assert {place.outcome for place in found.runs} >= {"", BLAMED.label}
-    entry = ended_within(reader, PilotFilter(ended=DAY, entry="entry-1"), 10)
+    entry = ended_within(reader, PilotFilter(ended=DAY, place=Place(entry="entry-1")), 10)
     assert entry.runs == [place for place in found.runs if place.entry == "entry-1"]
 
 
@@ -196,13 +199,13 @@ def test_a_statement_that_takes_too_long_is_ended(reader: LedgerReader) -> None:
 def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
     every = sorted(_runs(), key=lambda a: (a.pilot, a.key))
     identities = {row.id: row.identity for row in _pilots()}
-    cases: list[tuple[RunFilter, Holds]] = [
-        (RunFilter(), _every),
-        (RunFilter(since_us=MIDDLE), lambda a: a.end_us is None or a.end_us >= MIDDLE),
-        (RunFilter(until_us=MIDDLE), lambda a: a.start_us < MIDDLE),
-        (RunFilter(user="user1"), lambda a: a.user == "user1"),
+    far = ALWAYS.until_us
+    cases: list[tuple[tuple[Period, Place], Holds]] = [
+        ((ALWAYS, Place()), _every),
+        ((Period(MIDDLE, far), Place()), lambda a: a.end_us is None or a.end_us >= MIDDLE),
+        ((Period(0, MIDDLE), Place()), lambda a: a.start_us < MIDDLE),
         (
-            RunFilter(site="Site-1", entry="entry-1", group="group-1"),
+            (ALWAYS, Place("Site-1", "entry-1", "group-1")),
             lambda a: a.pilot % 3 == 1 and a.pilot % 2 == 1,
         ),
     ]
@@ -210,9 +213,7 @@ def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("gwmond.ledger.reader.PILOTS_AT_ONCE", at_once)
         rows = [(a, identities[a.pilot]) for a in every if holds(a)]
         assert rows
-        assert list(reader.run_rows(wanted)) == rows
-        assert list(reader.run_rows(wanted, limit=5)) == rows[:5]
-        assert list(reader.run_rows(wanted, limit=0)) == []
+        assert list(reader.run_rows(*wanted)) == rows
 
 
 def test_whoever_reads_runs_keeps_nobody_waiting(url: str) -> None:

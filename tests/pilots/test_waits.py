@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gwmond.model.endings import Ending
+from gwmond.model.facts import Place
 from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
 from gwmond.pilots.rules import Rules
@@ -115,9 +116,8 @@ def test_a_reader_of_the_ledger_says_the_same(play: Play) -> None:
     play.live(900, 1800, [shown()], claims=[claim("3", 60)])
     found = waits(play)
     assert [(wait.why, wait.runs) for wait in found] == [(Why.EARLY, 1), (Why.RECORD, 1)]
-    anywhere = (None, None, None)
-    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, anywhere) == found
-    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, ("Elsewhere", None, None)) == ()
+    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, Place()) == found
+    assert open_runs(play.stored, play.rules, LATER_S * SECOND_US, Place("Elsewhere")) == ()
     assert sentence(found) == (
         "2 runs not settled yet: 1 failed early, judged by 2023-11-15 05:05:00 UTC at the "
         "latest; 1 without a record of the end, given up by 2023-11-14 23:35:00 UTC at the "

@@ -11,11 +11,12 @@ from gwmond.model.endings import Ending
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Transfer
 from gwmond.model.run_phases import FailedTransfer
+from gwmond.model.stored_pilots import RunFilter
 from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.reports import phases
-from gwmond.reports.runs import RunsListed, runs_json
+from gwmond.reports.runs import runs_json
 from tests.build.accounting import Steps
 from tests.build.play import DONE, POLL_S, T0, record, shown
 from tests.build.web import with_ledger
@@ -100,7 +101,7 @@ def test_listed_runs_have_the_phases_of_their_pilot(
     path = tmp_path / "ledger.sqlite"
     written(path)
     now_us, wanted = at(3 * 3600), Period(at(0), at(3600))
-    listed = RunsListed(wanted, (None, None, None), None, None, None, 0)
+    listed = RunFilter(wanted)
     found, _ = runs_json(with_ledger(str(path)), now_us, listed, 10)
     code, text, _ = run("pilot", "1", "--ledger", path, "--format", "json")
     assert code == 0

@@ -13,6 +13,7 @@ import pytest
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import ended_within
 from gwmond.ledger.store import Ledger
+from gwmond.model.facts import Place
 from gwmond.model.times import Period
 from gwmond.reports import ledger_reading, recent_failures
 from gwmond.web.explain import Explanations, Turns
@@ -118,7 +119,7 @@ def test_early_failures(runs: str) -> None:
     now_s = pilot_batches.now_us(24) / 1e6
     page = pages(runs, now_s).failures(Failing())
     period = Period(0, pilot_batches.now_us(24) + 1)
-    found = recent_failures.recent_failures(runs, period, "", "", "")
+    found = recent_failures.recent_failures(runs, period, Place())
     total = found.all_runs
     assert total.failed > 3
     assert total.open > 0
@@ -165,7 +166,7 @@ def test_an_hour_that_takes_too_long_is_left_out(
 ) -> None:
     """What was read before is shown, and that it is not all."""
     period = Period(0, pilot_batches.now_us(24) + 1)
-    whole = recent_failures.recent_failures(runs, period, "", "", "")
+    whole = recent_failures.recent_failures(runs, period, Place())
     asked: list[object] = []
 
     def slow(*arguments):  # type: ignore[no-untyped-def]
@@ -176,7 +177,7 @@ def test_an_hour_that_takes_too_long_is_left_out(
 
     monkeypatch.setattr(recent_failures, "DEADLINE_S", -1.0)
     monkeypatch.setattr(recent_failures, "ended_within", slow)
-    part = recent_failures.recent_failures(runs, period, "", "", "")
+    part = recent_failures.recent_failures(runs, period, Place())
     assert (whole.partial, part.partial) == (False, True)
     assert part.since_us == period.until_us - 31 * 300_000_000
     assert 0 < part.validations.ended.total() < whole.validations.ended.total()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import gwmond.web
+from gwmond.model.facts import Place
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.time_by_hour import RANGES, read
 from gwmond.web.pages import Pages
@@ -29,7 +30,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_hours_of_all_places(url: str) -> None:
     """Reasons, entries and outcomes are added up; an hour without anything is not 0."""
-    times = read(url, RANGES["24h"], NOW, "cpu", "", "")
+    times = read(url, RANGES["24h"], NOW, "cpu")
     assert times.starts[-1] == 3600 * hours_ledger.LAST
     assert {name: values[-3:] for name, values in times.capacity.items()} == {
         "provisioned": [None, 130.0, 130.0],
@@ -43,17 +44,17 @@ def test_hours_of_all_places(url: str) -> None:
 
 def test_hours_of_one_place_and_resource(url: str) -> None:
     """A site's entries together, one entry alone, GPUs by themselves."""
-    assert read(url, RANGES["24h"], NOW, "cpu", BORED.site, "").capacity["provisioned"][-1] == 40
-    entry = read(url, RANGES["24h"], NOW, "cpu", *BORED)
+    assert read(url, RANGES["24h"], NOW, "cpu", Place(BORED.site)).capacity["provisioned"][-1] == 40
+    entry = read(url, RANGES["24h"], NOW, "cpu", Place(*BORED))
     assert (entry.capacity["provisioned"][-1], entry.pilots) == (20, {})
-    gpus = read(url, RANGES["24h"], NOW, "gpu", *STARVING)
+    gpus = read(url, RANGES["24h"], NOW, "gpu", Place(*STARVING))
     assert gpus.capacity == {}
     assert gpus.pilots["goodput"][-2:] == [None, 4.0]
 
 
 def test_longer_steps_are_averages(url: str) -> None:
     """Over steps of six hours; before the ledger's first hour nothing is known."""
-    times = read(url, RANGES["7d"], NOW, "cpu", *STARVING)
+    times = read(url, RANGES["7d"], NOW, "cpu", Place(*STARVING))
     values = times.capacity["provisioned"]
     assert len(values) == 28
     assert values[-2:] == [90.0, 75.0]
@@ -63,7 +64,7 @@ def test_longer_steps_are_averages(url: str) -> None:
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The page says why, and has no chart."""
     with pytest.raises(Unreadable, match="none"):
-        read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu", "", "")
+        read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu")
     page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Choice())
     assert page is not None
     assert 'role="alert"' in page
@@ -105,9 +106,9 @@ def test_page_of_a_place(url: str) -> None:
 
 def test_time_of_a_group(url: str) -> None:
     """Its pilots alone; that capacity is not divided by groups is said."""
-    group = read(url, RANGES["24h"], NOW, "cpu", "", "", "frontend.main")
+    group = read(url, RANGES["24h"], NOW, "cpu", Place(group="frontend.main"))
     assert (group.capacity, group.pilots["goodput"][-1]) == ({}, 60)
-    assert read(url, RANGES["24h"], NOW, "cpu", "", "", "another").pilots == {}
+    assert read(url, RANGES["24h"], NOW, "cpu", Place(group="another")).pilots == {}
     page = str(Pages(snapshot(), with_ledger(url)).time(Choice(group="frontend.main")))
     assert 'Time <span class="soft">of frontend group frontend.main' in page
     assert "not divided by frontend groups" in page

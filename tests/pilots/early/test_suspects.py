@@ -9,6 +9,7 @@ from typing import cast
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics.pilot_time import FAMILIES
+from gwmond.model.facts import Place
 from gwmond.model.snapshot import PilotTime, Snapshot
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import Period
@@ -110,5 +111,5 @@ def test_the_report_sums_the_periods_of_its_last_day() -> None:
     assert line.periods == 2
     assert line.expected < line.too_soon <= line.runs
     assert (table_of([line]).total or ())[4:7] == ("", str(line.runs), str(line.too_soon))
-    assert suspected(reader, scope._replace(site="site2")) == ()
-    assert suspected(reader, scope._replace(site="site1", group="any")) == (line,)
+    assert suspected(reader, scope._replace(place=Place("site2"))) == ()
+    assert suspected(reader, scope._replace(place=Place("site1", group="any"))) == (line,)
