@@ -80,13 +80,24 @@ def place(job: WaitingJob, order: Order | None) -> PlaceInOrder | None:
 
 
 def full_group(job: WaitingJob, order: Order | None) -> tuple[str, AccountingQuota] | None:
-    """Return the accounting group, or one above it, whose quota has no room for the job."""
+    """Return the accounting group of a job if its quota has no room for the job.
+
+    That is the group of the longest name that the negotiator knows; what a group above it has left
+    is not its own (HTCondor, matchmaker.cpp, hgq_assign_quotas).  A group that uses nothing is
+    given a slot whatever its size; without slots all quotas are 0.
+    """
     submitter = job.submitter.partition("@")[0]
     name = submitter.rpartition(".")[0] if submitter else job.accounting_group
+    known = {} if order is None else {name.lower(): name for name in order.groups}
     while order is not None and name:
-        quota = order.groups.get(name)
-        if quota and not quota.surplus and quota.used + max(1, job.size.cores) > quota.quota:
-            return name, quota
+        if (group := known.get(name.lower())) is not None:
+            quota = order.groups[group]
+            needed = quota.used + max(1, job.size.cores)
+            return (
+                (group, quota)
+                if quota.used > 0 and needed > quota.quota and not quota.surplus
+                else None
+            )
         name = name.rpartition(".")[0]
     return None
 

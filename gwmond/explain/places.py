@@ -21,7 +21,7 @@ from gwmond.reports.sites import SiteRow
 
 _FEW_WORDS = 3
 SILENT_CYCLES = 5
-"""A negotiator that ended no cycle for so many is said to stand still."""
+"""A negotiator that ended no cycle for so many of its own is said to stand still."""
 
 
 class Obstacle(NamedTuple):
@@ -351,9 +351,13 @@ def _last_words(fitting: Iterable[GroupHere]) -> str:
 
 def _late(here: PlaceSituation) -> float:
     """Return for how long no negotiator has ended a cycle; 0 where that is usual, or not known."""
-    ended = [one.ended for one in here.negotiators or () if one.ended]
-    late = here.now - max(ended) if ended else 0
-    return late if late > SILENT_CYCLES * here.cycle_s else 0
+    known = here.negotiators or ()
+    late = min(
+        ((here.now if one.as_of is None else one.as_of) - one.ended for one in known if one.ended),
+        default=0,
+    )
+    usual = max((one.period_s or 0 for one in known), default=0)
+    return late if late > SILENT_CYCLES * max(here.cycle_s, usual) else 0
 
 
 def _unexplained(here: PlaceSituation) -> Explanation:

@@ -38,11 +38,17 @@ class AccountingQuota(NamedTuple):
 
 
 class Negotiator(NamedTuple):
-    """A negotiator in a collector, and when it last began and ended a cycle; None: it never did."""
+    """A negotiator in a collector, and when it last began and ended a cycle; None: it never did.
+
+    ``as_of``: when that was so (None: now); ``period_s``: how long it takes from the end of one
+    cycle to the end of the next.
+    """
 
     name: str
     began: int | None
     ended: int | None
+    as_of: int | None = None
+    period_s: int | None = None
 
 
 class ScheddLimit(NamedTuple):
@@ -86,3 +92,7 @@ class Order(NamedTuple):
     def cycle_began(self) -> int | None:
         """When the last negotiation began."""
         return max((one.began for one in self.negotiators if one.began is not None), default=None)
+
+    def is_known_after(self, time: int) -> bool:
+        """Return whether each negotiation that began after a time would be known, or some later."""
+        return all(one.as_of is None or one.as_of >= time for one in self.negotiators)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gwmond.explain.order import full_group, place, words
 from gwmond.model.facts import Size
+from gwmond.model.order import AccountingQuota
 from gwmond.sources.htcondor.order import ahead
 from tests.build.waiting import QUOTAS, order, waiting_job
 
@@ -35,6 +36,19 @@ def test_a_quota_without_room_for_the_job() -> None:
     surplus = {"cms": QUOTAS["cms"]._replace(surplus=True)}
     assert full_group(job, order(groups=surplus)) is None
     assert full_group(waiting_job(), order()) is None
+    assert full_group(job._replace(submitter="CMS.erin@pool"), order()) == full
+
+
+def test_a_quota_that_says_nothing() -> None:
+    """Of the group above one with a quota of its own; and all are 0 in a pool without slots."""
+    full, empty = AccountingQuota(0.0, 4.0, 4.0, False), AccountingQuota(0.0, 4.0, 0.0, False)
+    nested = {"cms": full, "cms.prod": empty}
+    job = waiting_job(submitter="cms.prod.erin@pool", size=Size(8, 2000))
+    assert full_group(job, order(groups=nested)) is None
+    assert (
+        full_group(job._replace(submitter="cms.test.erin@pool"), order(groups=nested)) is not None
+    )
+    assert full_group(job, order(groups={"cms": AccountingQuota(0.0, 0.0, 0.0, False)})) is None
 
 
 def test_own_jobs_that_are_offered_before() -> None:

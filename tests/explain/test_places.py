@@ -126,6 +126,13 @@ def test_nobody_gives_jobs() -> None:
     )
     two = Negotiator("a", None, 9_000), Negotiator("b", None, 9_990)
     assert first(here(FITTING, negotiators=two)).name == "not_given"
+    known = Negotiator("cm", None, 9_000)
+    slow, old = known._replace(period_s=400), known._replace(as_of=9_250)  # its ad is not newer
+    for one in (slow, old):
+        assert first(here(FITTING, negotiators=(one,))).name == "not_given"
+    assert first(here(FITTING, negotiators=(known._replace(as_of=9_350),))).name == (
+        "negotiator_late"
+    )
     for unknown in (None, (Negotiator("cm", None, None),)):
         found = first(here(FITTING, negotiators=unknown))
         assert (found.name, found.proof) == ("not_given", Proof.ESTIMATED)

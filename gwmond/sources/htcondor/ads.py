@@ -213,3 +213,18 @@ def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassA
         for heard, ad in aged
         if heard is None or heard + (number(ad, "ClassAdLifetime") or AD_LIFETIME_S) >= reference
     ]
+
+
+def once(found: Iterable[classad2.ClassAd], *names: str) -> list[classad2.ClassAd]:
+    """Return the ads that several collectors may have, each once: as it was heard of last.
+
+    ``names``: the attributes that identify one; ads without any of these are all kept.
+    """
+    kept: dict[object, tuple[float, classad2.ClassAd]] = {}
+    for ad in found:
+        values = tuple(text(ad, name) for name in names)
+        key: object = values if any(values) else len(kept)
+        heard = number(ad, "LastHeardFrom") or 0.0
+        if key not in kept or kept[key][0] < heard:
+            kept[key] = heard, ad
+    return [ad for _, ad in kept.values()]

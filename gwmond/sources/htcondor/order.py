@@ -35,11 +35,24 @@ _ACCOUNTING = Query(
     ),
 )
 _SUBMITTERS = Query(
-    "submitters", "Submitter", "", ("Name", "IdleJobs", "LastHeardFrom", "ClassAdLifetime")
+    "submitters",
+    "Submitter",
+    "",
+    ("Name", "ScheddName", "IdleJobs", "LastHeardFrom", "ClassAdLifetime"),
 )
 _BEGAN, _ENDED = "LastNegotiationCycleTime0", "LastNegotiationCycleEnd0"
+_PERIOD = "LastNegotiationCyclePeriod0"
 _NEGOTIATORS = Query(
-    "negotiators", "Negotiator", "", ("Name", _BEGAN, _ENDED, "LastHeardFrom", "ClassAdLifetime")
+    "negotiators",
+    "Negotiator",
+    "",
+    ("Name", _BEGAN, _ENDED, _PERIOD, "LastHeardFrom", "ClassAdLifetime"),
+)
+_CYCLES = Query(
+    "cycles",
+    "Accounting",
+    "IsAccountingGroup",
+    ("Name", "NegotiatorName", "LastUpdate", "LastHeardFrom", "ClassAdLifetime"),
 )
 
 
@@ -71,12 +84,24 @@ def fetch(
 def negotiators(access: Access, terms: ExplainTerms) -> tuple[Negotiator, ...]:
     """Return the negotiators that the collectors know, each once.
 
-    Source: HTCondor manual, "Negotiator ClassAd Attributes".
+    A negotiator sends its own ad every five minutes (NEGOTIATOR_UPDATE_INTERVAL), but those of
+    accounting groups, of which there is always one, in each cycle.  Source: HTCondor manual,
+    "Negotiator ClassAd Attributes"; observed with 23 and 25.
     """
+    cycles: dict[str, int] = {}
+    for ad in _ads(access, _CYCLES, terms):
+        name = ads.text(ad, "NegotiatorName") or ""
+        cycles[name] = max(ads.integer(ad, "LastUpdate") or 0, cycles.get(name, 0))
     found = {}
     for ad in _ads(access, _NEGOTIATORS, terms):
-        name = ads.text(ad, "Name") or ""
-        found[name] = Negotiator(name, ads.integer(ad, _BEGAN), ads.integer(ad, _ENDED))
+        name, period_s = ads.text(ad, "Name") or "", ads.count(ad, _PERIOD)
+        began, ended, at = ads.integer(ad, _BEGAN), ads.integer(ad, _ENDED), cycles.get(name)
+        if not at:
+            found[name] = Negotiator(name, began, ended, ads.integer(ad, "LastHeardFrom"), period_s)
+            continue
+        lasted = 0 if began is None or ended is None else max(0, ended - began)
+        times = max(began or 0, at - lasted), max(ended or 0, at)
+        found[name] = Negotiator(name, *times, None, period_s)
     return tuple(found[name] for name in sorted(found))
 
 
@@ -110,7 +135,7 @@ def _submitters(
 ) -> dict[str, Submitter]:
     """Return all who are accounted, or have idle jobs, by name."""
     idle: Counter[str] = Counter()
-    for ad in submitters:
+    for ad in ads.once(submitters, "Name", "ScheddName"):
         if name := ads.text(ad, "Name"):
             idle[name] += ads.count(ad, "IdleJobs") or 0
     found = {name: Submitter("", None, None, None, number) for name, number in idle.items()}

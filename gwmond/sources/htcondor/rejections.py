@@ -63,10 +63,12 @@ def fetch(
         counted = access.job_ads(schedd, Query("alike", "", alike_too, names))
     except QueryError:
         return {}
-    jobs = {_alike(ad): ads.count(ad, "JobCount") or 0 for ad in counted}
+    jobs: Counter[Alike] = Counter()
+    for ad in counted:  # which the constraint of the configuration may tell apart
+        jobs[_alike(ad)] += ads.count(ad, "JobCount") or 0
     found: dict[demand.GroupKey, list[Rejection]] = {}
     for (alike, group), said in latest.items():
-        found.setdefault(group, []).append(Rejection(*said, jobs.get(alike, 0)))
+        found.setdefault(group, []).append(Rejection(*said, jobs[alike]))
     return {group: tuple(rejections) for group, rejections in found.items()}
 
 
