@@ -6,13 +6,13 @@ run (``sites.need``), else by its own size.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from gwmond.explain.answers import answers
 from gwmond.explain.document import ENTRY_COLUMNS
 from gwmond.explain.situation import Explanation, Mover, Proof, Situation, Tier
-from gwmond.model.facts import DemandGroup, EntryKey
+from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.render.table import Column, table
@@ -38,20 +38,37 @@ class ReasonSum(NamedTuple):
 def causes(
     found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int
 ) -> list[ReasonSum]:
-    """Return the first reason of each group of idle jobs, added up; the most units first."""
+    """Return the first reason of each group of idle jobs, added up; the most units first.
+
+    Of groups that are alike in all but the words of their reason it is found once.
+    """
     sums: dict[tuple[str, Mover], ReasonSum] = {}
-    for group, here in found:
-        answer = answers(here)[0]
-        one = _cause(group, here, answer, memory_per_unit_mib)
-        before = sums.get((one.reason, one.mover))
+    known: dict[Hashable, tuple[Explanation, frozenset[Size]]] = {}
+    every = list(found)  # so that no identity is used twice
+    for group, here in every:
+        if (alike := known.get(key := _alike(here))) is None:
+            sizes = frozenset(place.whole for place in here.fitting)
+            alike = known[key] = answers(here)[0], sizes
+        answer, sizes = alike
+        before = sums.get((answer.name, answer.mover))
+        if before is not None and group.jobs > before.largest:
+            answer = answers(here)[0]
+        one = _cause(group, answer, sizes, memory_per_unit_mib)
         sums[one.reason, one.mover] = one if before is None else _plus(before, one)
     return sorted(sums.values(), key=lambda cause: (-cause.units, cause.reason))
 
 
+def _alike(here: Situation) -> Hashable:
+    """Return all on which the name of a reason rests; places are alike if they are the same."""
+    job = here.job
+    limits = job.schedd, job.accounting_group, job.size.cores, job.rejection
+    return id(here.places), here.untried, job.walltime_s, *limits
+
+
 def _cause(
-    group: DemandGroup, here: Situation, answer: Explanation, memory_per_unit_mib: int
+    group: DemandGroup, answer: Explanation, sizes: frozenset[Size], memory_per_unit_mib: int
 ) -> ReasonSum:
-    needs = [need_at(group.size, place.whole, memory_per_unit_mib) for place in here.fitting]
+    needs = [need_at(group.size, size, memory_per_unit_mib) for size in sizes]
     known = [need.cpu for need in needs if need is not None]
     units = group.jobs * min(known, default=own_need(group.size, memory_per_unit_mib).cpu)
     return ReasonSum(
@@ -92,9 +109,15 @@ _COLUMNS: tuple[Column[ReasonSum], ...] = (
 
 
 def document(
-    found: list[ReasonSum], missing: tuple[str, ...], there: Mapping[EntryKey, SiteRow]
+    found: list[ReasonSum],
+    missing: tuple[str, ...],
+    there: Mapping[EntryKey, SiteRow],
+    left_out: int = 0,
 ) -> Document:
-    """Return the reasons of all idle jobs, in all forms; ``there`` are the entries asked for."""
+    """Return the reasons of all idle jobs, in all forms; ``there`` are the entries asked for.
+
+    ``left_out``: idle jobs of groups that are not known, as there are too many.
+    """
 
     def parts() -> Iterator[Part]:
         jobs = sum(cause.jobs for cause in found)
@@ -109,6 +132,11 @@ def document(
             yield table("They do not run there:", ENTRY_COLUMNS, sorted(there.items()))
         if found:
             yield table("", _COLUMNS, found)
+        if left_out:
+            more = (
+                f"{counted(left_out, 'more idle job')}, of small groups beyond [demand] max_groups"
+            )
+            yield Paragraph(f"Not matched: {more}.", "caution")
         for source in missing:
             yield Paragraph(f"Not known: {source} could not be read.", "caution")
 
@@ -124,6 +152,7 @@ def document(
                 for cause in found
             ],
             "entries": [row._asdict() for _, row in sorted(there.items())],
+            "jobs_left_out": left_out,
             "not_read": list(missing),
         }
 

@@ -6,10 +6,11 @@ policy, then places that have no pilots, then those that have.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
-from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
+from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier, fits
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
@@ -74,29 +75,39 @@ def _new(here: Situation) -> Iterator[Explanation]:
     if job.status != 1 or job.since is None or (job.rejected or 0) >= job.since:
         return
     age = here.now - job.since
-    began = here.order and here.order.cycle_began
-    if began is not None and began <= job.since:
+    known = here.order
+    began = known and known.cycle_began
+    if began is not None and began > job.since:
+        return
+    if began is not None and known is not None and known.is_known_after(job.since):
+        proof = Proof.PROVEN if known.is_known_after(int(here.now)) else Proof.ESTIMATED
         text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
         text += f"last negotiation began {duration(here.now - began)} ago"
         change, mover = "The next negotiation", Mover.WAIT
         if age > _LONG_CYCLE_S:
             change, mover = "A negotiator that works: its log (NegotiatorLog)", Mover.POOL
-        yield Explanation(Tier.NOT_CONSIDERED, "not_considered", text, change, mover)
-    elif began is None and age < here.cycle_s:
+        yield Explanation(Tier.NOT_CONSIDERED, "not_considered", text, change, mover, proof)
+    elif age < here.cycle_s:
         yield Explanation(
             Tier.NOT_CONSIDERED,
             "not_considered",
             f"It has waited for {duration(age)} only: the negotiator may not have come to it yet",
             "The next negotiation",
             Mover.WAIT,
+            Proof.ESTIMATED,
         )
 
 
 def _nowhere(here: Situation) -> Iterator[Explanation]:
     """No slot and no entry could run it, however many pilots there were."""
-    if here.job.status != 1 or here.fitting or here.free:
+    if here.job.status != 1 or here.fitting or here.free or here.full:
         return
-    if here.pilots:
+    if here.untried:
+        text = f"{_kinds(here.untried)} are known, and none matches it; which clauses exclude them"
+        text += " was not tried, as other groups of jobs are larger"
+        change = "gwmond explain JOB, of one of these jobs"
+        yield Explanation(Tier.NOWHERE, "not_analysed", text, change, Mover.YOU, here.proof())
+    elif here.pilots:
         yield _impossible(here)
     elif here.entries or here.slots:
         text = "No entry is known by a pilot, or by an ad of its factory"
@@ -120,7 +131,7 @@ def _impossible(here: Situation) -> Explanation:
     """Name what excludes all pilots: the first that does, from what is plainest to say."""
     return next(
         answer
-        for explain in (_misspelt, _too_large, _one_clause, _start, _too_long, _two_clauses)
+        for explain in (_too_long, _misspelt, _too_large, _one_clause, _start, _two_clauses)
         if (answer := explain(here)) is not None
     )
 
@@ -137,7 +148,7 @@ def _misspelt(here: Situation) -> Explanation | None:
 def _too_large(here: Situation) -> Explanation | None:
     size, clauses_left = here.job.size, here.impassable
     openings = [one for one in here.openings if one.request != clauses.SITES]
-    if not all("request" in one.clause.lower() for one in clauses_left):
+    if not all(clauses.REQUEST.search(one.clause) for one in clauses_left):
         return None
     if openings:
         best = max(openings, key=lambda opening: opening.pilots)
@@ -147,7 +158,7 @@ def _too_large(here: Situation) -> Explanation | None:
             f"{one.change} opens {_kinds(one.pilots)} ({names_text(one.entries)})"
             for one in openings
         )
-    elif clauses_left:
+    elif clauses_left and not any(fits(size, place.whole) for place in here.pilots):
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(size)}; the largest pilot, of {largest.entry.entry}, has "
         text += size_text(largest.whole)
@@ -165,7 +176,9 @@ def _one_clause(here: Situation) -> Explanation | None:
     more = f". The same is true of {others}" if len(here.impassable) > 1 else ""
     alone = f". {counted(worst.alone, 'kind')} pass all else" if worst.alone else ""
     text = f"{_none(here)} pass {worst.clause}{alone}{more}"
-    change = "Other Requirements of the job (condor_qedit)"
+    request = clauses.REQUEST.search(worst.clause)
+    change = f"A smaller {request[0]}" if request else "Other Requirements of the job"
+    change += " (condor_qedit)"
     return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
@@ -195,7 +208,8 @@ def _two_clauses(here: Situation) -> Explanation:
     pair = clauses.smallest_pair(here.pilots)
     if pair is not None:
         first, second, opened = pair
-        text = f"{_none(here)} pass both {texts[first]} and {texts[second]}"
+        both = sum({first, second}.isdisjoint(place.blocked) for place in here.pilots)
+        text = f"{_none(here, both)} pass both {texts[first]} and {texts[second]}"
         change = f"Without these two {_kinds(opened)} fit"
         return Explanation(Tier.NOWHERE, "clauses_together", text, change, Mover.YOU, here.proof())
     worst = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
@@ -204,8 +218,8 @@ def _two_clauses(here: Situation) -> Explanation:
     return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
-def _none(here: Situation) -> str:
-    return f"0 of {_kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
+def _none(here: Situation, number: int = 0) -> str:
+    return f"{number} of {_kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
 
 
 def _kinds(number: int) -> str:
@@ -259,7 +273,8 @@ def plain(said: Rejection) -> Rejection:
 def _policy(here: Situation) -> Iterator[Explanation]:
     """The negotiator says that something else than matching keeps it."""
     job = here.job
-    said = job.rejection.lower()
+    is_old = job.rejected is not None and job.since is not None and job.rejected < job.since
+    said = "" if is_old else job.rejection.lower()
     for part, name, meaning, change, mover in _POLICIES:
         if job.status == 1 and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
@@ -270,7 +285,8 @@ def _policy(here: Situation) -> Iterator[Explanation]:
         group, quota = full
         text = f"The group {group} uses {number(quota.used)} of its quota of {number(quota.quota)}"
         change = "Jobs of the same group that end, or a larger quota"
-        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL)
+        proof = Proof.PROVEN if quota.used >= quota.quota else Proof.ESTIMATED
+        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL, proof)
 
 
 def _schedd(here: Situation) -> Iterator[Explanation]:
@@ -293,7 +309,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     known, running = here.fitting_rows, here.running
     pending = {key: row for key, row in known.items() if row.pending_pilots}
     total, proof = counted(len(names), "entry"), here.proof(here.fitting)
-    if pending and not running:
+    if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
@@ -302,7 +318,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         change = "A pilot that starts"
         yield Explanation(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
         return
-    if running or not known:
+    if running or here.full or not known:
         return
     grouped: dict[tuple[str, str, Mover, str], list[EntryKey]] = {}
     for key, row in known.items():
@@ -365,12 +381,33 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         yield Explanation(Tier.PILOTS_THERE, "too_short_lived", text, change, Mover.WAIT)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
-    if running := here.running:
-        pilots = counted(sum(row.registered_pilots or 0 for row in running.values()), "pilot")
-        room = size_text(here.job.size)
-        text = f"It could run on {pilots} ({names_text(running)}), but none has {room} free"
-        change, mover = _more_pilots(running)
+    kinds = {place.entry for place in here.fitting}
+    running = {key: row for key, row in here.running.items() if key in kinds}
+    others = [slot for slot in here.full if slot.entry not in running]
+    pilots = sum(row.registered_pilots or 0 for row in running.values())
+    pilots += sum(slot.number for slot in others)
+    if pilots and (here.full or not (refusing := _refusing(here))):
+        names = names_text({*running, *(slot.entry for slot in others)})
+        text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
+        text += f"{size_text(here.job.size)} free"
+        change, mover = _more_pilots(here.running)
         yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
+    elif pilots:
+        (clause, times), total = refusing.most_common(1)[0], counted(here.fates.total(), "slot")
+        text = f"It could run on an empty pilot of {names_text(running)}, but {times} of {total} "
+        text += f"there refuse it as they are now: {clause}"
+        change = "What the clause refers to"
+        yield Explanation(Tier.PILOTS_THERE, "refused_now", text, change, Mover.FRONTEND)
+
+
+def _refusing(here: Situation) -> Counter[str]:
+    """Return the clauses by which free slots of pilots refuse it that would match if empty."""
+    found: Counter[str] = Counter()
+    for slot in here.slots:
+        if slot.takes_jobs and slot.entry in here.running:
+            for clause in dict.fromkeys(here.objections(slot)):
+                found[clause] += slot.number
+    return found
 
 
 def _untaken(here: Situation) -> Explanation:

@@ -14,8 +14,9 @@ _PENDING = 3  # entries of which it is said
 
 
 def waited_s(here: Situation) -> float:
-    """Return for how long a job has waited for its first run."""
-    return max(0.0, here.now - (here.job.submitted or here.now))
+    """Return for how long a job has waited: for its first run, or since it ran last."""
+    job = here.job
+    return max(0.0, here.now - ((job.since if job.runs else job.submitted) or here.now))
 
 
 def start(here: Situation) -> Quantiles | None:

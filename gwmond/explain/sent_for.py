@@ -53,6 +53,11 @@ def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
         text = f"Its validation failed ({row.failure or 'no test is named'})"
         change = "What the test found: the pilot's output, gwmond report --failures"
         yield Explanation(tier, "validation_failed", text, change, Mover.SITE)
+    elif jobs.ran is None:
+        text = "It is not known whether it had jobs: its output ends before it says so"
+        change = "Its output as a whole, or a collector that shows it: gwmond pilot"
+        args = (tier, "jobs_not_known", text, change, Mover.FACTORY, Proof.NOT_KNOWN)
+        yield Explanation(*args)
     elif here.registered_us is None:
         text = "No collector has shown it: it ended before it registered, or could not"
         change = "What its output says: gwmond pilot"
@@ -69,7 +74,8 @@ def _asked(here: SentFor) -> str:
 
 
 def _registered(here: SentFor) -> bool:
-    return here.registered_us is not None and not here.pilot.jobs.ran and not here.pilot.failed
+    no_job = here.pilot.jobs.ran is False
+    return here.registered_us is not None and no_job and not here.pilot.failed
 
 
 def _refuted(here: SentFor) -> Iterator[Explanation]:
@@ -115,8 +121,11 @@ _RULES: Sequence[Callable[[SentFor], Iterable[Explanation]]] = (
 def sent_for_line(here: SentFor, first: Explanation) -> str:
     """Return which pilot it is, how long it lived, and why it had no job."""
     life = span(here.end_us - here.pilot.row.start_us)
-    had = "HAD JOBS" if here.pilot.jobs.ran else "NEVER HAD A JOB"
+    had = _HAD[here.pilot.jobs.ran]
     return f"Pilot {here.pilot.identity.name} {had} in {life}: {first.text}."
+
+
+_HAD = {True: "HAD JOBS", False: "NEVER HAD A JOB", None: "HAD PERHAPS A JOB"}
 
 
 class _Taken(NamedTuple):

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.clauses import REQUEST, ClauseCount, Opening, counts, openings, other_sites
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.past_waits import PastWaits
@@ -78,7 +78,18 @@ class Explanation(NamedTuple):
 
 
 _TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
-"""A clause that holds for some time only; of the size of a slot says ``REQUEST``."""
+"""A clause that holds for some time only."""
+_ANYTHING_LEFT = re.compile(r"(?:(?:my|target)\.)?(?:cpus|memory|gpus|disk)\s*>\s*0", re.IGNORECASE)
+
+
+def _of_size(clause: str) -> bool:
+    """Return whether a clause is about what is left of a slot."""
+    return bool(REQUEST.search(clause) or _ANYTHING_LEFT.fullmatch(clause))
+
+
+def fits(size: Size, room: Size) -> bool:
+    """Return whether a size is within another."""
+    return all(mine <= has for mine, has in zip(size, room, strict=True))
 
 
 def is_at(key: EntryKey, site: str) -> bool:
@@ -107,14 +118,24 @@ class Situation:
         order: Order | None = None,
         history: Sequence[WaitInterval] = (),
         past: PastWaits | None = None,
+        untried: int = 0,
     ) -> None:
         self.job: WaitingJob = examined.job
-        self.places = tuple(place for place in examined.places if is_at(place.entry, site))
-        self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
-        self.sites = sorted({key.site for key in entries} | {p.entry.site for p in examined.places})
+        self.places, self.entries = examined.places, entries
+        self._everywhere = entries, examined.places
+        if not all(is_at(place.entry, site) for place in examined.places):
+            self.places = tuple(place for place in examined.places if is_at(place.entry, site))
+        if site:
+            self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.history = history
         self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
-        self.order, self.past = order, past
+        self.order, self.past, self.untried = order, past, untried
+
+    @cached_property
+    def sites(self) -> list[str]:
+        """The sites that there are, sorted: also others than are looked at."""
+        entries, places = self._everywhere
+        return sorted({key.site for key in entries} | {place.entry.site for place in places})
 
     @cached_property
     def slots(self) -> tuple[JobPlace, ...]:
@@ -143,13 +164,13 @@ class Situation:
         """Return what becomes of the job at a slot, as the slot is now."""
         if slot.takes_jobs and slot.matches:
             return Fate.FREE if self.lives_long_enough(slot) else Fate.SHORT_LIVED
-        if (slot.entry, slot.group) not in self._fitting_kinds:
-            return Fate.NO_MATCH
-        if not slot.takes_jobs:
-            return Fate.BUSY
-        if all(map(REQUEST.search, texts := self.objections(slot))):
-            return Fate.SMALL
-        return Fate.SHORT_LIVED if all(map(_TIMED.search, texts)) else Fate.NO_MATCH
+        texts, is_of_kind = self.objections(slot), (slot.entry, slot.group) in self._fitting_kinds
+        if all(map(_of_size, texts)) and fits(self.job.size, slot.whole):
+            if is_of_kind or self.lives_long_enough(slot):
+                return Fate.SMALL if slot.takes_jobs else Fate.BUSY
+        elif is_of_kind and all(map(_TIMED.search, texts)):
+            return Fate.SHORT_LIVED if slot.takes_jobs else Fate.BUSY
+        return Fate.NO_MATCH
 
     def objections(self, place: JobPlace) -> list[str]:
         """Return the clauses, of either side, by which a place does not take the job."""
@@ -165,9 +186,17 @@ class Situation:
         return tuple(p for p in self.slots if p.matches and p.takes_jobs)
 
     @cached_property
+    def full(self) -> tuple[JobPlace, ...]:
+        """Slots that would take the job if nothing else ran on their pilots.
+
+        Nodes of one entry may differ: so there are some where the known empty pilot does not match.
+        """
+        return tuple(slot for slot in self.slots if self.fate(slot) in (Fate.SMALL, Fate.BUSY))
+
+    @cached_property
     def fitting_entries(self) -> tuple[EntryKey, ...]:
         """Entries of which an empty pilot could run the job, sorted."""
-        return tuple(sorted({place.entry for place in self.fitting}))
+        return tuple(sorted({place.entry for place in (*self.fitting, *self.full)}))
 
     @cached_property
     def fitting_rows(self) -> dict[EntryKey, SiteRow]:
@@ -181,10 +210,14 @@ class Situation:
 
     @cached_property
     def openings(self) -> list[Opening]:
-        """What other requests, and other sites, would open; entries in downtime are left out."""
+        """What other requests, and other sites, would open.
+
+        Entries in downtime are left out, and what ends before the job would.
+        """
         job, down = self.job, {k for k, row in self.entries.items() if row.state == State.DOWN}
-        pilots = [place for place in self.pilots if place.entry not in down]
-        slots = [slot for slot in self.slots if slot.takes_jobs]
+        lasting = [place for place in self.places if self.lives_long_enough(place)]
+        pilots = [p for p in lasting if p.kind == "pilot" and p.entry not in down]
+        slots = [slot for slot in lasting if slot.kind == "slot" and slot.takes_jobs]
         return [
             *openings(job.size, job.clauses, pilots, slots),
             *other_sites(job.clauses, pilots, slots),

@@ -90,12 +90,21 @@ class EntryJobs(NamedTuple):
     whole: bool
 
 
+class MatchedKind(NamedTuple):
+    """The pilots of an entry and a frontend group; ``sure``: they certainly match, and are seen."""
+
+    entry: EntryKey
+    group: str
+    sure: bool
+
+
 class IdleJobs(NamedTuple):
     """The idle jobs of one group, and where they could run.
 
     ``cpu``, ``gpu``: units, the least that they take of empty pilots.  ``entries``: where they
     could run, sorted.  ``absorbed``: which part of them free slots and pending pilots take, each
-    job once (0 to 1); ``free``: free slots are among these.
+    job once (0 to 1); ``free``: free slots are among these.  ``kinds``: the empty pilots on which
+    they could run.
     """
 
     group: DemandGroup
@@ -104,6 +113,7 @@ class IdleJobs(NamedTuple):
     entries: tuple[EntryKey, ...]
     absorbed: float = 0.0
     free: bool = False
+    kinds: tuple[MatchedKind, ...] = ()
 
 
 class Evaluation(NamedTuple):

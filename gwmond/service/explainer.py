@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -17,13 +17,14 @@ from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
+from gwmond.model.evaluation import MatchedKind
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Template
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Limits, Order
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.model.waiting_job import Examined, WaitingJob
+from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEAST_S = 1.0
+
+
+def _kind_of(group: DemandGroup) -> tuple[object, ...]:
+    """Return what identifies the group among those of a poll."""
+    return group.schedd, group.accounting_group, group.signature, group.size, group.walltime_s
 
 
 class NoAnswer(Exception):
@@ -95,6 +101,7 @@ class Explainer:
         self._until = time.monotonic() + (deadline_s or config.poll.deadline)
         self._failed: list[str] = []
         self._matched: dict[tuple[str, str | None], Matched] = {}
+        self._fitted: dict[int, tuple[JobPlace, ...]] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -103,6 +110,7 @@ class Explainer:
             config.demand,
             now,
             self._ungrouped(),
+            site,
         )
 
     def _ungrouped(self) -> tuple[str, ...]:
@@ -163,6 +171,8 @@ class Explainer:
             )
             found = [one for one in tried if one is not None]
             if len(found) == 1:
+                if job.count("#") > 1 and (known := found[0][0].global_id) not in ("", job):
+                    raise NoAnswer(f"job {number} of {found[0][0].schedd} is {known} now")
                 ordered = pool.submit(self._order, found[0][0])
                 examined = self._run("gwmond", waiting_job.examine, access, *found[0])
                 if examined is None:
@@ -187,22 +197,63 @@ class Explainer:
         Raises NoAnswer where they could not be matched.
         """
         groups = self.groups(schedd)
-        examined = self._run("gwmond", waiting_job.examine_groups, groups)
-        if examined is None:
+        most = min(waiting_job.FEW_GROUPS, waiting_job.MOST_PLACES // max(1, len(self._templates)))
+        few = [group for group in groups if not self._fitting(group)][:most]
+        tried = self._run("gwmond", waiting_job.examine_groups, few) if few else ()
+        if tried is None:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
+        examined = dict(zip(map(_kind_of, few), tried, strict=True))
         return [
-            self._said(group, one, said)
-            for group, one in zip(groups, examined, strict=True)
+            self._said(group, examined.get(_kind_of(group)), said)
+            for group in groups
             for said in group.by_rejection()
         ]
 
     def _said(
-        self, group: DemandGroup, examined: Examined, said: Rejection
+        self, group: DemandGroup, examined: Examined | None, said: Rejection
     ) -> tuple[DemandGroup, Situation]:
         """Return those jobs of a group of which the negotiator said that."""
+        places = self._fitting(group)
+        untried = 0 if places or examined else len(self._terms.templates)
+        if examined is None:
+            job = UNKNOWN_JOB._replace(
+                schedd=group.schedd, accounting_group=group.accounting_group, size=group.size
+            )
+            examined = Examined(job, places)
         job = examined.job._replace(rejection=said.text, rejected=said.at)
-        order = self._limits.order(group.schedd)
-        return group._replace(jobs=said.jobs), self.situation(examined._replace(job=job), order)
+        order, known = self._limits.order(group.schedd), (self._entries, self._now, self.missing)
+        here = Situation(
+            examined._replace(job=job), *known, site=self._site, order=order, untried=untried
+        )
+        return group._replace(jobs=said.jobs), here
+
+    def _fitting(self, group: DemandGroup) -> tuple[JobPlace, ...]:
+        """Return the empty pilots on which a group of jobs could run, as the poll matched them."""
+        kinds = self._kinds.get(_kind_of(group), ())
+        if (found := self._fitted.get(id(kinds))) is None:  # groups that match alike have one tuple
+            templates = self._templates
+            found = self._fitted[id(kinds)] = tuple(
+                waiting_job.matched(templates[entry, of], sure=sure)
+                for entry, of, sure in kinds
+                if (entry, of) in templates
+            )
+        return found
+
+    @cached_property
+    def _templates(self) -> dict[tuple[EntryKey, str], Template]:
+        return {(template.entry, template.group): template for template in self._terms.templates}
+
+    @cached_property
+    def _kinds(self) -> Mapping[tuple[object, ...], tuple[MatchedKind, ...]]:
+        """On which empty pilots each group of jobs could run, as the poll matched them."""
+        idle = () if self._snapshot is None else self._snapshot.evaluation.idle
+        return {_kind_of(one.group): one.kinds for one in idle}
+
+    def left_out(self, schedd: str | None = None) -> int:
+        """Return how many idle jobs are in none of the groups, as there are too many."""
+        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
+        jobs = sum(count.jobs for answer in answers if answer for count in answer.value.counts)
+        return int(jobs) - sum(group.jobs for group in self.groups(schedd))
 
     @cached_property
     def _limits(self) -> Limits:
@@ -221,7 +272,12 @@ class Explainer:
             for group in self.groups()
             for said in group.by_rejection()
         ]
-        asked = self._access, entry, startd, groups, self.schedds(None)
+        entries = [
+            tuple(dict.fromkeys(place.entry for place in self._fitting(group))) for group in groups
+        ]
+        few = waiting_job.FEW_GROUPS
+        sent = [*groups[:few], *(group._replace(ad="") for group in groups[few:])]
+        asked = self._access, entry, startd, sent, entries, self.schedds(None)
         found = self._run("gwmond", place_offers.offers, *asked)
         if found is None:
             raise NotRead(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")

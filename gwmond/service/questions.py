@@ -38,7 +38,8 @@ def explained(
         if not shows_jobs:
             sums = [one._replace(example="") for one in sums]
         there = explainer.entries_there if question.site else {}
-        return all_jobs.document(sums, explainer.missing, there)
+        left_out = explainer.left_out(question.schedd)
+        return all_jobs.document(sums, explainer.missing, there, left_out)
     if question.what == "entry":
         alone = "/" in question.name or not question.site
         name = question.name if alone else f"{question.site}/{question.name}"

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from operator import ge
 
-from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, IdleJobs, JobCounts
+from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, IdleJobs, JobCounts, MatchedKind
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Size
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.absorb import Places
@@ -59,13 +59,18 @@ def idle_jobs(
         return any(all(map(ge, slot, wanted)) and slot.cores > 0 for slot in sizes.get(berth, ()))
 
     idle = []
+    kinds: dict[int, tuple[MatchedKind, ...]] = {}  # groups that match alike have the same offers
     for item, wanted in zip(matches, classes, strict=True):
         share = found.classes.get((item.key, "cpu"), Share(0, 0, 0))
         size, jobs = item.group.size, item.group.jobs
         absorbed = share.absorbed / (sum(share) or 1)
         slots = absorbed > 0 and any(holds(berth, size) for berth in wanted.free)
         units = jobs * item.own.cpu, jobs * item.own.gpu
-        idle.append(IdleJobs(item.group, *units, item.entries, absorbed, slots))
+        if (known := kinds.get(id(item.offers))) is None:
+            offers = item.offers
+            known = tuple(MatchedKind(o.template.entry, o.template.group, o.sure) for o in offers)
+            kinds[id(offers)] = known
+        idle.append(IdleJobs(item.group, *units, item.entries, absorbed, slots, known))
     return tuple(idle)
 
 

@@ -15,7 +15,7 @@ import gwmond
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
-from gwmond.explain.expected import record, texts
+from gwmond.explain.expected import record, texts, waited_s
 from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import Submitter
@@ -23,6 +23,7 @@ from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.sites import SiteRow
+from gwmond.sources.htcondor import waiting_job as waiting_job_source
 from tests.build.waiting import negotiator, order, place, row, waiting_job
 
 _NOW = 10_000.0
@@ -102,6 +103,80 @@ def test_impossible_anywhere() -> None:
     both = first(situation(place(blocked=(0, 1)), clauses=requests, size=Size(64, 64000)))
     assert both.name == "too_large"
     assert "64 cores and 64000 MiB; the largest pilot, of E, has 8 cores and 16000 MiB" in both.text
+
+
+def test_impossible_is_what_is_said_to_be() -> None:
+    """Of a pair it is counted how many pass both; of requests those are named that are in the way.
+
+    What lives too short, and matches, is the nearest.
+    """
+    pilots = place(blocked=(0, 1)), place(blocked=(0, 1)), place(blocked=(2, 3))
+    pair = first(situation(*pilots, clauses=("A", "B", "C", "D")))
+    assert pair.text == "1 of 3 kinds of pilots pass both A and B"
+    disk = first(situation(place(blocked=(0,)), clauses=("TARGET.Disk >= RequestDisk",)))
+    assert (disk.name, disk.mover) == ("requirements", Mover.YOU)
+    assert disk.text.startswith("0 of 1 kind of pilots pass TARGET.Disk >= RequestDisk")
+    assert disk.change == "A smaller RequestDisk (condor_qedit)"
+    named = first(situation(place(blocked=(0,)), clauses=("TARGET.HasRequested",)))
+    assert named.text.startswith("0 of 1 kind of pilots pass TARGET.HasRequested")
+    short, refused = place(remaining_s=60), place(refusals=("VO == 1",))
+    assert first(situation(short, refused, walltime_s=600)).name == "too_long"
+
+
+def test_nodes_of_an_entry_differ() -> None:
+    """The known empty pilot does not match, but pilots that are busy do."""
+    texts = "TARGET.OpSysMajorVer == 8", "TARGET.Cpus >= RequestCpus"
+    other = place(blocked=(0,))
+    busy = place(kind="slot", blocked=(1,), number=3)
+    entry = row(registered_pilots=7)
+    found = first(situation(other, busy, entry=entry, clauses=texts))
+    assert found.name == "pilots_busy"
+    assert found.text == "It could run on 3 pilots (E), but none has 1 core and 2000 MiB free"
+    nothing_left = busy._replace(refusals=("MY.Cpus > 0", "RequestCpus <= MY.Cpus"))
+    assert first(situation(other, nothing_left, entry=entry, clauses=texts)).name == "pilots_busy"
+    claimed = place(kind="slot", takes_jobs=False, number=2)
+    assert first(situation(other, claimed, clauses=texts)).name == "pilots_busy"
+    for never in (
+        busy._replace(blocked=(0, 1)),
+        busy._replace(whole=Size(8, 1000)),
+        busy._replace(remaining_s=60),
+    ):
+        here = situation(other, never, entry=entry, clauses=texts, walltime_s=600)
+        assert first(here).name == "requirements"
+
+
+def test_slots_that_refuse_for_now() -> None:
+    """They have room, so that is not what is missing."""
+    entry = row(registered_pilots=2)
+    ill = place(kind="slot", refusals=("NodeIsHealthy",), number=2)
+    found = first(situation(place(), ill, entry=entry))
+    assert (found.name, found.mover) == ("refused_now", Mover.FRONTEND)
+    assert found.text.endswith("2 of 2 slots there refuse it as they are now: NodeIsHealthy")
+    busy = place(kind="slot", takes_jobs=False)
+    assert first(situation(place(), ill, busy, entry=entry)).name == "pilots_busy"
+
+
+def test_what_is_not_proven() -> None:
+    """That the negotiator may not have come; a quota with room for a smaller job."""
+    assert first(situation(place(), since=9_990)).proof is Proof.ESTIMATED
+    group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))
+    here = Situation(Examined(group, (place(),)), {}, _NOW, order=order())
+    assert first(here).proof is Proof.ESTIMATED
+
+
+def test_what_was_said_before_it_ran_is_past() -> None:
+    """A job that was evicted waits anew: the negotiator's word is of before."""
+    here = situation(
+        *(place(), place(kind="slot", takes_jobs=False)),
+        entry=row(registered_pilots=2),
+        rejection="concurrency limit x reached",
+        rejected=5_000,
+        since=6_000,
+        runs=1,
+    )
+    here.order = order(negotiators=(negotiator(9_000),))
+    assert [one.name for one in answers(here)] == ["pilots_busy"]
+    assert waited_s(here) == 4_000
 
 
 def test_what_could_not_be_read_is_said() -> None:
@@ -195,6 +270,11 @@ def test_the_negotiator_has_not_come_to_it() -> None:
     assert "the last negotiation began 33m20s ago" in found.text
     here.order = order(negotiators=(negotiator(9_001),))
     assert first(here).name == "pilots_busy"
+    stale = negotiator(8_000)._replace(as_of=8_900)
+    here.order = order(negotiators=(stale,))  # what it has done since is not known
+    assert first(here).name == "pilots_busy"
+    here.order = order(negotiators=(stale._replace(as_of=9_000),))
+    assert first(here).name == "not_considered"
     here.now += 4000
     here.order = order(negotiators=(negotiator(8_000),))
     assert first(here).mover is Mover.POOL
@@ -214,7 +294,10 @@ def test_limits_that_the_order_has() -> None:
 
 
 def test_each_slot_has_one_fate() -> None:
-    """A slot refuses the job for now only if its pilot, empty and young, would take it."""
+    """A slot refuses the job for now only if its pilot, empty and young, would take it.
+
+    That is so where only its size is in the way, and the whole pilot is large enough.
+    """
     slots = [
         place(kind="slot", number=1),
         place(kind="slot", number=2, refusals=("MaxWall < GLIDEIN_ToDie - time()",)),
@@ -227,7 +310,7 @@ def test_each_slot_has_one_fate() -> None:
     busy = row(registered_pilots=1)
     clauses = ("TARGET.Memory >= RequestMemory",)
     here = situation(place(), *slots, entry=busy, clauses=clauses, walltime_s=600)
-    assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8, 48]
+    assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8 + 32, 16]
     assert here.fates.total() == 127
     late = situation(place(), slots[1], entry=busy)
     assert first(late).name == "too_short_lived"
@@ -243,6 +326,8 @@ def test_what_other_sites_would_open() -> None:
     assert "also at S" in str(document(here).record()) + str(list(document(here).parts()))
     down = situation(place(blocked=(0,)), entry=row(state=State.DOWN.value), clauses=texts)
     assert down.openings == []
+    soon = situation(place(blocked=(0,), remaining_s=60), clauses=texts, walltime_s=600)
+    assert soon.openings == []
 
 
 def test_the_expected_start() -> None:
@@ -280,6 +365,11 @@ def test_all_idle_jobs_by_reason() -> None:
     assert (first_cause.reason, first_cause.units, first_cause.jobs) == ("requirements", 64, 1)
     assert (second.reason, second.jobs, second.groups) == ("pilots_busy", 40, 2)
     assert (second.units, second.who, second.largest) == (40, "dune", 30)
+    wide = Situation(
+        Examined(busy.job._replace(size=Size(1, 3000)), busy.places), busy.entries, _NOW
+    )
+    (busy_cause,) = causes([(group, busy), (group._replace(jobs=11), wide)], 2000)
+    assert "1 core and 3000 MiB free" in busy_cause.example  # of the largest, however alike
 
 
 def test_all_idle_jobs_of_a_recording(
@@ -296,6 +386,35 @@ def test_all_idle_jobs_of_a_recording(
     code, _, err = run("explain", "1.0", "--config", file)
     assert code == 2
     assert "a recording has no single jobs" in err
+
+
+def test_groups_that_are_not_analysed_are_said(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of those that match no pilot of a site: not that no pilot is known.
+
+    Jobs beyond the groups that are kept are counted, too.
+    """
+    file = tmp_path / "replay.toml"
+    demo = Path(gwmond.__file__).parent / "data" / "demo.zip"
+    text = f'[replay]\nfile = "{demo}"\n[ledger]\nurl = "{tmp_path}/none.sqlite"\n'
+
+    def reasons(more: str = "") -> tuple[dict[str, int], int]:
+        file.write_text(text + more)
+        place = "--site", "Danube_ce1_8core"
+        code, out, _ = run("explain", "--all", *place, "--config", file, "--format", "json")
+        record = json.loads(out[out.index("{\n") :])  # after a warning of too many groups
+        assert code == 0
+        return {one["reason"]: one["jobs"] for one in record["reasons"]}, record["jobs_left_out"]
+
+    analysed, nobody = reasons()
+    monkeypatch.setattr(waiting_job_source, "FEW_GROUPS", 0)
+    found, _ = reasons()
+    assert set(found) - set(analysed) == {"not_analysed"}
+    assert sum(found.values()) == sum(analysed.values())
+    assert nobody == 0
+    few, left_out = reasons("[demand]\nmax_groups = 1\n")
+    assert (sum(few.values()) + left_out, left_out > 0) == (sum(found.values()), True)
 
 
 @given(

@@ -41,11 +41,31 @@ def test_expressions_are_divided(text: str, parts: tuple[str, ...]) -> None:
     assert tuple(" ".join(part.split()) for part in found) == parts
 
 
+def test_no_expression_takes_long() -> None:
+    """However deep it is, and however many clauses it has: those beyond the first are one."""
+    deep = "A"
+    for number in range(3000):
+        deep = f"({deep} && B{number % 7})"
+    assert clauses.divide(deep) == ("A", *(f"B{number}" for number in range(7)))
+    assert clauses.divide(f"{'(' * 20_000}A{')' * 20_000}") == ("A",)
+    many = clauses.divide(" && ".join(f"X == {number}" for number in range(5000)))
+    assert len(many) == clauses.MOST
+    assert many[-1].startswith("(X == 199) && (X == 200) && ")
+    assert many[-1].endswith("(X == 4999)")
+    text = "; ".join(
+        f"A{level} = " + " && ".join([f"A{level + 1}"] * 100 + [f"C{level}"]) for level in range(8)
+    )
+    found = clauses.attribute_clauses(parse(f"[{text}; A8 = X]"), "A0")
+    assert set(found) == {"X", *(f"C{level}" for level in range(8))}
+
+
 def test_names_of_expressions_are_followed() -> None:
     ad = parse("[Requirements = Start && Fits; Start = A && MY.Fits; Fits = B; Loop = Loop]")
     assert clauses.attribute_clauses(ad, "Requirements") == ("A", "B")
     assert clauses.attribute_clauses(ad, "Loop") == ("Loop",)
     assert clauses.attribute_clauses(ad, "Missing") == ()
+    switch = parse("[Requirements = Start && MY.Open; Start = Ok > 1; Open = false]")
+    assert clauses.attribute_clauses(switch, "Requirements") == ("Ok > 1", "MY.Open")
 
 
 def test_references_are_followed_and_secrets_left_out() -> None:

@@ -140,6 +140,10 @@ def test_the_first_line_is_right(
     first = record["reasons"][0]
     assert first["reason"] == {"no_pilot_of_its_vo": "start"}.get(reason, reason)
     assert first["whose_move"] == MOVES[reason]
+    if reason == "pilots_busy":
+        assert {fate: number for fate, number in record["slots_by_fate"].items() if number} == {
+            "small": 1
+        }
     assert [one["tier"] for one in record["reasons"]] == sorted(
         one["tier"] for one in record["reasons"]
     )
@@ -254,6 +258,10 @@ def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explai
     code, _, err = explain("nonsense")
     assert code == 2
     assert "a job is cluster.proc" in err
+    pool, found = jobs
+    code, _, err = explain(f"{pool.schedds[0]}#{found['held']}#1")
+    assert code == 1
+    assert f"is {pool.schedds[0]}#{found['held']}#" in err  # another job had the number before
 
 
 def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:

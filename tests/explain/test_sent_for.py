@@ -109,6 +109,11 @@ def test_other_reasons(unused: SentFor) -> None:
     broken = first(unused._replace(pilot=replace(unused.pilot, row=failed)))
     assert (broken.name, broken.mover) == ("validation_failed", Mover.SITE)
     assert "Corruption disk" in broken.text
+    cut_off = row._replace(validation=Validation.UNKNOWN)
+    maybe = unused._replace(pilot=replace(unused.pilot, row=cut_off), registered_us=None)
+    assert (first(maybe).name, first(maybe).proof) == ("jobs_not_known", Proof.NOT_KNOWN)
+    record: Any = sent_for_document(maybe).record()
+    assert " HAD PERHAPS A JOB in 1h00m: It is not known whether" in record["first_line"]
 
 
 def test_all_forms(unused: SentFor) -> None:

@@ -6,19 +6,22 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
+import classad2
 import htcondor2  # noqa: F401 (names are looked up in both ads once it has been loaded)
 import pytest
 
 from gwmond.config.settings import DemandOptions
+from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import matching, waiting_job
-from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.waiting_job import ExplainTerms
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.feigned_access import Feigned
-from tests.sources.make import ATTRIBUTES, NOW
+from tests.sources.make import ATTRIBUTES, NOW, classad
 
 START = (
     "TARGET.Blacklisted =!= True && StartsJobs && (ifThenElse(Cpus > 4, Big, Small)) "
@@ -111,7 +114,7 @@ def test_alike_slots_are_judged_once(examine: Examine, evaluations: list[str]) -
         ({"List": "b"}, "stringListMember", ""),
         ({"List": Expr('strcat("b", Kind)')}, "stringListMember", ""),
         ({"Hidden": False}, "eval", ""),
-        ({"StartsJobs": False}, "", "false"),
+        ({"StartsJobs": False}, "", "StartsJobs"),
         ({"StartsJobs": Expr("TARGET.RequestCpus > 1")}, "", "RequestCpus"),
         ({"StartsJobs": Expr("TARGET.MemoryOf + Offset < 1000"), "Offset": 1}, "", "MemoryOf"),
         ({"Big": Expr("Small")}, "", "Big"),
@@ -119,7 +122,7 @@ def test_alike_slots_are_judged_once(examine: Examine, evaluations: list[str]) -
         ({"Big": 0}, "", "Big"),
         ({"GLIDEIN_ToRetire": NOW - 9_000_000}, "", "GLIDEIN_ToRetire"),
         ({"Requirements": Expr("START && Never")}, "", "Never"),
-        ({"Start": False}, "", "false"),
+        ({"Start": False}, "", "START"),
     ],
 )
 def test_one_other_attribute_is_enough(
@@ -176,3 +179,82 @@ def test_each_is_judged_as_if_it_were_alone(seed: int, examine: Examine) -> None
         alone += examine([ad])
     assert examine(slots) == alone
     assert len(alone) > 20
+
+
+class Pool(NamedTuple):
+    """Collectors that send what a query asks for, and no more; a job in a schedd."""
+
+    slots: dict[str, list[Ad]]
+    job: Ad = JOB
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        wanted = {name.lower() for name in query.projection}
+        return [
+            classad({name: value for name, value in ad.items() if name.lower() in wanted})
+            for ad in self.slots[host]
+        ]
+
+    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        del schedd, query
+        return [classad(self.job)]
+
+    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
+        del schedd, query
+        return []
+
+    def history(self, *_: object) -> list[classad2.ClassAd]:
+        return []
+
+
+def examined(pool: Pool, *templates: Template) -> list[JobPlace]:
+    terms = ExplainTerms(tuple(pool.slots), templates, ATTRIBUTES, DemandOptions(), NOW)
+    found, _ = waiting_job.find(pool, Daemon("ap", "ap"), "1.0", terms)
+    assert found is not None
+    return list(waiting_job.examine(pool, *found, terms)[0].places)
+
+
+def test_a_slot_that_several_collectors_have_is_one() -> None:
+    """As each of a pair of collectors has all."""
+    both = [slot(1), slot(2)]
+    places = examined(Pool({"cm1": both, "cm2": [*both, slot(3)]}))
+    assert sum(place.number for place in places) == 3
+
+
+def test_what_only_some_slots_refer_to_is_asked_for() -> None:
+    """Pilots that began after START was changed, which the known empty pilot does not show."""
+    started = [
+        slot(1),
+        slot(2, Start=Expr("Certified && Fresh"), Certified=Expr("Good"), Good=True),
+    ]
+    started[1]["Fresh"] = True
+    found = examined(Pool({"cm": started}))
+    assert [place.refusals for place in found] == [(), ()]
+
+
+def test_what_jobs_are_not_grouped_by_refutes_no_start() -> None:
+    """START refers to what each job has of its own, which a group of them does not say."""
+    start = 'TARGET.QDate < 2000000000 && TARGET.VO is "cms"'
+    entry = EntryKey("Red", "ce1")
+    template = Template(
+        *(entry, ad_text(slot(1, Start=Expr(start))), "t", Size(8, 16384), None, "measured")
+    )
+    wanted = '[Requirements = true; GwmondUngrouped = true; RequestCpus = 1; VO = "%s"]'
+    groups = [
+        DemandGroup("ap", "", vo, wanted % vo, 5, Size(1, 1000), None) for vo in ("cms", "dune")
+    ]
+    terms = ExplainTerms((), (template,), ATTRIBUTES, DemandOptions(), NOW)
+    cms, dune = (one.places for one in waiting_job.examine_groups(groups, terms)[0])
+    assert [(place.refusals, place.evidence) for place in cms] == [((), "estimated")]
+    assert [place.refusals for place in dune] == [('TARGET.VO is "cms"',)]
+
+
+def test_what_jobs_are_known_not_to_have_may_be_the_pilots_own() -> None:
+    """Where only an ad of the factory shows the pilot; as polls match it."""
+    glideresource = "[Requirements = Ready && Quick; Memory = 4000; Cpus = 2]"
+    template = Template(EntryKey("S", "E"), glideresource, "t", Size(2, 4000), None, "estimated")
+    ad = "[Requirements = true; Ready = undefined; Quick = true]"
+    group = DemandGroup("ap", "", "x", ad, 5, Size(1, 1000), None)
+    terms = ExplainTerms((), (template,), ATTRIBUTES, DemandOptions(), NOW)
+    (found,), _ = waiting_job.examine_groups([group], terms)
+    assert [place.matches for place in found.places] == [True]
+    assert matching.evaluate([ad], [template], [(0, 0)])[0] == [Verdict.POSSIBLE]

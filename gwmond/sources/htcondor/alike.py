@@ -91,11 +91,13 @@ class Values:
     def closure(self, names: Iterable[str]) -> References:
         """Return names, and all that the ad's expressions under these names refer to."""
         found = list(dict.fromkeys(names))
-        complete = True
+        seen, complete = set(found), True
         for name in found:
             _, more = self[name]
             complete &= more.complete
-            found += [one for one in more.names if one not in found]
+            new = [one for one in more.names if one not in seen]
+            found += new
+            seen.update(new)
         return References(tuple(found), complete)
 
 
@@ -126,14 +128,16 @@ class Alike:
     def _texts(self, rests_on: References, slot: Values) -> tuple[str, ...] | None:
         """Return all of a slot on which something rests; None where that cannot be known."""
         names, complete = self._closure(rests_on)
-        found, texts = list(names), []
+        found, seen, texts = list(names), set(names), list[str]()
         for name in found:
             text, more = slot[name]
             texts.append(text)
             if more != _NOTHING:
                 names, known = self._closure(more)
                 complete &= known
-                found += [one for one in names if one not in found]
+                new = [one for one in names if one not in seen]
+                found += new
+                seen.update(new)
         return tuple(texts) if complete else None
 
     def _closure(self, found: References) -> References:

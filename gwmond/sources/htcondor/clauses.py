@@ -13,11 +13,18 @@ from typing import TYPE_CHECKING
 from gwmond.sources.htcondor import ads
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     import classad2
 
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|&&|\|\||[?:()\[\]{}]|.)""", re.DOTALL)
 _NAME = re.compile(r"(?:my\.)?([a-z_]\w*)", re.IGNORECASE)
 _MOST_DEPTH = 8
+_LITERAL = re.compile(
+    r'true|false|undefined|error|[-+]?[0-9][-+.\w]*|"(?:[^"\\]|\\.)*"', re.IGNORECASE
+)
+MOST = 200
+"""So many clauses of an expression are kept apart; the others are one."""
 
 
 @lru_cache(4096)  # most slots have the same expressions
@@ -27,55 +34,89 @@ def divide(text: str) -> tuple[str, ...]:
     >>> divide('(A == "x && y") && (B || C) && ((D && E))')
     ('A == "x && y"', 'B || C', 'D', 'E')
     """
-    text = _bare(text)
-    parts, depth, part = [], 0, ""
-    for token in _TOKEN.findall(text):
-        if token in "([{":
-            depth += 1
-        elif token in ")]}":
-            depth -= 1
-        if depth == 0 and token in ("||", "?"):
-            return (text,)
-        if depth == 0 and token == "&&":
-            parts.append(part)
-            part = ""
-        else:
-            part += token
-    if not parts:
-        return (text,) if text else ()
-    return tuple(clause for one in (*parts, part) for clause in divide(one))
-
-
-def _bare(text: str) -> str:
-    """Return a text without spaces and brackets around the whole."""
-    text = text.strip()
-    while text.startswith("("):
-        depth = 0
-        tokens = _TOKEN.findall(text)
-        for position, token in enumerate(tokens):
-            depth += (token == "(") - (token == ")")
-            if depth == 0:
-                if position < len(tokens) - 1:
-                    return text
+    tokens = _TOKEN.findall(text)
+    ends = _brackets(tokens)
+    found: list[str] = []
+    todo = [(0, len(tokens))]
+    while todo:
+        begin, end = _bare(tokens, ends, *todo.pop())
+        parts: list[tuple[int, int]] = []
+        at = first = begin
+        while at < end:
+            if tokens[at] in ("||", "?"):
+                parts, first = [], begin
                 break
+            if tokens[at] == "&&":
+                parts.append((first, at))
+                first = at + 1
+            at = ends.get(at, at) + 1
+        if parts:
+            todo += reversed([*parts, (first, end)])
+        elif begin < end:
+            found.append("".join(tokens[begin:end]))
+    return _bounded(found)
+
+
+def _brackets(tokens: Sequence[str]) -> dict[int, int]:
+    """Return where each bracket ends that is opened."""
+    opened: list[int] = []
+    ends = {}
+    for at, token in enumerate(tokens):
+        if token in "([{":
+            opened.append(at)
+        elif token in ")]}" and opened:
+            ends[opened.pop()] = at
+    return ends
+
+
+def _bare(tokens: Sequence[str], ends: Mapping[int, int], begin: int, end: int) -> tuple[int, int]:
+    """Return the bounds of a part without spaces and brackets around the whole."""
+    while begin < end:
+        if tokens[begin].isspace():
+            begin += 1
+        elif tokens[end - 1].isspace():
+            end -= 1
+        elif tokens[begin] == "(" and ends.get(begin) == end - 1:
+            begin, end = begin + 1, end - 1
         else:
-            return text
-        text = text[1:-1].strip()
-    return text
+            break
+    return begin, end
 
 
-def attribute_clauses(ad: classad2.ClassAd, name: str, depth: int = _MOST_DEPTH) -> tuple[str, ...]:
+def _bounded(clauses: Iterable[str]) -> tuple[str, ...]:
+    """Return each clause once; those beyond ``MOST`` as one."""
+    found = tuple(dict.fromkeys(clauses))
+    if len(found) <= MOST:
+        return found
+    return *found[: MOST - 1], " && ".join(f"({clause})" for clause in found[MOST - 1 :])
+
+
+def attribute_clauses(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
     """Return the clauses of an attribute; one that only names another expression is that one's."""
+    known: dict[str, tuple[str, ...]] = {}
+
+    def clauses_of(name: str, depth: int) -> tuple[str, ...]:
+        if name not in known:
+            known[name] = ()  # of one that names itself
+            known[name] = tuple(
+                _bounded(one for part in _of(ad, name) for one in inner(part, depth))
+            )
+        return known[name]
+
+    def inner(clause: str, depth: int) -> tuple[str, ...]:
+        named = _NAME.fullmatch(clause)
+        found = clauses_of(named[1].lower(), depth - 1) if named and depth else ()
+        plain = len(found) == 1 and _LITERAL.fullmatch(found[0])
+        return found if found and not plain else (clause,)
+
+    return clauses_of(name.lower(), _MOST_DEPTH)
+
+
+def _of(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
     try:
-        text = str(ad.lookup(name))
+        return divide(str(ad.lookup(name)))
     except (KeyError, UnicodeDecodeError, ValueError):
         return ()
-    found: list[str] = []
-    for clause in divide(text):
-        named = _NAME.fullmatch(clause)
-        inner = attribute_clauses(ad, named[1], depth - 1) if named and depth else ()
-        found += inner if inner and inner != (clause,) else (clause,)
-    return tuple(dict.fromkeys(found))
 
 
 def references(ad: classad2.ClassAd, name: str) -> set[str]:

@@ -146,7 +146,7 @@ def evaluate(
 
     jobs = [ads.parse(text) for text in groups]
     slots = [ads.parse(template.ad) for template in templates]
-    asked = [_asked_of_jobs(slot) for slot in slots]
+    asked = [asked_of_jobs(slot) for slot in slots]
     estimated = [template.evidence == "estimated" for template in templates]
     known: dict[tuple[int, frozenset[str]], classad2.ClassAd] = {}
     verdicts = []
@@ -154,13 +154,13 @@ def evaluate(
         job = jobs[i]
         if estimated[j]:
             if (i, asked[j]) not in known:
-                known[i, asked[j]] = _without_undefined(job, asked[j])
+                known[i, asked[j]] = without_undefined(job, asked[j])
             job = known[i, asked[j]]
         verdicts.append(match(job, slots[j], estimated=estimated[j]))
     return verdicts, len(pairs)
 
 
-def _asked_of_jobs(slot: classad2.ClassAd) -> frozenset[str]:
+def asked_of_jobs(slot: classad2.ClassAd) -> frozenset[str]:
     """Return the attributes, in lower case, which Requirements name with TARGET only."""
     names = {name.lower() for name in _external(slot)}
     targets = {name.removeprefix("target.") for name in names if name.startswith("target.")}
@@ -175,7 +175,7 @@ def _external(slot: classad2.ClassAd) -> list[str]:
         return []
 
 
-def _without_undefined(job: classad2.ClassAd, asked: AbstractSet[str]) -> classad2.ClassAd:
+def without_undefined(job: classad2.ClassAd, asked: AbstractSet[str]) -> classad2.ClassAd:
     """Return a job without the attributes that it is known not to have, but for those ``asked``.
 
     An attribute that a glideresource ad lacks, and its START names without TARGET, may be the

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.facts import EntryKey, Verdict
+from gwmond.model.facts import EntryKey
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.waiting_job import JobPlace
-from gwmond.sources.htcondor import ads, clauses, matching, order, rejections, slots, waiting_job
+from gwmond.sources.htcondor import ads, clauses, order, rejections, slots, waiting_job
 from gwmond.sources.htcondor.alike import Alike, Values
 
 if TYPE_CHECKING:
@@ -30,44 +30,40 @@ def offers(
     entry: EntryKey,
     startd: str,
     groups: Sequence[DemandGroup],
+    entries: Sequence[tuple[EntryKey, ...]],
     schedds: Sequence[Daemon],
     terms: ExplainTerms,
 ) -> tuple[PlaceOffers, int]:
     """Return what each group makes of an entry, or of its pilot ``startd`` (empty: of all).
 
-    Of the groups beyond the ``FEW_GROUPS`` first ones only whether they could run there is said.
-    Schedds of those that could are asked for what the negotiator said of them last.
+    ``entries``: where each group could run.  Of the groups beyond the ``FEW_GROUPS`` first ones
+    only that is said.  Schedds of those that could run there are asked for what the negotiator said
+    of them last.
     """
-    templates = terms.templates
-    pairs = [(i, j) for i in range(len(groups)) for j in range(len(templates))]
-    verdicts, _ = matching.evaluate([group.ad for group in groups], templates, pairs)
-    fitting: dict[int, set[EntryKey]] = {}
-    for (i, j), verdict in zip(pairs, verdicts, strict=True):
-        if verdict is not Verdict.NO:
-            fitting.setdefault(i, set()).add(templates[j].entry)
-    there = [template for template in templates if template.entry == entry]
-    pilots = [Values(ads.parse(template.ad)) for template in there]
-    job_ads = [ads.parse(group.ad) for group in groups]
-    own = _slots(access, startd, job_ads, pilots, terms) if startd else []
+    few = groups[: waiting_job.FEW_GROUPS]
+    there = waiting_job.EmptyPilots([t for t in terms.templates if t.entry == entry])
+    jobs = [ads.parse(group.ad) for group in few]
+    own = _slots(access, startd, jobs, there.slots, terms) if startd else []
     found = []
-    for i, job in enumerate(job_ads):
-        wanted = clauses.attribute_clauses(job, "Requirements")
-        places: list[JobPlace] = []
-        if i < waiting_job.FEW_GROUPS:
-            alike = Alike(job)
-            for slot in own:
-                places += _both(alike, slot, wanted, terms)
-            if not own:
-                places += (
-                    waiting_job.empty_pilot(t, waiting_job.place(alike, slot, wanted, t.evidence))
-                    for t, slot in zip(there, pilots, strict=True)
-                )
+    for i, job in enumerate(jobs):
+        wanted, alike = clauses.attribute_clauses(job, "Requirements"), Alike(job)
+        if own:
+            places = tuple(one for slot in own for one in _both(alike, slot, wanted, terms))
+        else:
+            places = there.places(job, wanted)
         empty = [place for place in places if place.kind == "pilot"]
-        runs = any(one.matches for one in empty) if empty else entry in fitting.get(i, ())
-        elsewhere = tuple(sorted(fitting.get(i, set()) - {entry}))
-        found.append(GroupOffer(i, runs, wanted, tuple(places), elsewhere))
+        runs = any(one.matches for one in empty) if empty else entry in entries[i]
+        found.append(GroupOffer(i, runs, wanted, places, _without(entries[i], entry)))
+    found += (
+        GroupOffer(i, entry in entries[i], (), (), _without(entries[i], entry))
+        for i in range(len(few), len(groups))
+    )
     found = _with_words(access, found, groups, schedds, terms)
     return PlaceOffers(tuple(found), order.negotiators(access, terms)), len(groups) + len(own)
+
+
+def _without(entries: tuple[EntryKey, ...], entry: EntryKey) -> tuple[EntryKey, ...]:
+    return tuple(key for key in entries if key != entry)
 
 
 def _with_words(
@@ -102,15 +98,11 @@ def _slots(
     pilots: Sequence[Values],
     terms: ExplainTerms,
 ) -> list[Values]:
-    """Return the slots of a startd, of the first collector that has any."""
-    asked = waiting_job.slot_query(jobs, pilots, terms.attributes)
+    """Return the slots of a startd."""
     text = ads.quoted(startd)
     mine = f"(Name == {text} || splitSlotName(Name)[1] == {text})"
-    query = asked._replace(constraint=f"{asked.constraint} && {mine}")
-    for host in terms.hosts:
-        if found := ads.fresh(access.collector_ads(host, query), terms.now):
-            return [Values(ad) for ad in found if not slots.is_no_resource(ad)]
-    return []
+    found = waiting_job.fetch_slots(access, jobs, pilots, terms, mine)
+    return [slot for slot in found if not slots.is_no_resource(slot.ad)]
 
 
 def _both(

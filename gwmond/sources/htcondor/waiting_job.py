@@ -12,7 +12,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.facts import EntryKey, Size, Verdict
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.sources.child import QueryError
@@ -39,12 +39,18 @@ _NAMES = (
 )
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
-"""How many groups of idle jobs that match no pilot are analysed clause by clause."""
+MOST_PLACES = 100_000
+"""How many groups of idle jobs are analysed clause by clause, and how often, at most (4 s)."""
 FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
 """What a slot has left, and what its pilot has."""
 _SHOWN = ("State", "Draining", *FREE, *WHOLE, *slots.NO_RESOURCE)
-_ASKED = (*_SHOWN, "Requirements", "Start", "LastHeardFrom", "ClassAdLifetime")
+_ASKED = (
+    *(*_SHOWN, "Requirements", "Start", "Name", "MyAddress"),
+    *("LastHeardFrom", "ClassAdLifetime"),
+)
 """What is asked of a slot besides that to which jobs, START and the configuration refer."""
+_MOST_TIMES = 3
+"""So often slots are asked for: again for what those refer to that were found."""
 _REJECTION = rejections.SAID
 _NO_SIZE = Size(0, 0)
 _parsed = lru_cache(4096)(ads.expression)
@@ -58,7 +64,7 @@ class ExplainTerms(NamedTuple):
 
     ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
     s): the time at which ads have to be fresh; ``ungrouped``: what START refers to, and each job
-    has of its own.
+    has of its own; ``site``: the site, or entry, that is looked at (empty: all).
     """
 
     hosts: tuple[str, ...]
@@ -67,6 +73,7 @@ class ExplainTerms(NamedTuple):
     options: DemandOptions
     now: float
     ungrouped: tuple[str, ...] = ()
+    site: str = ""
 
 
 def find(
@@ -93,9 +100,8 @@ def examine(
     """Return a job and all places, and how many ads were read; ``text`` is that of its ad."""
     alike = Alike(ads.parse(text))
     pilots = [Values(ads.parse(template.ad)) for template in terms.templates]
-    query = slot_query([alike.job], pilots, terms.attributes)
-    found = [slot for host in terms.hosts for slot in access.collector_ads(host, query)]
-    seen = (slot_place(alike, Values(ad), job.clauses, terms) for ad in ads.fresh(found, terms.now))
+    found = fetch_slots(access, [alike.job], pilots, terms)
+    seen = (slot_place(alike, slot, job.clauses, terms) for slot in found)
     places = Counter(place for place in seen if place is not None)
     places.update(
         empty_pilot(template, place(alike, slot, job.clauses, template.evidence))
@@ -108,34 +114,43 @@ def examine(
 def examine_groups(
     groups: Sequence[DemandGroup], terms: ExplainTerms
 ) -> tuple[tuple[Examined, ...], int]:
-    """Return groups of idle jobs, and where each could run on an empty pilot.
-
-    A group that matches some pilot is only said to match these.  Of one that matches none each
-    clause is tried with every pilot; of the smaller groups beyond ``FEW_GROUPS`` only that no pilot
-    matches.
-    """
+    """Return groups of idle jobs; each clause was tried with every empty pilot."""
     templates, refers = terms.templates, _referred(terms.templates)
-    pairs = [(i, j) for i in range(len(groups)) for j in range(len(templates))]
-    verdicts, _ = matching.evaluate([group.ad for group in groups], templates, pairs)
-    fitting: dict[int, list[Template]] = {}
-    for (i, j), verdict in zip(pairs, verdicts, strict=True):
-        if verdict is not Verdict.NO:
-            fitting.setdefault(i, []).append(templates[j])
-    pilots = [Values(ads.parse(template.ad)) for template in templates]
-    found, tried = [], 0
-    for i, group in enumerate(groups):
+    pilots, found = EmptyPilots(templates), []
+    for group in groups:
         ad = ads.parse(group.ad)
         job = _job(ad, group.schedd, refers, terms.attributes)
-        places = [empty_pilot(t, _BLANK._replace(evidence=t.evidence)) for t in fitting.get(i, ())]
-        if not places and tried < FEW_GROUPS:
-            tried, alike = tried + 1, Alike(ad)
-            places = [
-                empty_pilot(template, place(alike, slot, job.clauses, template.evidence))
-                for template, slot in zip(templates, pilots, strict=True)
-            ]
+        places = pilots.places(ad, job.clauses)
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
-        found.append(Examined(job._replace(size=group.size), tuple(places)))
+        found.append(Examined(job._replace(size=group.size), places))
     return tuple(found), len(groups)
+
+
+class EmptyPilots:
+    """Empty pilots, with which groups of idle jobs are matched clause by clause."""
+
+    def __init__(self, templates: Sequence[Template]) -> None:
+        self.slots = [Values(ads.parse(template.ad)) for template in templates]
+        asked = (matching.asked_of_jobs(slot.ad) for slot in self.slots)
+        self._known = list(zip(templates, self.slots, asked, strict=True))
+
+    def places(self, job: classad2.ClassAd, wanted: tuple[str, ...]) -> tuple[JobPlace, ...]:
+        """Return each with what it and a group of jobs say of each other (see ``matching``)."""
+        alikes: dict[frozenset[str] | None, Alike] = {}
+        found = []
+        for template, slot, asked in self._known:
+            of_ad = asked if template.evidence == "estimated" else None
+            if of_ad not in alikes:
+                told = job if of_ad is None else matching.without_undefined(job, of_ad)
+                alikes[of_ad] = Alike(told)
+            here = place(alikes[of_ad], slot, wanted, template.evidence)
+            found.append(empty_pilot(template, here))
+        return tuple(found)
+
+
+def matched(template: Template, *, sure: bool) -> JobPlace:
+    """Return the empty pilot of a template that matches a job; not ``sure``: it may."""
+    return empty_pilot(template, _BLANK._replace(evidence="measured" if sure else "estimated"))
 
 
 def _referred(templates: Sequence[Template]) -> list[str]:
@@ -193,20 +208,61 @@ def _add_rejection(access: Access, schedd: Daemon, ad: classad2.ClassAd) -> None
             ad[name] = row.lookup(name)
 
 
-def slot_query(
-    jobs: Iterable[classad2.ClassAd], pilots: Iterable[Values], attributes: Attributes
-) -> Query:
-    """Return the query for slots, with what is said of each, and to what the two sides refer.
+def fetch_slots(
+    access: Access,
+    jobs: Iterable[classad2.ClassAd],
+    pilots: Iterable[Values],
+    terms: ExplainTerms,
+    only: str = "",
+) -> list[Values]:
+    """Return the slots of all collectors (``only`` those of a constraint), each once.
 
-    ``pilots`` are like the slots: what their expressions refer to is asked for.
+    With what is said of each, and to what the two sides refer.  ``pilots`` are like the slots: what
+    their expressions refer to is asked for; where slots refer to more, that is asked for, too.
     """
-    names = {name.lower(): name for name in (*_ASKED, *pilot_ads.configured(attributes))}
     wanted = {name for job in jobs for name in Values(job).closure(("requirements",)).names}
+    needed = set(wanted)
     for pilot in pilots:
-        wanted.update(pilot.closure(("requirements", *wanted)).names)
-    for name in sorted(wanted - ads.SECRET):
-        names.setdefault(name, name)
-    return slots.query(attributes)._replace(projection=tuple(names.values()))
+        needed.update(pilot.closure(("requirements", *wanted)).names)
+    found: list[Values] = []
+    for _ in range(_MOST_TIMES):
+        query = _slot_query(needed, terms.attributes, only)
+        found = [Values(ad) for ad in _of_all(access, query, terms)]
+        asked = needed | {name.lower() for name in query.projection}
+        needed |= _refers(found, wanted, terms)
+        if needed <= asked:
+            break
+    return found
+
+
+def _slot_query(names: Iterable[str], attributes: Attributes, only: str) -> Query:
+    asked = {name.lower(): name for name in (*_ASKED, *pilot_ads.configured(attributes))}
+    for name in sorted(set(names) - ads.SECRET):
+        asked.setdefault(name, name)
+    query = slots.query(attributes)
+    constraint = f"{query.constraint} && {only}" if only else query.constraint
+    return query._replace(constraint=constraint, projection=tuple(asked.values()))
+
+
+def _of_all(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.ClassAd]:
+    """Return the fresh ads of all collectors, each once: several may have the same."""
+    found = (ads.fresh(access.collector_ads(host, query), terms.now) for host in terms.hosts)
+    every = [ad for of_host in found for ad in of_host]
+    return every if len(terms.hosts) == 1 else ads.once(every, "Name", "MyAddress")
+
+
+def _refers(found: Iterable[Values], wanted: Iterable[str], terms: ExplainTerms) -> set[str]:
+    """Return all to which slots refer, of those that are looked at; of each START once."""
+    names: set[str] = set()
+    seen = set()
+    for slot in found:
+        start = slot["requirements"], slot["start"]
+        if start in seen:
+            continue
+        if terms.site in ("", *pilot_ads.entry_of(slot.ad, terms.attributes)):
+            seen.add(start)
+            names.update(slot.closure(("requirements", *wanted)).names)
+    return names
 
 
 def _job(
@@ -287,17 +343,19 @@ def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
 def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidence) -> JobPlace:
     """Return what a slot and the job say of each other; a clause that is undefined is not met.
 
-    What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.
+    What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.  Nor
+    does what a group of jobs lacks by which it could not be grouped: it refutes no START.
     """
-    estimated = evidence == "estimated"
+    estimated, ungrouped = evidence == "estimated", bool(ads.truth(alike.job, matching.UNGROUPED))
     text, refused = slot["requirements"]
 
     def blocks(clause: str, *, own: bool) -> bool:
         """Return whether a clause of the job, or of the slot's ``own``, is not met."""
         expression = _parsed(clause)
         sides = (slot.ad, alike.job) if own else (alike.job, slot.ad)
-        value = expression and matching.holds(expression, *sides, untold=estimated)
-        return value is False or (not value and not estimated)
+        untold = estimated or (own and ungrouped)
+        value = expression and matching.holds(expression, *sides, untold=untold)
+        return value is False or (not value and not untold)
 
     def once(clause: str, *, own: bool) -> bool:
         what = clause, own, estimated
@@ -313,5 +371,5 @@ def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidenc
     return _BLANK._replace(
         blocked=alike.once((wanted, estimated), references(*wanted), slot, blocked),
         refusals=alike.once((text, estimated), refused, slot, refusals),
-        evidence=evidence,
+        evidence="estimated" if ungrouped else evidence,
     )
