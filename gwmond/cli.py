@@ -19,7 +19,7 @@ from gwmond.commands.common import (
     configuration,
     ledger_error,
 )
-from gwmond.sources.garbage import COMMAND, collect_after
+from gwmond.sources.garbage import COMMAND, collect_after, leave_at_exit
 
 if TYPE_CHECKING:
     from gwmond.config.settings import Config
@@ -115,6 +115,7 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     collect_after(COMMAND)
+    leave_at_exit()
     argv = sys.argv[1:] if argv is None else argv
     try:
         arguments = parser(argv).parse_args(argv)

@@ -68,6 +68,26 @@ def test_commands_seldom_look_for_cycles() -> None:
     assert int(done.stdout) < 10
 
 
+def test_commands_end_without_a_look_for_cycles() -> None:
+    """Python would free all that was loaded, one by one, before the system frees the process."""
+    code = (
+        "from gwmond.cli import main\n"
+        "class Cycle:\n"
+        "    def __init__(self):\n"
+        "        self.me = self\n"
+        "    def __del__(self, print=print):\n"
+        "        print('freed')\n"
+        "cycle = Cycle()\n"
+    )
+
+    def printed(code: str) -> str:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert printed(code) == "freed\n"
+    assert printed(f"{code}main(['pilots', '--config', '/nowhere'])") == ""
+
+
 @pytest.mark.parametrize("command", cli.COMMANDS)
 def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each command explains itself, with the options that all have."""
