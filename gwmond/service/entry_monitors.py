@@ -8,7 +8,7 @@ factory's ads alone.  The accounting does not use these: it rests on glideresour
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
@@ -17,7 +17,7 @@ from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import ours
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
 from gwmond.sources.htcondor.monitors import FactoryEntry
-from gwmond.sources.round import REQUESTS
+from gwmond.sources.round import REQUESTS, freshest
 
 _Of: TypeAlias = tuple[str, str, str]
 
@@ -35,12 +35,10 @@ def monitored(
     totals: Mapping[EntryKey, EntryTotals] | None,
 ) -> Monitored:
     """Return what is to be shown of a round's requests, each glideresource ad once."""
-    clients: dict[_Of, FactoryClient] = {}
-    for answer in fresh.all("factoryclient")[0]:
-        for client in ours(answer, totals or {}):
-            client_key = client.entry, client.factory, client.client
-            if client_key not in clients or clients[client_key].last_heard < client.last_heard:
-                clients[client_key] = client
+    ads: Iterator[FactoryClient] = (
+        ad for answer in fresh.all("factoryclient")[0] for ad in ours(answer, totals or {})
+    )
+    clients = freshest(ads, lambda ad: (ad.entry, ad.factory, ad.client))
     asks = _asks(fresh)
     sites = {key.entry: key for key in totals or ()}
     shown = [
@@ -108,8 +106,8 @@ def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, Entr
     Where glideresource ads name entries, those of a factory which serves others too are not
     ours to show.
     """
-    copies = _freshest(e for answer in fresh.all(REQUESTS)[0] for e in answer.entries)
-    own = _freshest(
+    copies = _by_name(e for answer in fresh.all(REQUESTS)[0] for e in answer.entries)
+    own = _by_name(
         e for answer in fresh.all("factory")[0] for e in answer if not sites or e.entry in sites
     )
     found: dict[EntryKey, EntryMonitor] = {}
@@ -121,10 +119,5 @@ def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, Entr
     return found
 
 
-def _freshest(entries: Iterable[FactoryEntry]) -> dict[tuple[str, str], FactoryEntry]:
-    found: dict[tuple[str, str], FactoryEntry] = {}
-    for entry in entries:
-        key = entry.entry, entry.factory
-        if key not in found or found[key].last_heard < entry.last_heard:
-            found[key] = entry
-    return found
+def _by_name(entries: Iterable[FactoryEntry]) -> dict[tuple[str, str], FactoryEntry]:
+    return freshest(entries, lambda entry: (entry.entry, entry.factory))

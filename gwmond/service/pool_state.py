@@ -7,7 +7,7 @@ No I/O and no clock here either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -47,10 +47,9 @@ from gwmond.sites.capacity import provisioned
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
-from gwmond.sources.gather import merge_pilots
 from gwmond.sources.htcondor import advertised, quotas
 from gwmond.sources.htcondor.schedds import ScheddSeen
-from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
+from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round, freshest
 
 YOUNG = "young_collector"
 
@@ -262,6 +261,12 @@ def limits_of(
     return Limits(groups, schedds)
 
 
+def merge_pilots(answers: Iterable[tuple[Pilot, ...]]) -> tuple[Pilot, ...]:
+    """Take pilots from several collectors together: each once, as heard of last."""
+    merged = freshest(chain.from_iterable(answers), lambda pilot: (pilot.name, pilot.started))
+    return tuple(merged[key] for key in sorted(merged))
+
+
 def _pilots(
     slots: Sequence[Any], startds: Sequence[Any], reported: Sequence[Pilot] = ()
 ) -> tuple[Pilot, ...]:
@@ -271,16 +276,10 @@ def _pilots(
     """
     if not slots:
         return ()
-    failed: dict[str, Pilot] = {}
-    found = []
-    for pilot in (*merge_pilots(answer.pilots for answer in slots), *reported):
-        if not pilot.failed:
-            found.append(pilot)
-            continue
-        name = pilot.factory_job or pilot.name
-        if name not in failed or failed[name].last_heard < pilot.last_heard:
-            failed[name] = pilot
-    pilots = (*found, *failed.values())
+    shown = (*merge_pilots(answer.pilots for answer in slots), *reported)
+    found = (pilot for pilot in shown if not pilot.failed)
+    failed = (pilot for pilot in shown if pilot.failed)
+    pilots = (*found, *freshest(failed, lambda x: x.factory_job or x.name).values())
     known = {pilot.name for pilot in pilots}
     others = merge_pilots(answer.pilots for answer in startds)
     return (*pilots, *(pilot for pilot in others if pilot.name not in known))
@@ -291,12 +290,8 @@ def _requests(
 ) -> tuple[tuple[EntryRequest, ...], Mapping[EntryKey, EntryTotals] | None]:
     """Return each glideresource ad once, and the totals of entries; None when all are stale."""
     answers, whole = fresh.all(REQUESTS)
-    merged: dict[tuple[EntryKey, str, str], EntryRequest] = {}
-    for answer in answers:
-        for request in answer.requests:
-            client_key = request.entry, request.factory, request.group
-            if client_key not in merged or merged[client_key].last_heard < request.last_heard:
-                merged[client_key] = request
+    every: Iterator[EntryRequest] = (x for answer in answers for x in answer.requests)
+    merged = freshest(every, lambda x: (x.entry, x.factory, x.group))
     requests = tuple(merged[key] for key in sorted(merged))
     if not answers:
         return (), None

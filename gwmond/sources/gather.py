@@ -14,7 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
-from gwmond.model.facts import Pilot, Problem, Status
+from gwmond.model.facts import Problem, Status
 from gwmond.model.names import ACCOUNTING_GROUPS, Names
 from gwmond.model.names import SCHEDDS as SCHEDD_NAMES
 from gwmond.model.problem_names import ProblemName
@@ -392,14 +392,3 @@ class Gatherer:
         now = time.monotonic()
         for key in [k for k, at in self._ungrouped.items() if now - at > RETRY_KEY_S]:
             del self._ungrouped[key]
-
-
-def merge_pilots(answers: Iterable[tuple[Pilot, ...]]) -> tuple[Pilot, ...]:
-    """Take pilots from several collectors together: each once, as heard of last."""
-    merged: dict[tuple[str, int], Pilot] = {}
-    for pilots in answers:
-        for pilot in pilots:
-            key = pilot.name, pilot.started
-            if key not in merged or merged[key].last_heard < pilot.last_heard:
-                merged[key] = pilot
-    return tuple(merged[key] for key in sorted(merged))

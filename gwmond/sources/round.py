@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from gwmond.model.facts import EntryKey, Problem, Status, Template
 from gwmond.model.names import Standing
@@ -35,6 +35,26 @@ class Targets(NamedTuple):
     factory_schedds: tuple[str, ...]
     groups: bool = True
     kinds: frozenset[str] | None = None
+
+
+class Heard(Protocol):
+    """What an ad says of something, and when that ad was heard of last (epoch seconds)."""
+
+    @property
+    def last_heard(self) -> int: ...
+
+
+H = TypeVar("H", bound=Heard)
+K = TypeVar("K")
+
+
+def freshest(found: Iterable[H], key: Callable[[H], K]) -> dict[K, H]:
+    """Return what has the same key once, as heard of last; of what is as old the first."""
+    latest: dict[K, H] = {}
+    for one in found:
+        if (before := latest.get(key(one))) is None or before.last_heard < one.last_heard:
+            latest[key(one)] = one
+    return latest
 
 
 class Round(NamedTuple):

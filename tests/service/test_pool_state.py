@@ -16,6 +16,7 @@ from gwmond.model.facts import (
 from gwmond.model.monitor import Monitor
 from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
+from gwmond.service.pool_state import merge_pilots
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.factory import FactoryClient, QueueCount
 from gwmond.sources.htcondor.schedds import Schedds
@@ -629,3 +630,13 @@ def test_factory_that_does_not_tell_the_age(scene: Answers) -> None:
     totals = scene.take().facts.totals
     assert totals is not None
     assert totals[A].info_age_s == 77
+
+
+def test_pilots_of_two_collectors_are_merged() -> None:
+    """A pilot that two collectors know is one, as heard of last; two lives of one are two."""
+    old = pilot()._replace(name="a", last_heard=1, accepting=True)
+    new = old._replace(last_heard=2, accepting=False)
+    restarted = old._replace(started=old.started + 1)
+    other = old._replace(name="b")
+    assert merge_pilots([(old, other), (new, restarted)]) == (new, restarted, other)
+    assert merge_pilots([(new,), (old,)]) == (new,)

@@ -16,7 +16,6 @@ from gwmond.sources import gather
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor import matching, templates
 from gwmond.sources.round import Round, Targets
-from tests.build.facts import pilot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import (
     failed_master,
@@ -441,16 +440,6 @@ def test_what_is_run_after_a_round_is_told_with_it(world: World) -> None:
     found = world.gatherer.last()
     assert not status(found, "gwmond", "matching").up
     assert [p.source for p in found.problems] == ["gwmond"]
-
-
-def test_pilots_of_two_collectors_are_merged() -> None:
-    """A pilot that two collectors know is one, as heard of last; two lives of one are two."""
-    old = pilot()._replace(name="a", last_heard=1, accepting=True)
-    new = old._replace(last_heard=2, accepting=False)
-    restarted = old._replace(started=old.started + 1)
-    other = old._replace(name="b")
-    assert gather.merge_pilots([(old, other), (new, restarted)]) == (new, restarted, other)
-    assert gather.merge_pilots([(new,), (old,)]) == (new,)
 
 
 def test_few_samples_are_asked_for_at_once_in_a_large_pool(

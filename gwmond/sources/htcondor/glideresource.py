@@ -23,6 +23,7 @@ from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
 from gwmond.sources.htcondor.monitors import FactoryEntry
+from gwmond.sources.round import freshest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,7 @@ def decode(
     requests: list[EntryRequest] = []
     templates: dict[tuple[EntryKey, str], Template] = {}
     problems: list[Problem] = []
-    entries: dict[tuple[str, str], FactoryEntry] = {}
+    entries: list[FactoryEntry] = []
     for ad in ads.fresh(found, now):
         numbers = monitors.of_entry_in_resource(ad)
         request = _request(ad, numbers, attributes)
@@ -100,18 +101,16 @@ def decode(
             )
             continue
         requests.append(request)
-        key = request.entry.entry, request.factory
-        if key not in entries or entries[key].last_heard < request.last_heard:
-            entries[key] = FactoryEntry(*key, numbers, request.entry.site, request.last_heard)
+        name, factory, site = request.entry.entry, request.factory, request.entry.site
+        entries.append(FactoryEntry(name, factory, numbers, site, request.last_heard))
         berth = request.entry, request.group
         if berth not in templates and request.pilot_size is not None:
             lifetime_s = ads.count(ad, "GLIDEIN_Max_Walltime")
             templates[berth] = template_from_glideresource(
                 ad, request.entry, request.pilot_size, lifetime_s, request.group
             )
-    return Requests(
-        tuple(requests), tuple(templates.values()), tuple(problems), tuple(entries.values())
-    )
+    latest = freshest(entries, lambda entry: (entry.entry, entry.factory)).values()
+    return Requests(tuple(requests), tuple(templates.values()), tuple(problems), tuple(latest))
 
 
 def _request(
