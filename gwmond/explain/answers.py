@@ -249,9 +249,7 @@ def policies(here: Situation) -> Iterator[Explanation]:
     yield from _schedd(here)
 
 
-def limit_on(
-    group: DemandGroup, said: Rejection, limits: Limits, now: float = 0
-) -> Explanation | None:
+def limit_on(group: DemandGroup, said: Rejection, limits: Limits) -> Explanation | None:
     """Return what limits those jobs of a group of which the negotiator said that, if anything."""
     job = UNKNOWN_JOB._replace(
         schedd=group.schedd,
@@ -260,7 +258,7 @@ def limit_on(
         rejection=said.text,
         rejected=said.at,
     )
-    here = Situation(Examined(job, ()), {}, now, order=limits.order(group.schedd))
+    here = Situation(Examined(job, ()), {}, 0, order=limits.order(group.schedd))
     return next(policies(here), None)
 
 

@@ -44,7 +44,7 @@ from gwmond.model.batch import LedgerState, TimedProblem
 from gwmond.model.elapsed import Tick
 from gwmond.model.endings import EARLY_US
 from gwmond.model.factory_totals import FactoryKey
-from gwmond.model.facts import ANYWHERE, Gap, Place, Problem
+from gwmond.model.facts import ANYWHERE, Place, Problem
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Category, Validation
@@ -329,11 +329,6 @@ class LedgerReader(PilotLookup):
         """Return up to where all of the backlog was stored before a time, and how much it is."""
         with self.reading() as connection:
             return backlog.before(connection, time_us)
-
-    def gaps(self, limit: int = 100) -> list[Gap]:
-        """Return the latest gaps, newest first."""
-        with self.reading() as connection:
-            return tables.latest_gaps(connection, limit)
 
     def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
         """Return the latest corrections that were made since, newest first."""

@@ -131,23 +131,23 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
     return Result.LASTED if early is False else None
 
 
-def weigh(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> Evidence:
+def weigh(trials: Iterable[Trial]) -> Evidence:
     """Return the evidence; it does not depend on the order of the trials."""
     known = sorted(set(trials), key=attrgetter("start_us", "key"))
-    suspected = _suspects(known, rate)
+    suspected = _suspects(known)
     if suspected:
         known = [trial for trial in known if not (_is_short(trial) and _at(trial, suspected))]
     starts = [_start(trial, trial.result is Result.FAILED_EARLY) for trial in known]
     groups = groups_of(starts)
-    found = _compare(known, starts, groups, rate)
+    found = _compare(known, starts, groups)
     blamed = _blamed(known, starts, groups, found.at_fault)
     return Evidence(blamed, found.findings, suspected)
 
 
-def suspects(trials: Iterable[Trial], rate: float = FALSE_DISCOVERIES) -> tuple[Suspect, ...]:
+def suspects(trials: Iterable[Trial]) -> tuple[Suspect, ...]:
     """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
     known = sorted(set(trials), key=attrgetter("start_us", "key"))
-    found = _suspects(known, rate)
+    found = _suspects(known)
     where = (
         {unit: trial for trial in known for unit in trial.units if unit in found} if found else {}
     )
@@ -178,16 +178,16 @@ def _is_short(trial: Trial) -> bool:
     return trial.result is Result.SUCCEEDED and trial.end_us - trial.start_us <= SHORT_US
 
 
-def _suspects(known: Sequence[Trial], rate: float) -> dict[Unit, Finding]:
+def _suspects(known: Sequence[Trial]) -> dict[Unit, Finding]:
     ended_well = [trial for trial in known if trial.result is not Result.FAILED_EARLY]
     starts = [_start(trial, _is_short(trial)) for trial in ended_well]
     if sum(start.failed for start in starts) < MIN_FAILURES:
         return {}
-    return _compare(ended_well, starts, groups_of(starts), rate).at_fault
+    return _compare(ended_well, starts, groups_of(starts)).at_fault
 
 
 def _compare(
-    known: Sequence[Trial], starts: Sequence[RunStart], groups: Sequence[Hashable], rate: float
+    known: Sequence[Trial], starts: Sequence[RunStart], groups: Sequence[Hashable]
 ) -> _Compared:
     """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
     compared = _Compared({}, {})
@@ -197,12 +197,14 @@ def _compare(
         if kind == "pilot":
             runs = runs._replace(counted="pilot")
             strata = runs.strata()
-        findings = compare(runs.tables(strata, kind), rate)
+        findings = compare(runs.tables(strata, kind), FALSE_DISCOVERIES)
         compared.findings.update({(kind, name): finding for name, finding in findings.items()})
         for name, finding in findings.items():
-            if finding.significant(rate) and (
+            if finding.significant(FALSE_DISCOVERIES) and (
                 kind not in _OF_NODES
-                or runs.better_half(strata, kind, name).significant(rate / len(findings))
+                or runs.better_half(strata, kind, name).significant(
+                    FALSE_DISCOVERIES / len(findings)
+                )
             ):
                 compared.at_fault[kind, name] = finding
         places = runs.at(kind)

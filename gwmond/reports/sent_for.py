@@ -55,11 +55,6 @@ class SentFor(NamedTuple):
     check: Experiment | None
 
     @property
-    def begin_us(self) -> int:
-        """When it was sent, else when it began."""
-        return self.pilot.row.start_us if self.sent_us is None else self.sent_us
-
-    @property
     def end_us(self) -> int:
         """When it ended, or was heard of last."""
         return self.pilot.life_now.effective_end_us

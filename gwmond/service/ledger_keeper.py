@@ -77,8 +77,7 @@ class LedgerKeeper:
     Problems with the ledger are returned by ``open`` and ``add``; all else raises LedgerError.
     """
 
-    def __init__(self, config: Config, names: Names | None = None) -> None:
-        """``names`` says which names of places are kept apart; None: all, as of an import."""
+    def __init__(self, config: Config) -> None:
         self._ledger: Ledger | None = None
         self._sent: _Sent | None = None
         self._error = ""
@@ -96,7 +95,7 @@ class LedgerKeeper:
         self._waits = WaitLog()  # since when jobs wait for which reason
         self._changed_waits: dict[tuple[str, str, int], WaitInterval] = {}  # not stored yet
         self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
-        self.configure(config, names)
+        self.configure(config, None)
 
     def configure(self, config: Config, names: Names | None) -> None:
         """Go by a configuration from now on: pilots are read from the ledger again."""

@@ -65,10 +65,10 @@ class LogSocket:
         self._thread = threading.Thread(target=self._receive, name="log socket", daemon=True)
         self._thread.start()
 
-    def take(self, most: int = TAKE_LINES) -> Received:
-        """Return what has arrived since the last time, up to so many lines; the rest waits."""
+    def take(self) -> Received:
+        """Return what has arrived since the last time, up to TAKE_LINES; the rest waits."""
         with self._lock:
-            lines = tuple(self._lines.popleft() for _ in range(min(most, len(self._lines))))
+            lines = tuple(self._lines.popleft() for _ in range(min(TAKE_LINES, len(self._lines))))
             taken = Received(lines, self.overflow, self._too_long)
             self._bytes -= sum(map(len, lines))
             self.overflow = self._too_long = 0

@@ -271,8 +271,7 @@ def test_trials(reader: LedgerReader) -> None:
 
 def test_gaps_corrections_and_cursors(reader: LedgerReader) -> None:
     gaps = [Gap("schedd", "history", None, now_us(n), f"gap {n}") for n in (20, 15, 10, 5)]
-    assert reader.gaps() == gaps
-    assert reader.gaps(1) == gaps[:1]
+    assert list(reader.stats().gaps) == gaps
     made = [c for n in range(1, BATCHES + 1) for c in batch(n).corrections]
     found = reader.corrections(limit=10**6)
     assert sorted(found) == sorted(made)
@@ -299,7 +298,7 @@ def test_gaps_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger.open(str(file)) as ledger:
         ledger.commit(Batch(0, 0, gaps=gaps[:7]))
         ledger.commit(Batch(1, 0, gaps=gaps[7:]))
-        assert ledger.gaps(100) == list(gaps[:14:-1])
+        assert ledger.stats().gaps == gaps[:14:-1]
 
 
 def test_look_ups_use_indexes(file: Path) -> None:
