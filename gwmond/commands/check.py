@@ -18,6 +18,7 @@ from typing import NamedTuple
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, show
 from gwmond.config.settings import Config
 from gwmond.config.tracing import Export, export_of
+from gwmond.config.types import comes_with_service
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
@@ -157,7 +158,17 @@ def check_own(config: Config) -> list[CheckResult]:
         http = _status("http", "listen", str(error), ProblemName.PORT)
         if is_running(config.http):
             http = _status("http", "running")
-    return [check_ledger(config.ledger.url), with_remedy(http), *check_places(config)]
+    ours = [http, *_with_service(config)]
+    return [check_ledger(config.ledger.url), *map(with_remedy, ours), *check_places(config)]
+
+
+def _with_service(config: Config) -> Iterator[Status]:
+    """Return which files of [http] are there only while the service runs; that is no failure."""
+    for key in ("tls_cert", "tls_key", "auth_token_file"):
+        path = getattr(config.http, key)
+        if path and comes_with_service(path):
+            detail = f"{path}: not yet there; made by gwmond.service (LoadCredential)"
+            yield _status("http", key, detail)
 
 
 def check_places(config: Config) -> list[CheckResult]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import argparse
 
     from gwmond.config.settings import Config
+    from gwmond.config.types import Files
     from gwmond.ledger.reader import LedgerReader
     from gwmond.model.stored_pilots import PilotRow
     from gwmond.model.times import Period
@@ -24,13 +25,17 @@ if TYPE_CHECKING:
     from gwmond.reports.render.document import Document
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
+_FILES: dict[str, Files] = {"run": "now", "demo": "now", "check": "soon"}
+"""Which commands use the token, certificates and keys of [http] and [traces]."""
 
 
 def configuration(arguments: argparse.Namespace) -> Config:
     """Return the configuration that the common options ask for; raises ConfigError."""
     from gwmond.config.settings import Config, load, parse  # noqa: PLC0415
 
-    config = load(arguments.config) if arguments.config else Config()
+    config = Config()
+    if arguments.config:
+        config = load(arguments.config, _FILES.get(arguments.command, "unused"))
     if arguments.collector:
         given = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
         pool = config.pool.model_copy(update={"collectors": given.collectors})

@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from gwmond.config.errors import explain, key_lines, unquoted
 from gwmond.config.types import (
     Amount,
     Attribute,
     Duration,
+    Files,
     HostPort,
     Number,
     NumberOrNone,
@@ -224,11 +225,11 @@ class Http(Section):
         return host.strip("[]"), int(port)
 
     @model_validator(mode="after")
-    def _safe(self) -> Self:
+    def _safe(self, info: ValidationInfo) -> Self:
         host, _, port = self.listen.rpartition(":")
         if not host or not is_number(port) or int(port) > 65535:
             raise ValueError('listen: write ADDRESS:PORT, such as "127.0.0.1:9818"')
-        check_files(self, ("tls_cert", "tls_key"), "auth_token_file")
+        check_files(self, info, ("tls_cert", "tls_key"), "auth_token_file")
         secured = self.tls_cert and self.auth_token_file
         if not (is_loopback(host.strip("[]")) or secured or self.allow_insecure):
             raise ValueError(
@@ -313,8 +314,8 @@ class Traces(Section):
         return value
 
     @model_validator(mode="after")
-    def _files(self) -> Self:
-        check_files(self, ("client_certificate", "client_key"), "headers_file", "certificate")
+    def _files(self, info: ValidationInfo) -> Self:
+        check_files(self, info, ("client_certificate", "client_key"), "headers_file", "certificate")
         return self
 
 
@@ -369,7 +370,7 @@ class Config(Section):
         return self
 
 
-def load(path: Path) -> Config:
+def load(path: Path, files: Files = "unused") -> Config:
     """Read and validate ``path``; raise ConfigError with every problem found."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -380,13 +381,13 @@ def load(path: Path) -> Config:
         raise ConfigError(f"{path}: not UTF-8 at byte {error.start}") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}{unquoted(text, str(error))}") from None
-    return parse(data, str(path), text)
+    return parse(data, str(path), text, files)
 
 
-def parse(data: dict[str, Any], origin: str, text: str = "") -> Config:
+def parse(data: dict[str, Any], origin: str, text: str = "", files: Files = "unused") -> Config:
     """Validate a table; ``origin`` names it in errors, ``text`` has its lines."""
     try:
-        return Config.model_validate(data)
+        return Config.model_validate(data, context=files)
     except ValidationError as error:
         lines = key_lines(text)
         problems = [explain(dict(item), origin, Config, lines) for item in error.errors()]

@@ -62,7 +62,7 @@ def export_of(options: Traces, environ: Mapping[str, str]) -> Export:
     changed = {name: value for name, value in changed.items() if name not in given}
     files = {name: getattr(options, name) for name in given & _FILES.keys()}
     try:
-        checked = Traces.model_validate({**files, **changed, "endpoint": url})
+        checked = Traces.model_validate({**files, **changed, "endpoint": url}, context="now")
     except ValidationError as error:
         raise ConfigError("\n".join(_explained(error, variables))) from None
     merged = options.model_copy(update={name: getattr(checked, name) for name in changed})

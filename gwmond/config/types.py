@@ -6,9 +6,17 @@ import ipaddress
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from gwmond.model.digits import is_number
@@ -42,6 +50,14 @@ def _host_port(text: str) -> str:
         raise ValueError(f"{shown(text)}: {port[1]} is no port: write a number from 1 to 65535")
     return text
 
+
+Files = Literal["unused", "now", "soon"]
+"""Whether the files that gwmond serves and exports with are read now, or by the service soon.
+
+A command that does not use them may be run by who cannot read them, or while they are not there.
+"""
+RUNTIME_DIRECTORY = Path("/run/gwmond")
+"""Where gwmond.service keeps secrets as long as it runs."""
 
 Duration = Annotated[float, Field(gt=0, le=_CENTURY_S), BeforeValidator(parse_duration)]
 Attribute = Annotated[str, AfterValidator(_attribute)]
@@ -113,14 +129,28 @@ def unusable(path: str) -> str:
         return f"{shown(path)} is not a path"
 
 
-def check_files(section: BaseModel, pair: tuple[str, str], *others: str) -> None:
-    """Raise ValueError for files that cannot be used, or one of a pair without the other."""
+def check_files(
+    section: BaseModel, info: ValidationInfo, pair: tuple[str, str], *others: str
+) -> None:
+    """Raise ValueError for files that cannot be used, or one of a pair without the other.
+
+    The context of the validation is ``Files``; without one no file is looked at.
+    """
     there, missing = sorted(pair, key=lambda key: not getattr(section, key))
     if getattr(section, there) and not getattr(section, missing):
         raise ValueError(f"{there}: goes together with {missing}: set both, or none")
+    if info.context not in {"now", "soon"}:
+        return
     for key in (*pair, *others):
-        if (path := getattr(section, key)) and (why := unusable(path)):
+        path = getattr(section, key)
+        comes = info.context == "soon" and comes_with_service(path)
+        if path and not comes and (why := unusable(path)):
             raise ValueError(f"{key}: {why}")
+
+
+def comes_with_service(path: str) -> bool:
+    """Return whether a file is not there, and gwmond.service makes it when it starts."""
+    return Path(path).parent == RUNTIME_DIRECTORY and not Path(path).exists()
 
 
 def is_loopback(host: str) -> bool:

@@ -30,7 +30,7 @@ def errors(text: str, tmp_path: Path) -> list[str]:
     path = tmp_path / "gwmond.toml"
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
-        config.load(path)
+        config.load(path, "now")
     lines = str(caught.value).splitlines()
     assert all(re.match(rf"{re.escape(str(path))}:\d+: ", line) for line in lines)
     return [re.sub(r"^\d+: ", "", line.removeprefix(f"{path}:")) for line in lines]

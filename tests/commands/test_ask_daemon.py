@@ -128,6 +128,18 @@ def test_token_and_certificate(
         assert [one.problem.value for one in connections.problems()] == ["no_token"]
 
 
+def test_a_token_that_may_not_be_read(run: Run, config: Write, token: str) -> None:
+    """The command goes on without the token, as its help says: it is no mistake in the file."""
+    with serving(Waiting(), auth_token_file=token) as (address, _):
+        file = config(address, 'auth_token_file = "/none/that/can/be/read"')
+        assert "a bearer token is needed" in refused(run, "--config", file)
+    code, _, err = run("pilots", "--ledger", "./none", "--config", file)
+    assert (code, "token" in err) == (1, False)  # there is no ledger
+    for command in ("run", "check", "demo"):
+        code, _, err = run(command, "--config", file)
+        assert (code, "auth_token_file: cannot read /none" in err) == (2, True)
+
+
 def test_what_is_not_gwmond(run: Run, config: Write, token: str) -> None:
     """It gets no token; what pretends to be gwmond gets nothing onto the terminal."""
     said: dict[str, bytes] = {"/-/healthy": b"hello"}

@@ -17,6 +17,7 @@ import pytest
 
 from gwmond import __version__, cli
 from gwmond.commands import common
+from gwmond.config import types
 from gwmond.config.settings import Config, ConfigError, Http
 from gwmond.ledger.classify import KEEP
 from gwmond.ledger.store import Ledger
@@ -332,6 +333,11 @@ def test_check_of_this_host(
     assert found["ledger"].detail == f"there is no directory {tmp_path}/missing"
     (tmp_path / "ledger.sqlite").write_bytes(b"no database" * 1000)
     config = Config.model_validate({"ledger": {"url": f"{tmp_path}/ledger.sqlite"}})
+    monkeypatch.setattr(types, "RUNTIME_DIRECTORY", tmp_path / "run")
+    token = {"listen": "127.0.0.1:0", "auth_token_file": f"{tmp_path}/run/token"}
+    (*_, later) = check.check_own(config.model_copy(update={"http": Http.model_validate(token)}))
+    assert (later.status.kind, later.status.up) == ("auth_token_file", True)
+    assert "made by gwmond.service" in later.status.detail
     (ledger,) = (of for of in check.check_own(config) if of.status.source == "ledger")
     assert (ledger.status.problem, ledger.remedy) == ("corrupt", KEEP)
     common.show(check.report([*verdicts, check.with_remedy(status("[/]", "slots"))]), "table")

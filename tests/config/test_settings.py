@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gwmond.config import settings as config
+from gwmond.config import types
 from gwmond.config.settings import Config, ConfigError, Pledge
 from gwmond.model.times import parse_duration
 from tests.build.configurations import defaults, errors
@@ -224,6 +225,21 @@ def test_token_file_must_hold_a_token(content: str | None, tmp_path: Path) -> No
         f"cannot read {path}: No such file or directory" if content is None else f"{path} is empty"
     )
     assert error == f"http.auth_token_file: {why}"
+    assert config.load(tmp_path / "gwmond.toml").http.auth_token_file == str(path)  # not used
+
+
+def test_files_that_come_with_the_service(
+    files: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before gwmond.service runs its secrets are not there; all other files have to be."""
+    monkeypatch.setattr(types, "RUNTIME_DIRECTORY", tmp_path)
+    path = tmp_path / "gwmond.toml"
+    path.write_text("[http]\n" + "".join(f"{key} = '{file}'\n" for key, file in files.items()))
+    Path(files["tls_key"]).unlink()
+    assert config.load(path, "soon").http.tls_key == files["tls_key"]
+    monkeypatch.setattr(types, "RUNTIME_DIRECTORY", tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="tls_key: cannot read"):
+        config.load(path, "soon")
 
 
 @pytest.mark.parametrize(

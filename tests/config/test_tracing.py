@@ -15,7 +15,7 @@ HERE = "http://localhost:4318"
 
 
 def options(**given: object) -> Traces:
-    return parse({"traces": given}, "test").traces
+    return parse({"traces": given}, "test", files="now").traces
 
 
 @pytest.mark.parametrize(
