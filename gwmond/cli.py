@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 COMMANDS = {
-    "run": "run the daemon: poll, account, serve metrics",
+    "run": "run the daemon: poll, account, serve metrics, pages and REST",
     "once": "poll every source once and print the metrics",
     "check": "check the configuration, and ask every daemon once",
     "sites": "show the sites now: state, reason, capacity, pilots, demand",

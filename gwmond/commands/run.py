@@ -1,4 +1,4 @@
-"""Run the daemon: poll, account, keep the ledger, serve metrics and a page.
+"""Run the daemon: poll, account, keep the ledger, serve metrics, pages and REST.
 
 It stays in the foreground and logs to standard error, as service managers expect. SIGHUP makes it
 read the configuration again (if the file is wrong, the old one stays in use), SIGTERM stops it.
@@ -53,7 +53,7 @@ def _warn(config: Config, arguments: argparse.Namespace) -> None:
 def serve(config: Config, reload: Callable[[], Config], greeting: str = "") -> int:
     """Run until told to stop; ``reload`` says what the configuration is after SIGHUP.
 
-    ``told`` is printed once nothing stands in the way: the address is ours, the pool is there.
+    ``greeting`` is printed once nothing stands in the way: the address is ours, the pool is there.
     """
     log.configure(config.log)
     try:

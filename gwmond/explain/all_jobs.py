@@ -96,6 +96,7 @@ def _plus(one: ReasonSum, other: ReasonSum) -> ReasonSum:
     )
 
 
+NONE_KNOWN = "Whether a job is idle is not known."
 _COLUMNS: tuple[Column[ReasonSum], ...] = (
     Column("reason", lambda cause: words(cause.reason), name=True),
     Column("whose move", lambda cause: cause.mover.value, text=True, wrap=12),
@@ -126,6 +127,8 @@ def document(
             f"{counted(jobs, 'idle job')} of {units} canonical units, by the first reason that "
             "holds for each group of jobs that matching cannot tell apart"
             if found
+            else NONE_KNOWN
+            if missing
             else "No job is idle."
         )
         if there:

@@ -229,7 +229,8 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
 def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
     """No idle job could run there."""
     if not here.groups:
-        text = "No job is idle in the queues of this pool"
+        known = "Whether a job is idle in the queues of this pool is not known"
+        text = known if here.missing else "No job is idle in the queues of this pool"
         yield Explanation(Tier.NOWHERE, "no_idle_job", text, "Jobs", Mover.WAIT, here.proof)
     elif not here.could_run:
         first, *others = here.kept(here.groups)

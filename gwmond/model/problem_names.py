@@ -181,8 +181,8 @@ class ProblemName(StrEnum):
         "idle_slots_untaken",
         "entries with slots that have been unclaimed for long although idle jobs match them: more "
         "pilots would not help",
-        "see the negotiator's log, condor_userprio -quotas, and condor_q -better-analyze of such "
-        "a job",
+        "see what gwmond explain --entry says of the entry, the negotiator's log, and "
+        "condor_userprio -quotas",
     )
     IN_USE = (
         "in_use",

@@ -185,6 +185,10 @@ class Explainer:
                 f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
             )
         failed = f" Not read: {'; '.join(self.missing)}." if self.missing else ""
+        if not asked:
+            raise (NotRead if failed else NoAnswer)(
+                f"no schedd is known that could be asked for job {number}.{failed}"
+            )
         where = ", ".join(daemon.name for daemon in asked)
         raise (NotRead if self._failed else NoAnswer)(
             f"no job {number} is in the queue of {where}.{failed} A job that has ended: "

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gwmond
-from gwmond.explain.all_jobs import causes
+from gwmond.explain.all_jobs import NONE_KNOWN, causes
+from gwmond.explain.all_jobs import document as document_of_all
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
 from gwmond.explain.expected import record, texts, waited_s
@@ -22,6 +23,7 @@ from gwmond.model.order import Submitter
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
+from gwmond.reports.render.document import text
 from gwmond.reports.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
 from tests.build.waiting import negotiator, order, place, row, waiting_job
@@ -370,6 +372,14 @@ def test_all_idle_jobs_by_reason() -> None:
     )
     (busy_cause,) = causes([(group, busy), (group._replace(jobs=11), wide)], 2000)
     assert "1 core and 3000 MiB free" in busy_cause.example  # of the largest, however alike
+
+
+def test_no_idle_job_is_not_the_same_as_none_known() -> None:
+    """Where a queue could not be read, nobody knows whether a job is idle there."""
+    read, unread = (document_of_all([], missing, {}) for missing in ((), ("ap demand",)))
+    assert text(read, "table") == "No job is idle.\n"
+    said = text(unread, "table").splitlines()
+    assert said == [NONE_KNOWN, "Not known: ap demand could not be read."]
 
 
 def test_all_idle_jobs_of_a_recording(

@@ -15,10 +15,12 @@ from urllib.parse import quote
 
 import pytest
 
+from gwmond.explain.all_jobs import NONE_KNOWN
 from tests.daemon.running import RunningDaemon, Tables, gwmond
 from tests.pool import feign
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
+from tests.pool.ports import free_port
 
 _AT = {"GLIDEIN_Site": "Nebraska", "GLIDEIN_Entry_Name": "ne-1"}
 _FRONTEND = {"GLIDECLIENT_Name": "frontend", "GLIDECLIENT_Group": "main"}
@@ -239,6 +241,14 @@ def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explai
     assert "TARGET.Memory >= RequestMemory" in out
 
 
+def test_a_full_pilot_matches(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
+    """Nothing is left of the pilot, and its slot refuses all jobs; it is no pilot that does not."""
+    pool, numbers = jobs
+    asked = numbers["pilots_busy"], "--schedd", pool.schedds[0], "--format", "json"
+    slots = json.loads(explain(*asked)[1])["slots_by_fate"]
+    assert slots == {"free": 0, "short_lived": 0, "small": 1, "busy": 0, "no_match": 0}
+
+
 def test_why_not_there(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
     """At another site than the one that it wants."""
     pool, numbers = jobs
@@ -262,6 +272,16 @@ def test_a_job_that_is_not_there(jobs: tuple[CondorPool, dict[str, str]], explai
     code, _, err = explain(f"{pool.schedds[0]}#{found['held']}#1")
     assert code == 1
     assert f"is {pool.schedds[0]}#{found['held']}#" in err  # another job had the number before
+
+
+def test_a_pool_that_does_not_answer() -> None:
+    """That no job is known does not mean that there is none."""
+    there = "--collector", f"127.0.0.1:{free_port()}", "--ask", "pool"
+    done = gwmond("explain", "--all", *there)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, NONE_KNOWN)
+    done = gwmond("explain", "1.0", *there)
+    assert done.returncode == 1
+    assert "no schedd is known that could be asked for job 1.0. Not read: 127.0.0.1" in done.stderr
 
 
 def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:

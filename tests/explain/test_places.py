@@ -96,7 +96,9 @@ def test_no_job_could_run_there(
     assert (found.name, found.mover, found.proof) == (name, mover, Proof.PROVEN)
     assert found.text.startswith("0 of 4 idle jobs could run there. 3 of 4: ")
     assert first(here()).name == "no_idle_job"
-    assert first(here(missing=("ap demand",))).proof is Proof.NOT_KNOWN
+    unread = first(here(missing=("ap demand",)))
+    assert unread.proof is Proof.NOT_KNOWN
+    assert unread.text.endswith("is not known")
 
 
 @pytest.mark.parametrize(

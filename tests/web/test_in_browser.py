@@ -114,6 +114,8 @@ def test_a_pilot_can_be_read_by_all(page: Page, daemon: Daemon, url: str, tmp_pa
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+        for picture in page.locator("svg[role=img]").all():  # whose letters can be read
+            assert (picture.bounding_box() or {"width": 0})["width"] > PHONE
         if heading in links:
             page.get_by_role("link", name=links[heading], exact=True).click()
 
@@ -124,6 +126,24 @@ def test_pages_fit_a_phone(page: Page, url: str) -> None:
     for path in PATHS:
         page.goto(url + path)
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+
+
+@pytest.mark.parametrize("width", [PHONE, 1280])
+def test_words_of_tables_are_whole(page: Page, url: str, width: int) -> None:
+    """States and reasons go over several lines, but no word of them does."""
+    page.set_viewport_size({"width": width, "height": 844})
+    for path in ("/", "/site?site=T2_Bored"):
+        page.goto(url + path)
+        broken = page.evaluate(
+            """() => [...document.querySelectorAll("td[title]")].flatMap(cell =>
+              [...cell.textContent.matchAll(/\\S+/g)].filter(word => {
+                const range = document.createRange();
+                range.setStart(cell.firstChild, word.index);
+                range.setEnd(cell.firstChild, word.index + word[0].length);
+                return range.getClientRects().length > 1;
+              }).map(String))"""
+        )
+        assert broken == []
 
 
 def test_rows_are_filtered(page: Page, url: str) -> None:
