@@ -15,6 +15,7 @@ from gwmond.ledger.reader import PilotFilter, of_pilots
 from gwmond.ledger.schema import pilots, runs
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.stored_pilots import PilotId
 
 
 class PilotCounts(NamedTuple):
@@ -39,11 +40,12 @@ def runs_begun(reader: PilotLookup, group: str, since_us: int, until_us: int) ->
         return Counter({EntryKey(site, entry): number for site, entry, number in found})
 
 
-def pilot_counts(reader: PilotLookup, wanted: PilotFilter) -> PilotCounts:
-    """Count the pilots that are wanted."""
+def pilot_counts(reader: PilotLookup, wanted: PilotFilter, besides: PilotId) -> PilotCounts:
+    """Count the pilots that are wanted, without one of them; an empty group is that of no group."""
     c = pilots.c
     ran = case((c.ran_jobs != 0, 1), else_=0)
     failed = case(((c.validation == Validation.FAILED.value) & (c.ran_jobs == 0), 1), else_=0)
-    query = select(func.count(), func.sum(ran), func.sum(failed)).where(*of_pilots(wanted))
+    others = c.id != besides, c.group_name == wanted.place.group
+    query = select(func.count(), func.sum(ran), func.sum(failed)).where(*of_pilots(wanted), *others)
     with reader.reading() as connection:
         return PilotCounts(*(int(number or 0) for number in connection.execute(query).one()))

@@ -74,9 +74,7 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
     begin_us, there_us = sent_us or row.start_us, registered_us or end_us
     key, group = row.identity.key, row.identity.group
     around = PilotFilter(begin_us, end_us, place=Place(*key, group))
-    counts = pilot_counts(ledger, around)
-    failed = int(pilot.failed)
-    alike = PilotCounts(counts.pilots - 1, counts.ran - int(row.ran_jobs), counts.failed - failed)
+    alike = pilot_counts(ledger, around, row.id)
     hours = sorted({time_us // HOUR_US for time_us in (begin_us, there_us, end_us)})
     checks = ledger.experiments(row.start_us, end_us + 1)
     return SentFor(

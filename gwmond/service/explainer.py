@@ -26,6 +26,7 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
+from gwmond.reports.render.formats import counted
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
 from gwmond.sources.htcondor import order, place_offers, quotas, waiting_job
@@ -184,6 +185,15 @@ class Explainer:
             raise NoAnswer(
                 f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
             )
+        for daemon in asked:
+            if unmade := self._run(daemon.name, waiting_job.find_unmade, access, daemon, number):
+                made = f"{unmade.made} of {counted(unmade.total, 'job')} of its cluster"
+                why = "it is paused, as by a hold" if unmade.paused else "as others end, or start"
+                raise NoAnswer(
+                    f"job {number} is not made yet: {daemon.name} has made {made}, and makes more "
+                    f"({why}). What would change that: max_idle, or max_materialize, of the "
+                    "submission. Whose move: you"
+                )
         failed = f" Not read: {'; '.join(self.missing)}." if self.missing else ""
         if not asked:
             raise (NotRead if failed else NoAnswer)(

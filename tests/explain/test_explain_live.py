@@ -284,6 +284,25 @@ def test_a_pool_that_does_not_answer() -> None:
     assert "no schedd is known that could be asked for job 1.0. Not read: 127.0.0.1" in done.stderr
 
 
+def test_a_job_that_is_still_to_be_made(
+    jobs: tuple[CondorPool, dict[str, str]], explain: Explain
+) -> None:
+    """Its schedd makes the jobs of a cluster as others start; who is asked says so."""
+    pool, schedd = jobs[0], jobs[0].schedds[0]
+    cluster = pool.submit(schedd, 9, requirements=_wanting("Purdue"), max_idle=2)
+    mine = f"ClusterId == {cluster}"
+    try:
+        pool.wait_for("two jobs of it", lambda: len(pool.jobs(schedd, mine)) == 2)
+        code, _, err = explain(f"{cluster}.8")
+        assert code == 1
+        assert f"job {cluster}.8 is not made yet: {schedd} has made 2 of 9 jobs of its" in err
+        code, _, err = explain(f"{cluster}.9")
+        assert f"no job {cluster}.9 is in the queue of" in err
+    finally:
+        pool.remove(schedd, mine)
+        pool.wait_for("the end of it", lambda: not pool.jobs(schedd, mine))
+
+
 def test_all_jobs(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:
     """Nothing is known here of what only a single job shows: that it is new."""
     pool, numbers = jobs

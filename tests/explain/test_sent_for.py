@@ -92,6 +92,14 @@ def test_who_took_the_jobs(unused: SentFor) -> None:
     assert "and 2 while it was there; 0 of these 2 at its own entry" in found.text
 
 
+def test_a_pilot_is_none_of_those_alike(ledger: Path) -> None:
+    """However short it lived."""
+    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
+        (row,) = find(reader, "glidein_2@wn2.example.org")
+        short = sent_for(reader, row._replace(end_us=row.start_us), (BASE + LAST) * SECOND_US)
+    assert short.alike == (0, 0, 0)
+
+
 def test_other_reasons(unused: SentFor) -> None:
     nobody: Counter[EntryKey] = Counter()
     assert first(unused._replace(while_there=nobody)).name == "demand_gone"

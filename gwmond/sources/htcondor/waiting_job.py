@@ -52,6 +52,7 @@ _ASKED = (
 _MOST_TIMES = 3
 """So often slots are asked for: again for what those refer to that were found."""
 _REJECTION = rejections.SAID
+_NEXT, _PAUSED = "JobMaterializeNextProcId", "JobMaterializePaused"
 _NO_SIZE = Size(0, 0)
 _parsed = lru_cache(4096)(ads.expression)
 _BLANK = JobPlace(
@@ -92,6 +93,33 @@ def find(
     identity = demand.identity_of(ad, grouping_of(terms))
     job = _job(ad, schedd.name, refers, attributes)._replace(identity=identity)
     return (job, ads.source_text(ad, ad.keys())), 1
+
+
+class Unmade(NamedTuple):
+    """A cluster of which a schedd makes the jobs as others end (late materialization).
+
+    ``made`` of ``total`` are there, or were; ``paused``: it makes no more, as for a hold.
+    """
+
+    made: int
+    total: int
+    paused: bool
+
+
+def find_unmade(
+    access: Access, schedd: Daemon, number: str, terms: ExplainTerms
+) -> tuple[Unmade | None, int]:
+    """Return the cluster of a job that is still to be made; None: the schedd has no such."""
+    del terms
+    cluster, _, proc = number.partition(".")
+    constraint = f"ClusterId == {cluster} && ProcId is undefined"
+    names = "ClusterId", "ProcId", "TotalSubmitProcs", _NEXT, _PAUSED
+    asked = Query("unmaterialized", "", constraint, names)
+    for ad in access.cluster_ads(schedd, asked):
+        made, total = ads.count(ad, _NEXT), ads.count(ad, "TotalSubmitProcs")
+        if made is not None and total is not None and made <= int(proc or 0) < total:
+            return Unmade(made, total, bool(ads.integer(ad, _PAUSED))), 1
+    return None, 0
 
 
 def examine(
