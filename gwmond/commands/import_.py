@@ -33,9 +33,6 @@ import argparse
 import shlex
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
 from gwmond.commands import backfilling
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
 from gwmond.config.settings import Config, ConfigError
@@ -51,9 +48,6 @@ from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED
 from gwmond.sources.gwms.rare.zones import zone_of
 from gwmond.sources.tail import PACKED
-
-_STEADY_S = 600.0
-"""Over how long the speed is averaged: chunks are stored some seconds, or minutes, apart."""
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +118,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
             before = _read_until(ledger)
             importer = Importer(config, ledger, arguments.processes)
             try:
-                imported = _with_progress(importer, arguments.paths, arguments.logs)
+                with ledger_reading.progress(kept=True) as report:
+                    imported = importer.run(arguments.paths, arguments.logs, report)
             except KeyboardInterrupt:
                 complain(
                     f"interrupted after {importer.stored} outputs of pilots were read. What was "
@@ -172,25 +167,6 @@ def _no_log(path: str) -> str | None:
     if Path(path).suffix in COMPRESSED - {PACKED}:
         return f"{path}: is compressed, and not by gzip: unpack it first"
     return None
-
-
-def _with_progress(importer: Importer, paths: list[str], logs: list[str]) -> Imported:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    console = Console(stderr=True)
-    with Progress(
-        *columns,
-        TimeRemainingColumn(),
-        console=console,
-        speed_estimate_period=_STEADY_S,
-    ) as progress:
-        bar = progress.add_task("pilots", total=None, visible=bool(paths))
-        of_logs = progress.add_task("bytes of logs", total=None, visible=bool(logs))
-        return importer.run(
-            paths,
-            lambda done, total: progress.update(bar, completed=done, total=total),
-            logs,
-            lambda done, total: progress.update(of_logs, completed=done, total=total, visible=True),
-        )
 
 
 def report_command(arguments: argparse.Namespace) -> str:

@@ -36,8 +36,11 @@ from gwmond.reports.stored_pilot import UNDATED, AsOf, StoredPilot
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
-Report: TypeAlias = Callable[[str, int, int], None]
-"""Is called with what is being done, how much of it is, and how much there is."""
+Report: TypeAlias = Callable[[str, int, int | None], None]
+"""Is called with what is being done, how much of it is, and how much there is, None: unknown."""
+
+_STEADY_S = 600.0
+"""Over how long the speed is averaged: an import stores chunks some seconds, or minutes, apart."""
 
 _AT_ONCE_US = 6 * HOUR_US
 _PILOTS = 200
@@ -136,8 +139,8 @@ def place(text: str) -> str:
 
 
 @contextmanager
-def progress() -> Iterator[Report]:
-    """Show progress on standard error, where that is a terminal."""
+def progress(*, kept: bool = False) -> Iterator[Report]:
+    """Show progress on standard error, where that is a terminal; ``kept``: its end, anywhere."""
     from rich.console import Console  # noqa: PLC0415 (few commands show it)
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
@@ -153,12 +156,13 @@ def progress() -> Iterator[Report]:
         *columns,
         TimeRemainingColumn(),
         console=console,
-        transient=True,
-        disable=not console.is_terminal,
+        transient=not kept,
+        disable=not (kept or console.is_terminal),
+        speed_estimate_period=_STEADY_S,
     ) as shown:
         tasks: dict[str, TaskID] = {}
 
-        def report(what: str, done: int, number: int) -> None:
+        def report(what: str, done: int, number: int | None) -> None:
             if what not in tasks:
                 tasks[what] = shown.add_task(what, total=number)
             shown.update(tasks[what], completed=done, total=number)

@@ -34,7 +34,8 @@ LIMITS = FileLimits(facts=2000, size=64 << 20)
 _PACKED = LIMITS._replace(facts=20_000)
 """The same of a log that is packed, which is unpacked from its begin each time."""
 
-Progress: TypeAlias = Callable[[int, int], None]
+Progress: TypeAlias = Callable[[str, int, int | None], None]
+"""Is called with what is read, how much of it is, and how much there is, None: unknown."""
 Read: TypeAlias = Callable[..., tuple[FileAnswer, int]]
 
 
@@ -116,7 +117,7 @@ class ImportedLogs:
                 some += answer.size
                 lines += len(answer.facts)
                 behind = answer.behind
-                progress(min(done + some, total), total)
+                progress("bytes of logs", min(done + some, total), total)
             files += some > 0
             done += _size(path)
         self._note(

@@ -26,7 +26,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
-from gwmond.service.imported_logs import ImportedLogs, LogsRead
+from gwmond.service.imported_logs import ImportedLogs, LogsRead, Progress
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pilot_steps import REVISED_AT_ONCE
 from gwmond.service.problems import Counting
@@ -37,12 +37,12 @@ from gwmond.sources.gwms.rare.zones import Judge
 from gwmond.sources.gwms_tasks import DirectoryAnswer
 
 DEADLINE_S = 3600.0
+_PILOTS = "pilots"  # of which progress is reported
 _DIRECTORIES_A_CHUNK = 200
 _JUST_COPIED_S = 3600.0
 _NAMED = frozenset({ProblemName.BAD_TIME})  # which the reading of a file reports, too
 _COLLECTED_AFTER = 1_000_000  # a chunk makes millions of objects
 
-Progress: TypeAlias = Callable[[int, int], None]
 T = TypeVar("T")
 _Answers: TypeAlias = tuple[DirectoryAnswer, ...]
 
@@ -86,28 +86,23 @@ class Importer:
     def run(
         self,
         roots: Sequence[str],
-        progress: Progress = lambda *_: None,
         logs: Sequence[str] = (),
-        log_progress: Progress = lambda *_: None,
+        progress: Progress = lambda *_: None,
     ) -> Imported:
         """Import all below some roots, and central logs.
 
         ``progress`` is called with how many pilots of how many were gone through, also those that
-        an earlier import has read (of the outputs that there were when directories were listed),
-        ``log_progress`` the same of bytes of logs.
+        an earlier import has read (of the outputs that there were when directories were listed;
+        None until then), and the same of bytes of logs.
 
         Raises QueryError, LedgerError.
         """
         with few_collections(_COLLECTED_AFTER):
-            return self._run(roots, progress, logs, log_progress)
+            return self._run(roots, logs, progress)
 
-    def _run(
-        self,
-        roots: Sequence[str],
-        progress: Progress,
-        logs: Sequence[str],
-        log_progress: Progress,
-    ) -> Imported:
+    def _run(self, roots: Sequence[str], logs: Sequence[str], progress: Progress) -> Imported:
+        if roots:
+            progress(_PILOTS, 0, None)
         trees, _ = self._child(gwms_tasks.find, list(roots))
         for tree in trees:
             self._note(tree.problems)
@@ -117,7 +112,8 @@ class Importer:
             for path, pilots in zip(tree.directories, tree.pilots, strict=True)
         }
         found, total = list(left), sum(left.values())
-        progress(0, total)
+        if roots:
+            progress(_PILOTS, 0, total)
         waiting = deque(found)
         with ThreadPoolExecutor(self._processes, "import") as pool:
             under_way: deque[tuple[list[str], Future[tuple[_Answers, int]]]] = deque()
@@ -143,11 +139,11 @@ class Importer:
                 self.stored = self._outputs
                 for path, answer in answers:
                     left[path] = min(left[path], answer.left if answer.behind else 0)
-                progress(total - sum(left.values()), total)
+                progress(_PILOTS, total - sum(left.values()), total)
         self._note(self._zones.problems())
         self._finish()
         self._revise(found)
-        read = self._read_logs(logs, log_progress)
+        read = self._read_logs(logs, progress)
         self._settle(verdicts=True)
         self._note_left_out()
         return Imported(

@@ -42,14 +42,14 @@ class Imported(NamedTuple):
     """A ledger into which it was imported, and what was told of the progress."""
 
     ledger: Path
-    told: list[tuple[int, ...]]
+    told: list[tuple[str, int, int | None]]
 
 
-def into(ledger: Path, factory: Path) -> list[tuple[int, ...]]:
+def into(ledger: Path, factory: Path) -> list[tuple[str, int, int | None]]:
     """Import; return what was told of the progress."""
-    told: list[tuple[int, ...]] = []
+    told: list[tuple[str, int, int | None]] = []
     with Ledger.open(str(ledger)) as opened:
-        Importer(Config(), opened).run([str(factory)], lambda *of: told.append(of))
+        Importer(Config(), opened).run([str(factory)], progress=lambda *of: told.append(of))
     return told
 
 
@@ -74,8 +74,9 @@ def test_how_much_there_is_is_known_from_the_begin(
 ) -> None:
     """The total never changes, and is reached, also where all was read before."""
     for told in (imported.told, into(imported.ledger, factory)):
-        assert {number for _, number in told} == {there}
-        done = [done for done, _ in told]
+        assert told[0] == ("pilots", 0, None)
+        assert {(what, number) for what, _, number in told[1:]} == {("pilots", there)}
+        done = [done for _, done, _ in told[1:]]
         assert (done[0], done[-1], done) == (0, there, sorted(done))
         assert len(done) > 2
 
