@@ -48,7 +48,7 @@ class PilotsListed(NamedTuple):
     since_us: int | None
     doing: DoingNow | None
     category: Category | None
-    failed: bool
+    failed: bool | None
     after: tuple[int, int] | None
 
 
@@ -74,7 +74,7 @@ def pilots_listed(
         running={"running": True, "past": False}.get(shown.which),
         place=shown.place,
         node=shown.node or None,
-        failed=shown.failed or None,
+        failed=shown.failed,
         category=shown.category,
     )
     silent = silent_before_us(ledger.cursors())

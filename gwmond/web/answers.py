@@ -229,11 +229,9 @@ class Answers:
     def pilots(self, asked: PilotsAsked) -> Record:
         """Return pilots, the latest first."""
         after = _position(asked.after, 2)
-        query = asked.model_dump(exclude={"limit", "after", "failed"})
-        selection = Selection(**query, failed="1" if asked.failed == "true" else "")
-        wanted = selection.wanted(self._now_us)._replace(after=after)
-        if asked.failed == "false":
-            wanted = wanted._replace(failed=False)
+        selection = Selection(**asked.model_dump(exclude={"limit", "after", "failed"}))
+        failed = asked.failed == "true" if asked.failed else None
+        wanted = selection.wanted(self._now_us)._replace(after=after, failed=failed)
         found, following = pilot_list(self._config, self._now_us, wanted, asked.limit)
         return self._shown({**_record(found.document), "next": _cursor(following)})
 

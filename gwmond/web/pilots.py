@@ -75,7 +75,7 @@ class Selection(NamedTuple):
             since_us=now_us - shown.steps * shown.hours * HOUR_US if shown else None,
             doing=(self.doing or None) if self.which == "running" else None,
             category=Category(self.category) if self.category else None,
-            failed=bool(self.failed),
+            failed=bool(self.failed) or None,
             after=(int(time), int(number)) if self.after else None,
         )
 

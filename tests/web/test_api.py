@@ -22,7 +22,7 @@ from gwmond.reports.ledger_reading import Unreadable
 from gwmond.web import answers, pages
 from gwmond.web.api import PROBLEM
 from gwmond.web.explain import BURST, Turns
-from tests.build import pilot_ledger
+from tests.build import failed_pilots, pilot_ledger
 from tests.build.command_line import gwmond
 from tests.build.rest import JOB, Polled, polled, serve
 from tests.build.web import Daemon
@@ -244,6 +244,18 @@ def test_filters(client: httpx.Client) -> None:
     assert cut_off["pilot"] == 1
     assert answered(client, "runs?entry=entry-a2&from=1d&category=goodput")["runs"] == []
     assert answered(client, "runs?from=2h&to=1h")["runs"] == []
+
+
+def test_failed_pilots(tmp_path: Path) -> None:
+    """Those that failed validation, those that did not, and all."""
+    url = str(tmp_path / "ledger.sqlite")
+    failed_pilots.write(url)
+    with serving(polled(url)) as client:
+        lists = [
+            answered(client, f"pilots?which=past{failed}")["pilots"]
+            for failed in ("&failed=true", "&failed=false", "")
+        ]
+    assert [len(pilots) for pilots in lists] == [7, 2, 9]
 
 
 def test_totals_over_time(client: httpx.Client) -> None:
