@@ -22,7 +22,7 @@ from gwmond.reports.ledger_reading import Unreadable
 from gwmond.web import answers, pages
 from gwmond.web.api import PROBLEM
 from gwmond.web.explain import BURST, Turns
-from tests.build import failed_pilots, pilot_ledger
+from tests.build import failed_pilots
 from tests.build.command_line import gwmond
 from tests.build.rest import JOB, Polled, polled, serve
 from tests.build.web import Daemon
@@ -41,13 +41,6 @@ def serving(state: Any) -> Iterator[httpx.Client]:
         httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client,
     ):
         yield client
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    url = str(tmp_path_factory.mktemp("rest") / "ledger.sqlite")
-    pilot_ledger.write(url)
-    return url
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,6 @@ from schemathesis.generation import GenerationMode
 
 from gwmond.web.api import OPENAPI
 from gwmond.web.explain import Turns
-from tests.build import pilot_ledger
 from tests.build.rest import polled, serve
 from tests.examples import examples
 from tests.web import openapi
@@ -38,10 +37,8 @@ CHECKED: Any = CHECKS.get_by_names(
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[requests.Session, str]]:
+def session(url: str) -> Iterator[tuple[requests.Session, str]]:
     """A client of a real server, which shows jobs; the server is not busy with others."""
-    url = str(tmp_path_factory.mktemp("rest") / "ledger.sqlite")
-    pilot_ledger.write(url)
     unhurried = Turns(itertools.count(step=60).__next__)  # so that questions of jobs are answered
     with (
         serve(polled(url, turns=unhurried)) as (server, _),

@@ -3,57 +3,30 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from gwmond.model.evaluation import EntryTime
-from gwmond.model.facts import EntryKey
-from gwmond.model.states import State
-from gwmond.model.units import Resource
-from gwmond.web.explain import Asked, Explanations, Turns
 from gwmond.web.pages import Pages
 from gwmond.web.pilots import Selection
-from tests.build import pilot_ledger
-from tests.build.pilot_ledger import BASE, LAST
-from tests.build.snapshots import row, snapshot
-from tests.build.web import Waiting, with_ledger
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A ledger with pilots; one of their users has a name that could be taken for HTML."""
-    url = str(tmp_path_factory.mktemp("pilots") / "ledger.sqlite")
-    pilot_ledger.write(url)
-    return url
-
-
-def pages_of(url: str, asked: Asked | None) -> Pages:
-    """The pages of a poll at the ledger's last time, which knows the ledger's places."""
-    shown = snapshot()
-    rows: dict[tuple[EntryKey, Resource], EntryTime] = {
-        (key, "cpu"): row(key, "cpu", State.FULL, 4, 4)
-        for key in (EntryKey("Site-A", "entry-a"), EntryKey("Site-A", "entry-a2"))
-    }
-    evaluation = shown.evaluation._replace(rows=rows)
-    now = float(BASE + LAST)
-    made = replace(shown, evaluation=evaluation, pool_time=now)
-    return Pages(made, with_ledger(url), Explanations(made, asked, Turns()))
+from tests.build.pilot_ledger import BASE
+from tests.build.rest import polled
+from tests.build.snapshots import snapshot
+from tests.build.web import with_ledger
 
 
 @pytest.fixture
 def pages(url: str) -> Pages:
     """Pages that name jobs and their users."""
-    return pages_of(url, Waiting())
+    return polled(url).pages
 
 
 @pytest.fixture
 def strangers(url: str) -> Pages:
     """Pages for who may not ask for jobs."""
-    return pages_of(url, Waiting(shows_jobs=False))
+    return polled(url, shows_jobs=False).pages
 
 
 def cells(page: str | None) -> list[list[str]]:
