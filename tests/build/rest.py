@@ -45,12 +45,12 @@ class Polled:
 
 
 @contextmanager
-def serve(daemon: Any, token_file: str = "") -> Iterator[tuple[Server, Listener]]:
-    """A real server of what a daemon shows."""
-    http = Http(listen="127.0.0.1:0")
-    listener = bind(http)
-    app = create(daemon, token_file, (), listener.connections)
-    server = Server(app, listener, http)
+def serve(daemon: Any, **http: Any) -> Iterator[tuple[Server, Listener]]:
+    """A real server of what a daemon shows, with options of [http]."""
+    options = Http(listen="127.0.0.1:0", **http)
+    listener = bind(options)
+    app = create(daemon, options.auth_token_file, (), listener.connections)
+    server = Server(app, listener, options)
     server.start()
     try:
         yield server, listener

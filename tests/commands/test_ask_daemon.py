@@ -13,10 +13,8 @@ from typing import Any
 
 import pytest
 
-from gwmond.config.settings import Http
-from gwmond.web.app import create
 from gwmond.web.connections import Connections
-from gwmond.web.server import Server, bind
+from tests.build.rest import serve
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon, Waiting
 
@@ -28,16 +26,8 @@ COLLECTOR = "cm.example.org"
 @contextmanager
 def serving(asked: Waiting, **http: Any) -> Iterator[tuple[str, Connections]]:
     """A daemon of the pool of ``COLLECTOR``: its address, and its connections."""
-    options = Http(listen="127.0.0.1:0", **http)
-    listener = bind(options)
-    daemon = Daemon(snapshot(), asked=asked)
-    app = create(daemon, options.auth_token_file, (), listener.connections)
-    server = Server(app, listener, options)
-    server.start()
-    try:
+    with serve(Daemon(snapshot(), asked=asked), **http) as (server, listener):
         yield server.url.partition("//")[2], listener.connections
-    finally:
-        server.stop()
 
 
 @pytest.fixture

@@ -563,7 +563,7 @@ def test_the_guard_is_before_it(url: str, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("se-cret\n")
     with (
-        serve(polled(url), str(token)) as (server, listener),
+        serve(polled(url), auth_token_file=str(token)) as (server, listener),
         httpx.Client(base_url=f"{server.url}/api/v1") as client,
     ):
         refused(client, "sites", 401)

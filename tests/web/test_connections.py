@@ -56,7 +56,9 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Running]]:
             file = tmp_path / "token"
             file.write_bytes(TOKEN)
             daemon = Daemon(None, shown or exposition())
-            return Running(*stack.enter_context(serve(daemon, str(file) if token else "")))
+            return Running(
+                *stack.enter_context(serve(daemon, auth_token_file=str(file) if token else ""))
+            )
 
         yield run
 

@@ -10,10 +10,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from gwmond.config.settings import Http
-from gwmond.web.app import create
-from gwmond.web.server import Server, bind
 from tests.build import hours_ledger, pilot_ledger
+from tests.build.rest import serve
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon, Waiting
 
@@ -60,12 +58,8 @@ def daemon(ledger: str) -> Daemon:
 
 @pytest.fixture
 def url(daemon: Daemon) -> Iterator[str]:
-    http = Http.model_validate({"listen": "127.0.0.1:0"})
-    listener = bind(http)
-    server = Server(create(daemon, "", (), listener.connections), listener, http)
-    server.start()
-    yield server.url
-    server.stop()
+    with serve(daemon) as (server, _):
+        yield server.url
 
 
 @pytest.fixture
