@@ -97,22 +97,8 @@ class Trial(NamedTuple):
         return self.job, self.number, self.pilot
 
 
-class Evidence(NamedTuple):
-    """What trials together say: which places are at fault, and which failures are blamed on them.
-
-    ``findings``: all places that were tested; ``suspected``: those of very short successes.
-    """
-
-    blamed: Mapping[tuple[str, int, str], Kind]
-    findings: Mapping[Unit, Finding]
-    suspected: Mapping[Unit, Finding]
-
-
-class _Compared(NamedTuple):
-    """Which places are at fault, in the order in which they were found, and all that was tested."""
-
-    at_fault: dict[Unit, Finding]
-    findings: dict[Unit, Finding]
+Blamed: TypeAlias = Mapping[tuple[str, int, str], Kind]
+"""The keys of runs whose failures are blamed on a place, and on which kind of it."""
 
 
 def result_of(outcome: Outcome, early: bool | None) -> Result | None:
@@ -131,17 +117,15 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
     return Result.LASTED if early is False else None
 
 
-def weigh(trials: Iterable[Trial]) -> Evidence:
-    """Return the evidence; it does not depend on the order of the trials."""
+def weigh(trials: Iterable[Trial]) -> Blamed:
+    """Return what these runs together blame on places; their order does not matter."""
     known = sorted(set(trials), key=attrgetter("start_us", "key"))
     suspected = _suspects(known)
     if suspected:
         known = [trial for trial in known if not (_is_short(trial) and _at(trial, suspected))]
     starts = [_start(trial, trial.result is Result.FAILED_EARLY) for trial in known]
     groups = groups_of(starts)
-    found = _compare(known, starts, groups)
-    blamed = _blamed(known, starts, groups, found.at_fault)
-    return Evidence(blamed, found.findings, suspected)
+    return _blamed(known, starts, groups, _compare(known, starts, groups))
 
 
 def suspects(trials: Iterable[Trial]) -> tuple[Suspect, ...]:
@@ -157,9 +141,9 @@ def suspects(trials: Iterable[Trial]) -> tuple[Suspect, ...]:
     )
 
 
-def judge(trial: Trial, outcome: Outcome, evidence: Evidence) -> Outcome:
+def judge(trial: Trial, outcome: Outcome, blamed: Blamed) -> Outcome:
     """Return the outcome of a run, which without evidence against its place is ``outcome``."""
-    if trial.key not in evidence.blamed:
+    if trial.key not in blamed:
         return outcome
     label = outcome.label if outcome.label in COMPARED else EARLY_EXIT
     return outcome._replace(category=Category.MISCONFIGURATION_BADPUT, label=label)
@@ -183,14 +167,14 @@ def _suspects(known: Sequence[Trial]) -> dict[Unit, Finding]:
     starts = [_start(trial, _is_short(trial)) for trial in ended_well]
     if sum(start.failed for start in starts) < MIN_FAILURES:
         return {}
-    return _compare(ended_well, starts, groups_of(starts)).at_fault
+    return _compare(ended_well, starts, groups_of(starts))
 
 
 def _compare(
     known: Sequence[Trial], starts: Sequence[RunStart], groups: Sequence[Hashable]
-) -> _Compared:
-    """Test all places, kind by kind; ``starts`` and ``groups`` are those of ``known``."""
-    compared = _Compared({}, {})
+) -> dict[Unit, Finding]:
+    """Return the places that are at fault; ``starts`` and ``groups`` are those of ``known``."""
+    at_fault: dict[Unit, Finding] = {}
     runs = _TrialRuns(known, starts, groups, "node")
     strata = runs.strata()
     for kind in KINDS:
@@ -198,7 +182,6 @@ def _compare(
             runs = runs._replace(counted="pilot")
             strata = runs.strata()
         findings = compare(runs.tables(strata, kind), FALSE_DISCOVERIES)
-        compared.findings.update({(kind, name): finding for name, finding in findings.items()})
         for name, finding in findings.items():
             if finding.significant(FALSE_DISCOVERIES) and (
                 kind not in _OF_NODES
@@ -206,13 +189,13 @@ def _compare(
                     FALSE_DISCOVERIES / len(findings)
                 )
             ):
-                compared.at_fault[kind, name] = finding
+                at_fault[kind, name] = finding
         places = runs.at(kind)
-        kept = [i for i, name in enumerate(places) if (kind, name) not in compared.at_fault]
+        kept = [i for i, name in enumerate(places) if (kind, name) not in at_fault]
         if len(kept) < len(places):
             runs = runs.of(kept)
             strata = runs.strata()
-    return compared
+    return at_fault
 
 
 class _TrialRuns(NamedTuple):
@@ -255,7 +238,7 @@ def _blamed(
     starts: Sequence[RunStart],
     groups: Sequence[Hashable],
     at_fault: Collection[Unit],
-) -> dict[tuple[str, int, str], Kind]:
+) -> Blamed:
     """Return the failures at places at fault which are more likely than not their doing."""
     if not at_fault:
         return {}

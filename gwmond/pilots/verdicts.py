@@ -98,9 +98,9 @@ def decide(
     for keys, cases in _due(cache, now_us, known_us, rules):
         known = trials.get(keys, ())
         by_key = {trial.key: trial for trial in (*known, *(case.trial for case in cases))}
-        evidence = weigh(by_key.values())
+        blamed = weigh(by_key.values())
         for case in cases:
-            case.run.judged = judge(case.trial, case.plain, evidence)
+            case.run.judged = judge(case.trial, case.plain, blamed)
             case.run.pilot.mark_changed(case.run.start_us)
 
 

@@ -65,9 +65,8 @@ def _cost() -> None:
         job, group = f"ap#{user}.{number}#1", f"u{user} run.sh"
         trials.append(Trial(job, 1, group, *where, start_us, end_us, result))
     begin = time.process_time()
-    evidence = weigh(trials)
+    blamed = weigh(trials)
     took = time.process_time() - begin
     print(
-        f"{len(trials)} runs on {NODES} nodes: {took:.1f} s of CPU; {len(evidence.findings)} "
-        f"places tested, {len(evidence.blamed)} failures blamed"
+        f"{len(trials)} runs on {NODES} nodes: {took:.1f} s of CPU; {len(blamed)} failures blamed"
     )

@@ -14,7 +14,6 @@ from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.suspects import Kind
 from gwmond.pilots.early_failure import (
     SHORT_US,
-    Evidence,
     Result,
     Trial,
     judge,
@@ -90,9 +89,9 @@ def pool(bad: Collection[int], minutes: int = 20, nodes: int = 40) -> list[Trial
 
 def blamed(trials: list[Trial]) -> tuple[set[int], set[Kind]]:
     """Return the nodes of the runs that are blamed on a place, and on which kinds of place."""
-    evidence = weigh(trials)
-    nodes = {int(trial.node[4:]) for trial in trials if trial.key in evidence.blamed}
-    return nodes, set(evidence.blamed.values())
+    blamed = weigh(trials)
+    nodes = {int(trial.node[4:]) for trial in trials if trial.key in blamed}
+    return nodes, set(blamed.values())
 
 
 @pytest.mark.parametrize(
@@ -117,8 +116,8 @@ def test_a_pilot_is_blamed_where_its_node_is_not() -> None:
         trial._replace(node=f"node{int(trial.node[4:]) // 20}", entry="e", site="s")
         for trial in pool([7], minutes=40, nodes=200)
     ]
-    evidence = weigh(trials)
-    assert {trial.pilot for trial in trials if trial.key in evidence.blamed} == {"pilot7"}
+    blamed = weigh(trials)
+    assert {trial.pilot for trial in trials if trial.key in blamed} == {"pilot7"}
 
 
 def test_a_user_whose_jobs_fail_everywhere_is_not_the_nodes_fault() -> None:
@@ -130,9 +129,9 @@ def test_a_user_whose_jobs_fail_everywhere_is_not_the_nodes_fault() -> None:
 
 def test_a_users_broken_jobs_stay_his_on_a_broken_node() -> None:
     broken = [run(m, n, FAIL, group="joe x") for m in range(20) for n in (3, 5, 6, 7)]
-    evidence = weigh([*pool([3]), *broken])
-    assert len(evidence.blamed) == 20
-    assert {job.partition(".")[0] for job, _, _ in evidence.blamed} == {"eve"}
+    blamed = weigh([*pool([3]), *broken])
+    assert len(blamed) == 20
+    assert {job.partition(".")[0] for job, _, _ in blamed} == {"eve"}
 
 
 def test_a_block_of_bad_jobs_on_one_slot_is_not_the_nodes_fault() -> None:
@@ -179,19 +178,19 @@ def test_a_run_that_goes_on_speaks_for_its_place() -> None:
 def test_the_outcome_of_what_is_blamed() -> None:
     """An early exit gets a label of its own; a code keeps its label."""
     trials = pool([3])
-    evidence = weigh(trials)
+    blamed = weigh(trials)
     bad = next(trial for trial in trials if trial.result is FAIL)
-    assert judge(bad, FAILED, evidence) == EARLY_EXIT
+    assert judge(bad, FAILED, blamed) == EARLY_EXIT
     misconfigured = Outcome(Category.MISCONFIGURATION_BADPUT, "program_not_started")
-    assert judge(bad, NO_PROGRAM, evidence) == misconfigured
+    assert judge(bad, NO_PROGRAM, blamed) == misconfigured
     guess = FAILED._replace(evidence="estimated")
-    assert judge(bad, guess, evidence) == EARLY_EXIT._replace(evidence="estimated")
+    assert judge(bad, guess, blamed) == EARLY_EXIT._replace(evidence="estimated")
     good = next(trial for trial in trials if trial.result is OK)
-    assert judge(good, GOOD, evidence) == GOOD
+    assert judge(good, GOOD, blamed) == GOOD
 
 
 def test_nothing_is_known_of_nothing() -> None:
-    assert weigh([]) == Evidence({}, {}, {})
+    assert weigh([]) == {}
 
 
 # --- Very short successes ------------------------------------------------------------------------
@@ -203,9 +202,7 @@ def test_a_node_whose_jobs_succeed_at_once_is_suspected_and_not_blamed() -> None
         for trial in pool([])
     ]
     assert [suspect[:4] for suspect in suspects(trials)] == [("node", "node3", "entry0", "site0")]
-    evidence = weigh(trials)
-    assert set(evidence.suspected) == {("node", "node3")}
-    assert evidence.blamed == {}
+    assert weigh(trials) == {}
 
 
 def test_jobs_that_are_short_everywhere_are_not_suspicious() -> None:
@@ -224,9 +221,8 @@ def test_a_success_on_a_suspected_node_convicts_no_other() -> None:
         for m in range(20)
         for n in range(40)
     ]
-    evidence = weigh([*trials, *good])
-    assert set(evidence.suspected) == {("node", "node3")}
-    assert evidence.blamed == {}
+    assert [suspect[:2] for suspect in suspects([*trials, *good])] == [("node", "node3")]
+    assert weigh([*trials, *good]) == {}
 
 
 @settings(max_examples=20)

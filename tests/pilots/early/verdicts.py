@@ -26,8 +26,8 @@ def blamed(runs: Sequence[Run]) -> Callable[[Trial], bool]:
         known = [
             known_then(trial, until_us) for trial in trials if since_us <= trial.start_us <= last_us
         ]
-        evidence = weigh(known)
-        found.update(trial.key for trial in cases if trial.key in evidence.blamed)
+        blamed = weigh(known)
+        found.update(trial.key for trial in cases if trial.key in blamed)
     return lambda trial: trial.key in found
 
 
