@@ -23,6 +23,7 @@ from gwmond.reports.sites import SiteRow
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
 _MATCHED = (5, 11)  # vanilla, with container and docker jobs; parallel
+_WITHOUT_PILOTS = (7, 9, 12)  # scheduler, grid, local
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
 _FEW = 3
 _LONG_CYCLE_S = 3600
@@ -41,8 +42,13 @@ def _status(here: Situation) -> Iterator[Explanation]:
     job = here.job
     tier = Tier.NOT_WAITING
     if job.universe not in _MATCHED:
-        text = f"It is of universe {job.universe}, whose jobs do not run on pilots"
-        yield Explanation(tier, "other_universe", text, "Nothing that pilots could do", Mover.YOU)
+        never = job.universe in _WITHOUT_PILOTS
+        why = "whose jobs do not run on pilots" if never else "which gwmond does not match"
+        text, change = f"It is of universe {job.universe}, {why}", "Nothing that pilots could do"
+        if not never:
+            change = "condor_q -better-analyze may say"
+        proof = Proof.PROVEN if never else Proof.NOT_KNOWN
+        yield Explanation(tier, "other_universe", text, change, Mover.YOU, proof)
     elif job.status == _HELD:
         by_user = job.hold_code in _HELD_BY_USER
         yield Explanation(

@@ -131,7 +131,7 @@ def openings(
 
     A pilot counts where nothing but its size is in the way: all clauses that exclude the job, of
     its Requirements and of START, are on requests, and one request is more than the pilot has.
-    ``slots`` are those that take jobs now.
+    ``slots`` are those that take jobs now; those that match already are not opened.
     """
     found: dict[int, list[tuple[float, EntryKey]]] = {}
     for place in pilots:
@@ -151,7 +151,8 @@ def openings(
         now = sum(
             slot.number
             for slot in slots
-            if all(mine <= has for mine, has in zip(smaller, slot.size, strict=True))
+            if not slot.matches
+            and all(mine <= has for mine, has in zip(smaller, slot.size, strict=True))
             and all(
                 REQUEST.search(t) for t in (*(clauses[k] for k in slot.blocked), *slot.refusals)
             )

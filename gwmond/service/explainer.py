@@ -29,7 +29,7 @@ from gwmond.reports import sites
 from gwmond.reports.render.formats import counted
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
-from gwmond.sources.htcondor import order, place_offers, quotas, waiting_job
+from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
@@ -171,6 +171,8 @@ class Explainer:
                 lambda d: self._run(d.name, waiting_job.find, access, d, number), asked
             )
             found = [one for one in tried if one is not None]
+            if not found and not self._failed:
+                self._say_unmade(pool, number, asked)
             if len(found) == 1:
                 if job.count("#") > 1 and (known := found[0][0].global_id) not in ("", job):
                     raise NoAnswer(f"job {number} of {found[0][0].schedd} is {known} now")
@@ -185,15 +187,6 @@ class Explainer:
             raise NoAnswer(
                 f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
             )
-        for daemon in asked:
-            if unmade := self._run(daemon.name, waiting_job.find_unmade, access, daemon, number):
-                made = f"{unmade.made} of {counted(unmade.total, 'job')} of its cluster"
-                why = "it is paused, as by a hold" if unmade.paused else "as others end, or start"
-                raise NoAnswer(
-                    f"job {number} is not made yet: {daemon.name} has made {made}, and makes more "
-                    f"({why}). What would change that: max_idle, or max_materialize, of the "
-                    "submission. Whose move: you"
-                )
         failed = f" Not read: {'; '.join(self.missing)}." if self.missing else ""
         if not asked:
             raise (NotRead if failed else NoAnswer)(
@@ -205,6 +198,25 @@ class Explainer:
             "gwmond trace, or condor_history"
         )
 
+    def _say_unmade(self, pool: ThreadPoolExecutor, number: str, asked: Sequence[Daemon]) -> None:
+        """Raise NoAnswer if a schedd has still to make a job that is in no queue."""
+
+        def find(daemon: Daemon) -> waiting_job.Unmade | None:
+            task = waiting_job.find_unmade
+            return self._run(daemon.name, task, self._access, daemon, number)
+
+        for daemon, unmade in zip(asked, pool.map(find, asked), strict=True):
+            if unmade is None:
+                continue
+            made = f"{unmade.made} of {counted(unmade.total, 'job')} of its cluster"
+            change = "max_idle, or max_materialize, of the submission"
+            if unmade.paused:
+                made, change = f"{made}, and is paused", "condor_release, or what paused it"
+            raise NoAnswer(
+                f"job {number} is not made yet: {daemon.name} has made {made}. What would change "
+                f"that: {change}. Whose move: you"
+            )
+
     def all_jobs(self, schedd: str | None = None) -> list[tuple[DemandGroup, Situation]]:
         """Return the groups of idle jobs, the largest first, each with all that it rests on.
 
@@ -212,7 +224,7 @@ class Explainer:
         """
         groups = self.groups(schedd)
         most = min(waiting_job.FEW_GROUPS, waiting_job.MOST_PLACES // max(1, len(self._templates)))
-        few = [group for group in groups if not self._fitting(group)][:most]
+        few = demand.by_share(group for group in groups if not self._fitting(group))[:most]
         tried = self._run("gwmond", waiting_job.examine_groups, few) if few else ()
         if tried is None:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")

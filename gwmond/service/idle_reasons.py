@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.explain.idle import Cause, Causes, Kind, kind_of, nowhere
+from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, Kind, kind_of, nowhere
 from gwmond.model.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import Berth, EntryKey, EntryTotals
 from gwmond.model.snapshot import Checked, PilotGroup
@@ -33,11 +33,11 @@ class _Polled(NamedTuple):
 
 
 class _Analysed(NamedTuple):
-    """A cause, when it was found (epoch seconds), and with which pilots."""
+    """A cause, when it was found (epoch seconds), and with which pilots; None: it was not found."""
 
     cause: Cause
     at: float
-    templates: frozenset[str]
+    templates: frozenset[str] | None
 
 
 class IdleReasons:
@@ -84,6 +84,11 @@ class IdleReasons:
         )
         run = self._pool.gatherer.run
         examined = run("gwmond", "explain", waiting_job.examine_groups, groups, terms, keep=False)
+        if examined is None:  # others come first in the next poll: one of these may be the cause
+            for kind in map(kind_of, groups):
+                before = self._analysed.get(kind)
+                cause = NOT_ANALYSED if before is None else before.cause
+                self._analysed[kind] = _Analysed(cause, now, None)
         for group, one in zip(groups, examined or (), strict=examined is not None):
             cause = nowhere(one, rows, now)
             self._analysed[kind_of(group)] = _Analysed(cause, now, templates)

@@ -140,6 +140,7 @@ def test_the_smallest_change_of_a_request() -> None:
         place(kind="slot", blocked=(0,), size=Size(4, 16000), number=3),
         place(kind="slot", blocked=(0,), size=Size(4, 8000), number=5),  # of it is too much in use
         place(kind="slot", blocked=(0, 1), size=Size(8, 32000), number=7),
+        place(kind="slot", size=Size(8, 64000), number=9),  # matches without it
     ]
     (opening,) = openings(Size(4, 64000), (clause, "Site"), [large], slots)
     assert (opening.slots, opening.change) == (3, "RequestMemory 64000 -> 16000")

@@ -242,7 +242,7 @@ def decode(
         before = groups.get(key)
         number = jobs + (before.jobs if before else 0)
         groups[key] = group._replace(jobs=number, rejections=(rejected or {}).get(key, ()))
-    kept = _by_share(_together(groups.values(), counts, apart))
+    kept = by_share(_together(groups.values(), counts, apart))
     if len(kept) > options.max_groups:
         detail = f"{schedd}: {len(kept)} groups, {options.max_groups} are matched"
         problems.append(Problem(schedd, ProblemName.TOO_MANY_GROUPS, detail))
@@ -277,7 +277,7 @@ def _together(
     return list(found.values())
 
 
-def _by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
+def by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
     """Return each accounting group's largest group, then each one's second, and so on."""
     place: Counter[str] = Counter()
     ranked = []
