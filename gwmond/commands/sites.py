@@ -22,6 +22,12 @@ from gwmond.reports import sites
 from gwmond.reports.render import document
 from gwmond.service import log
 from gwmond.service.poller import poll_once
+from gwmond.sources.folding import FRONTEND_JOBS
+from gwmond.sources.registry import SOURCES
+from gwmond.sources.round import CLAIMS
+
+_NOT_SHOWN = {CLAIMS, FRONTEND_JOBS}
+"""What collectors are not asked for: nothing in the table rests on it."""
 
 _EPILOG = """\
 examples:
@@ -58,7 +64,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Poll and show; 0, or 3 when some source is down."""
     log.quiet()
-    snapshot = poll_once(config)
+    snapshot = poll_once(config, frozenset(SOURCES) - _NOT_SHOWN)
     rows = sites.entry_rows(snapshot) if arguments.entries else sites.site_rows(snapshot)
     show(sites.document(snapshot, rows, entries=arguments.entries), arguments.format)
     if not rows and any(source.up for source in snapshot.sources):

@@ -467,15 +467,14 @@ def _short(version: str) -> str:
     return words[1] if len(words) > 1 else version
 
 
-def poll_once(config: Config) -> Snapshot:
+def poll_once(config: Config, kinds: frozenset[str] | None = None) -> Snapshot:
     """Poll a pool a single time, storing nothing.
 
-    Capacities seen before, and the verdicts that were checked, come from the ledger.
+    Capacities seen before, and the verdicts that were checked, come from the ledger.  ``kinds``:
+    what collectors are asked for, if not for all.
     """
-    if config.replay.file:
-        return Poller(config, Pool.open(config, once=True), None).poll()
-    memory, verdicts = remembered(config)
-    found = Poller(config, Pool.open(config, once=True), None, memory).poll()
+    memory, verdicts = (EMPTY, None) if config.replay.file else remembered(config)
+    found = Poller(config, Pool.open(config, once=True, kinds=kinds), None, memory).poll()
     return replace(found, verdicts=verdicts)
 
 

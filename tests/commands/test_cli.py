@@ -12,6 +12,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -26,6 +27,7 @@ from gwmond.model.facts import EntryKey, Status
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import SiteRow
+from gwmond.sources.registry import SOURCES
 from gwmond.web.server import bind
 from tests.build.snapshots import BORED, evaluation, row, snapshot, status
 from tests.pool.ports import free_port
@@ -173,7 +175,15 @@ def test_bad_collector(collector: str) -> None:
 
 
 def shows(monkeypatch: pytest.MonkeyPatch, command: str, found: Snapshot) -> None:
-    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda _config: found)
+    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda _config, *_kinds: found)
+
+
+def test_sites_asks_for_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither runs of jobs nor what frontends count is in a row."""
+    polled = mock.Mock(return_value=snapshot())
+    monkeypatch.setattr("gwmond.commands.sites.poll_once", polled)
+    cli.main(["sites"])
+    assert SOURCES.keys() - polled.call_args.args[1] == {"claims", "frontendmonitor"}
 
 
 ALL_UP = (status("cm", "slots"), status("ap1", "demand"))
