@@ -1,5 +1,6 @@
 """gwmond: where the time of GlideinWMS pilots goes, and why a site is idle."""
 
+import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
@@ -13,3 +14,7 @@ try:
     __version__ = version("gwmond")
 except PackageNotFoundError:  # run from a source tree that was never installed
     __version__ = "0+unknown"
+
+# Else NumPy starts a thread for each core as it is loaded, and each takes 25 ms of CPU to find out
+# that there is nothing to do: what gwmond computes is too small to be divided.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -166,11 +166,15 @@ def test_modules_say_what_they_are() -> None:
     assert wrong == []
 
 
-def _python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a Python of its own, on a host without an HTCondor configuration."""
+def _python(code: str, without: str = "") -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own, on a host without an HTCondor configuration.
+
+    ``without``: a variable of the environment that is not passed on.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != without}
     return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
-        env={**os.environ, "CONDOR_CONFIG": "ONLY_ENV"},
+        env={**inherited, "CONDOR_CONFIG": "ONLY_ENV"},
         capture_output=True,
         text=True,
         check=True,
@@ -206,6 +210,12 @@ def test_what_starts_often_loads_little(modules: str, unneeded: set[str]) -> Non
     """The command line, and the server from which each query is forked, load what they need."""
     done = _python(f"import sys, {modules}; print(*sys.modules)")
     assert unneeded & set(done.stdout.split()) == set()
+
+
+def test_numpy_starts_no_threads() -> None:
+    """There would be one for each core, whatever the host has."""
+    code = "import os, gwmond.sites.flow; print(len(os.listdir('/proc/self/task')))"
+    assert _python(code, without="OPENBLAS_NUM_THREADS").stdout == "1\n"
 
 
 def test_sites_loads_no_logging_even_where_much_is_wrong() -> None:
