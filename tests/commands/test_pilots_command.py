@@ -212,7 +212,7 @@ def test_columns_that_are_0_everywhere_are_named_below(
     for name in ("good", "badput", "uncl."):
         assert name not in header.split()
     assert " own " in header
-    assert "Not shown, as all of it is 0: good, badput, uncl." in out
+    assert "Not shown, as all of it rounds to 0: good, badput, uncl." in out
 
 
 def test_a_ledger_that_nobody_writes_is_said(run: Run, ledger: Path) -> None:

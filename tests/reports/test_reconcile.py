@@ -273,6 +273,6 @@ def test_columns_that_are_all_zero_are_named_below() -> None:
         return text(document(found, age), "table")
 
     explained = shown(life(2, 5), job(2, 5, 5.1, 3))
-    assert "Not shown, as all of it is 0: not settled, by summaries, shared." in explained
-    assert "Not shown, as all of it is 0: unexplained h, unexplained %." in explained
+    assert "Not shown, as all of it rounds to 0: not settled, by summaries, shared." in explained
+    assert "Not shown, as all of it rounds to 0: unexplained h, unexplained %." in explained
     assert "  unexplained" in shown(life(2, 5), job(2, 5, 5.1, 2)).split("Not shown")[0]

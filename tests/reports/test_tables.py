@@ -201,6 +201,12 @@ def test_columns_in_which_nothing_is_said_are_named_instead() -> None:
     )
     one = Table("", made, (("A", *["0"] * 8),)).without_nothing()
     assert one.note == "Not shown, as all of it is 0: held, other, pending."
+    little = Table("", made, (("A", "0.0", "3%", "-", "-", "0%", *["1"] * 3),)).without_nothing()
+    assert little.headers == ("site", "pilots", "why", "asked")
+    assert little.note == (
+        "Not shown, as all of it rounds to 0: held, pending. "
+        "Not shown, as nothing is known of it: other."
+    )
 
 
 def test_headers_are_not_divided_anew_for_each_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
-_ZERO = frozenset({"0", "0.0", "0.00", "0%", "0.0%", "-"})
-_UNKNOWN = frozenset({"?"})
+_ROUNDED = frozenset({"0", "0.0", "0.00", "0%", "0.0%", "-"})
+_ZERO, _ROUNDS = "all of it is 0", "all of it rounds to 0"
+_UNKNOWN = "nothing is known of it"
 
 
 class Cell(str):
@@ -32,7 +33,7 @@ class Layout:
       ``text`` are aligned to the left.  ``head``: many rows share it, so that it may stand above.
     - ``wrap``: its text may be wrapped, but not made narrower than that; 0: it is not.
     - ``share``: a share of the column before, with which it stays.
-    - ``zero``: it is left out, and named in a note, where all of it is 0.
+    - ``zero``: it is left out, and named in a note, where all of it is 0, or rounds to 0.
     - ``rank``: of a table that is too wide columns of higher rank are first to be moved below.
     - ``hint``: what it is, for pages.
     """
@@ -89,31 +90,35 @@ class Table:
 
     def without_nothing(self) -> Table:
         """Return it without empty columns; a note names those of zeros."""
-        empty, zero, unknown = (
-            self._saying(texts) for texts in (frozenset({""}), _ZERO | {""}, _UNKNOWN | {""})
-        )
-        zero = [at for at in zero if at not in empty and self.columns[at].zero]
-        unknown = [at for at in unknown if at not in {*empty, *zero}]
-        out = {*empty, *zero, *unknown}
-        out |= {at for at, column in enumerate(self.columns) if column.share and at - 1 in out}
+        out = {at: why for at in range(len(self.columns)) if (why := self._nothing(at)) is not None}
+        for at, column in enumerate(self.columns):
+            if column.share and at - 1 in out:
+                out.setdefault(at, "")
         if not out or not self.lines:
             return self
-        notes = (
-            self.note,
-            self._named(zero, "all of it is 0"),
-            self._named(unknown, "nothing is known of it"),
+        named = (
+            self._named([at for at, why in out.items() if why == one], one)
+            for one in (_ZERO, _ROUNDS, _UNKNOWN)
         )
         return replace(
             self.keeping([at for at in range(len(self.columns)) if at not in out]),
-            note=" ".join(filter(None, notes)),
+            note=" ".join(filter(None, (self.note, *named))),
         )
 
-    def _saying(self, texts: Collection[str]) -> list[int]:
-        return [
-            at
-            for at, column in enumerate(self.columns)
-            if not column.name and all(line[at] in texts for line in self.lines)
-        ]
+    def _nothing(self, at: int) -> str | None:
+        """Return why a column is not shown, empty if it has no texts; None: it is shown."""
+        column, texts = self.columns[at], {line[at] for line in self.lines} - {""}
+        if column.name:
+            return None
+        if not texts:
+            return ""
+        if texts == {"?"}:
+            return _UNKNOWN
+        if not column.zero or not texts <= _ROUNDED:
+            return None
+        if texts == {"-"}:
+            return _UNKNOWN
+        return _ZERO if texts <= {"0", "-"} else _ROUNDS
 
     def _named(self, out: Sequence[int], why: str) -> str:
         names = ", ".join(self.headers[at] for at in out if not self.columns[at].share)
