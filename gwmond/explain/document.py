@@ -67,8 +67,9 @@ def answer_parts(line: str, found: Sequence[Explanation], missing: Sequence[str]
     yield Paragraph(f"What would change that: {first.change}.")
     yield Paragraph(f"Whose move: {first.mover}. ({_proof(missing, first)})")
     if others:
-        lines = [f"- {o.text}. {o.change}. ({o.mover}; {_proof(missing, o)})" for o in others]
-        yield TextLines("Also true:", lines)
+        yield Paragraph("Also true:", "heading")
+    for one in others:
+        yield Paragraph(f"- {one.text}. {one.change}. ({one.mover}; {_proof(missing, one)})")
 
 
 def reason_records(found: Sequence[Explanation]) -> list[dict[str, Any]]:

@@ -39,11 +39,17 @@ class PlaceInOrder(NamedTuple):
 
     def ahead(self) -> str:
         """Return, in words, who is ahead."""
-        own = "?" if self.own_ahead is None else str(self.own_ahead)
+        others = "no other user has idle jobs"
+        if self.users:
+            others = (
+                f"{self.users_ahead} of {counted(self.users, 'other user')} with idle jobs "
+                f"{_are(self.users_ahead)} ahead by effective priority, with "
+                f"{counted(self.jobs_ahead, 'idle job')}"
+            )
+        own = counted(self.own_ahead, "idle job") if self.own_ahead is not None else "? idle jobs"
         return (
-            f"{self.users_ahead} of {counted(self.users, 'other user')} with idle jobs are ahead "
-            f"by effective priority, with {counted(self.jobs_ahead, 'idle job')}; {own} idle jobs "
-            "of its own user are ahead in the same schedd (JobPrio, QDate)"
+            f"{others}; {own} of its own user {_are(self.own_ahead)} ahead in the same schedd "
+            "(JobPrio, QDate)"
         )
 
     def text(self) -> str:
@@ -56,6 +62,10 @@ class PlaceInOrder(NamedTuple):
             used = f"{number(self.group_used)} of its quota of {number(self.group_quota)}"
             parts.append(f"{self.group} uses {used}")
         return "; ".join(parts)
+
+
+def _are(number: int | None) -> str:
+    return "is" if number == 1 else "are"
 
 
 def place(job: WaitingJob, order: Order | None) -> PlaceInOrder | None:

@@ -184,10 +184,8 @@ def jobs_text(row: SiteRow) -> str:
 
 
 def verdicts_text(row: SiteRow) -> str:
-    """Return how many of the verdicts that were checked were right; ``0`` where none was."""
-    if not row.verdicts_checked or row.verdicts_agreed is None:
-        return "0"
-    return right(row.verdicts_agreed, row.verdicts_checked)
+    """Return how many of the verdicts that were checked were right; ``-`` where none was."""
+    return right(row.verdicts_agreed or 0, row.verdicts_checked or 0)
 
 
 def document(snapshot: Snapshot, rows: Sequence[SiteRow], *, entries: bool) -> Document:

@@ -62,7 +62,7 @@ def axis(start_us: int, until_us: int, columns: int) -> tuple[str, str]:
 def ends(story: Story) -> str:
     """Return from when to when, for the title."""
     life = story.pilot.life_now
-    doing = "silent" if story.pilot.state == "silent" else "runs"
+    doing = "silent" if story.pilot.state == "silent" else "still runs"
     until = short(life.effective_end_us) + ("" if life.end_us is not None else f" ({doing})")
     return f"{short(life.start_us)} to {until} UTC, {span(life.effective_end_us - life.start_us)}"
 

@@ -62,7 +62,7 @@ _PILOTS = (
     "What the time of pilots was spent on. It is settled some minutes after it has passed, and "
     "that of a job's run when the run ends: the last hours are not whole yet."
 )
-_NOTHING = "Nothing is accounted in this period."
+_NOTHING = "Nothing is accounted in the whole hours of this period."
 _OF_GROUP = "Capacity is that of sites and entries, and not divided by frontend groups."
 
 

@@ -24,6 +24,7 @@ from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.render.document import text
+from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
 from tests.build.waiting import negotiator, order, place, row, waiting_job
@@ -372,6 +373,16 @@ def test_all_idle_jobs_by_reason() -> None:
     )
     (busy_cause,) = causes([(group, busy), (group._replace(jobs=11), wide)], 2000)
     assert "1 core and 3000 MiB free" in busy_cause.example  # of the largest, however alike
+
+
+def test_all_reasons_fit_into_a_terminal() -> None:
+    """Those besides the first are wrapped between words, too."""
+    said = "concurrency limit " + "x" * 30
+    here = situation(place(), entry=row(registered_pilots=1), rejection=said, rejected=_NOW - 60)
+    lines = text(document(here), "table").splitlines()
+    also = lines.index("Also true:")
+    assert lines[also + 1].startswith("- It could run on 1 pilot (E), but none has 1 core")
+    assert max(map(len, lines)) <= PIPED
 
 
 def test_no_idle_job_is_not_the_same_as_none_known() -> None:

@@ -24,7 +24,16 @@ def test_what_is_not_known_of_the_order_is_said() -> None:
     assert place(waiting_job(submitter="new@pool"), order()) is None
     assert "accounts nothing of its user yet" in words(waiting_job(submitter="x@y"), order())
     assert "could not be read" in words(waiting_job(), None)
-    assert "? idle jobs of its own user" in words(waiting_job(), order(own_ahead=None))
+    assert "? idle jobs of its own user are" in words(waiting_job(), order(own_ahead=None))
+
+
+def test_one_is_ahead_and_none_are_said_as_such() -> None:
+    mine = place(waiting_job(), order(own_ahead=1))
+    assert mine is not None
+    one = mine._replace(users_ahead=1).ahead()
+    assert "1 of 4 other users with idle jobs is ahead by" in one
+    assert "; 1 idle job of its own user is ahead in" in one
+    assert mine._replace(users=0, users_ahead=0).ahead().startswith("no other user has idle jobs; ")
 
 
 def test_a_quota_without_room_for_the_job() -> None:

@@ -203,6 +203,6 @@ def test_verdicts_that_pilots_checked() -> None:
     found = {(r.site, r.resource): verdicts_text(r) for r in rows if r.verdicts_checked}
     assert found == {("T2_Starving", "cpu"): "93% of 15", ("T2_Bored", "cpu"): "67% of 3"}
     unchecked = of(entry_rows(snapshot()), DARK.site)
-    assert (unchecked.verdicts_checked, verdicts_text(unchecked)) == (0, "0")
+    assert (unchecked.verdicts_checked, verdicts_text(unchecked)) == (0, "-")
     assert {r.verdicts_checked for r in rows if r.resource == "gpu"} == {None}
     assert {r.verdicts_checked for r in site_rows(snapshot(verdicts=None))} == {None}

@@ -95,7 +95,7 @@ def test_page_of_a_place(url: str) -> None:
     page = pages.time(Choice("7d", "cpu", *ODD))
     assert page is not None
     assert "<b>" not in page
-    assert "Nothing is accounted in this period." in page
+    assert "Nothing is accounted in the whole hours of this period." in page
     assert "time?last=30d&amp;resource=cpu&amp;site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd" in page
     assert 'aria-current="true">7 days' in page
     gone = "The last poll knows no such place"
