@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
+import htcondor2  # noqa: F401 (names are looked up in both ads once it has been loaded)
 import pytest
+from classad2 import ClassAd
 
 from gwmond.explain.clauses import (
     Opening,
@@ -14,8 +18,8 @@ from gwmond.explain.clauses import (
     smallest_pair,
 )
 from gwmond.model.facts import EntryKey, Size
-from gwmond.sources.htcondor import clauses
-from gwmond.sources.htcondor.ads import parse
+from gwmond.sources.htcondor import clauses, matching
+from gwmond.sources.htcondor.ads import expression, parse
 from tests.build.waiting import place
 
 
@@ -39,6 +43,51 @@ from tests.build.waiting import place
 def test_expressions_are_divided(text: str, parts: tuple[str, ...]) -> None:
     found = clauses.divide(text)
     assert tuple(" ".join(part.split()) for part in found) == parts
+
+
+def _drawn(lot: random.Random, depth: int) -> str:
+    """Return an expression that was drawn by lot."""
+    if depth == 0 or lot.random() < 0.1:
+        return lot.choice(_ATOMS)
+    left, right, more = (_drawn(lot, depth - 1) for _ in range(3))
+    return lot.choice(
+        (
+            *3 * (f"{left} && {right}", f"({left}) && ({right})"),
+            f"({left} || {right})",
+            f"({left} ? {right} : {more})",
+            f"ifThenElse({left}, {right}, {more})",
+        )
+    )
+
+
+_ATOMS = (
+    *("A > 1", "TARGET.B =?= 2", "true", "undefined", "error", "MY.C", "D.x", "'odd name' == 3"),
+    *("A ?: true", "B ? A > 0 : false", 'stringListMember("x && y", S)', "{1, 2}[0] == 1"),
+    *("(A is 1)", "!C", "1", "0", "E", "F"),
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_clauses_hold_if_the_expression_does(seed: int) -> None:
+    """Of expressions drawn by lot, with names of other expressions in both ads."""
+    lot = random.Random(seed)
+    held = 0
+    for _ in range(400):
+        number, switch = lot.randint(0, 2), lot.choice(("true", "false", "undefined", "A > 0 && B"))
+        others = f"E = {_drawn(lot, 1)}; F = {_drawn(lot, 2)}; 'odd name' = {lot.randint(2, 3)}"
+        job = parse(
+            f'[Requirements = {_drawn(lot, 4)}; {others}; A = {number}; C = {switch}; S = "x"]'
+        )
+        slot = parse(f"[B = {lot.randint(1, 2)}; D = [x = {lot.choice(('true', 'false'))}]]")
+
+        def holds(text: str, job: ClassAd = job, slot: ClassAd = slot) -> bool:
+            found = expression(text)
+            return found is not None and matching.holds(found, job, slot, untold=False) is True
+
+        whole = holds(str(job.lookup("Requirements")))
+        assert all(map(holds, clauses.attribute_clauses(job, "Requirements"))) == whole, str(job)
+        held += whole
+    assert held > 20
 
 
 def test_no_expression_takes_long() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import classad2
+
 from gwmond.config.settings import DemandOptions
 from gwmond.model.order import Negotiator
 from gwmond.sources.htcondor import order
-from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
 from gwmond.sources.htcondor.waiting_job import ExplainTerms
 from tests.build.waiting import waiting_job
 from tests.pool.adtext import Ad, ad_text
@@ -35,6 +37,25 @@ def test_idle_jobs_that_two_collectors_know_count_once(tmp_path: Path) -> None:
         collectors(tmp_path, submitters=idle), Daemon("ap1", "ap1"), waiting_job(), TERMS
     )
     assert {name: one.idle for name, one in found.submitters.items()} == {"bob@pool": 14}
+
+
+class Schedd(LiveAccess):
+    """A schedd that has no job of which a constraint is true; collectors without ads."""
+
+    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
+        del host, query
+        return []
+
+    def count_jobs(self, schedd: Daemon, constraint: str) -> int:
+        del schedd, constraint
+        return 0
+
+
+def test_own_jobs_of_a_name_that_was_cut_are_not_known() -> None:
+    """None has that name, which says nothing."""
+    for user, jobs in (("alice@pool", 0), ("x" * 99 + "…", None), ("al?ce@pool", None)):
+        found, _ = order.fetch(Schedd(), Daemon("ap1", "ap1"), waiting_job(user=user), TERMS)
+        assert found.own_ahead == jobs
 
 
 def test_when_the_last_cycle_was(tmp_path: Path) -> None:

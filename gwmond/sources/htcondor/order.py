@@ -74,7 +74,7 @@ def fetch(
         submitters=_submitters(accounting, submitters),
         groups=quotas.decode(accounting),
         negotiators=negotiators(access, terms),
-        own_ahead=_count(access, schedd, ahead(job)),
+        own_ahead=_count(access, schedd, ahead(job)) if _is_whole(job.user) else None,
         running=None if own is None else ads.count(own, "TotalRunningJobs"),
         most_running=None if own is None else ads.count(own, "MaxJobsRunning"),
     )
@@ -114,6 +114,11 @@ def _ads(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.Cla
 def _count(access: Access, schedd: Daemon, constraint: str) -> int | None:
     """Return how many jobs satisfy a constraint; only live schedds are asked."""
     return access.count_jobs(schedd, constraint) if isinstance(access, LiveAccess) else None
+
+
+def _is_whole(name: str) -> bool:
+    """Return whether a name is as the schedd has it (see ``ads.printable``)."""
+    return "?" not in name and not name.endswith("…")
 
 
 def ahead(job: WaitingJob) -> str:
