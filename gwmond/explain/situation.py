@@ -123,7 +123,7 @@ class Situation:
         self.job: WaitingJob = examined.job
         self.places, self.entries = examined.places, entries
         self._everywhere = entries, examined.places
-        if not all(is_at(place.entry, site) for place in examined.places):
+        if site and not all(is_at(place.entry, site) for place in examined.places):
             self.places = tuple(place for place in examined.places if is_at(place.entry, site))
         if site:
             self.entries = {key: one for key, one in entries.items() if is_at(key, site)}

@@ -103,6 +103,7 @@ class Explainer:
         self._failed: list[str] = []
         self._matched: dict[tuple[str, str | None], Matched] = {}
         self._fitted: dict[int, tuple[JobPlace, ...]] = {}
+        self._entries_of: dict[int, tuple[EntryKey, ...]] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -265,6 +266,14 @@ class Explainer:
             )
         return found
 
+    def _fitting_entries(self, group: DemandGroup) -> tuple[EntryKey, ...]:
+        """Return the entries of these; groups that match alike have one tuple, too."""
+        places = self._fitting(group)
+        if (found := self._entries_of.get(id(places))) is None:
+            found = tuple(dict.fromkeys(place.entry for place in places))
+            self._entries_of[id(places)] = found
+        return found
+
     @cached_property
     def _templates(self) -> dict[tuple[EntryKey, str], Template]:
         return {(template.entry, template.group): template for template in self._terms.templates}
@@ -298,9 +307,7 @@ class Explainer:
             for group in self.groups()
             for said in group.by_rejection()
         ]
-        entries = [
-            tuple(dict.fromkeys(place.entry for place in self._fitting(group))) for group in groups
-        ]
+        entries = [self._fitting_entries(group) for group in groups]
         few = waiting_job.FEW_GROUPS
         sent = [*groups[:few], *(group._replace(ad="") for group in groups[few:])]
         asked = self._access, entry, startd, sent, entries, self.schedds(None)

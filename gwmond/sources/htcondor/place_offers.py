@@ -44,6 +44,7 @@ def offers(
     there = waiting_job.EmptyPilots([t for t in terms.templates if t.entry == entry])
     jobs = [ads.parse(group.ad) for group in few]
     own = _slots(access, startd, jobs, there.slots, terms) if startd else []
+    others = {id(keys): tuple(key for key in keys if key != entry) for keys in entries}
     found = []
     for i, job in enumerate(jobs):
         wanted, alike = clauses.attribute_clauses(job, "Requirements"), Alike(job)
@@ -53,17 +54,13 @@ def offers(
             places = there.places(job, wanted)
         empty = [place for place in places if place.kind == "pilot"]
         runs = any(one.matches for one in empty) if empty else entry in entries[i]
-        found.append(GroupOffer(i, runs, wanted, places, _without(entries[i], entry)))
+        found.append(GroupOffer(i, runs, wanted, places, others[id(entries[i])]))
     found += (
-        GroupOffer(i, entry in entries[i], (), (), _without(entries[i], entry))
+        GroupOffer(i, entry in entries[i], (), (), others[id(entries[i])])
         for i in range(len(few), len(groups))
     )
     found = _with_words(access, found, groups, schedds, terms)
     return PlaceOffers(tuple(found), order.negotiators(access, terms)), len(groups) + len(own)
-
-
-def _without(entries: tuple[EntryKey, ...], entry: EntryKey) -> tuple[EntryKey, ...]:
-    return tuple(key for key in entries if key != entry)
 
 
 def _with_words(

@@ -39,8 +39,8 @@ _NAMES = (
 )
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
-MOST_PLACES = 100_000
-"""How many groups of idle jobs are analysed clause by clause, and how often, at most (4 s)."""
+MOST_PLACES = 50_000
+"""How many groups of idle jobs are analysed clause by clause, and how often, at most (2 s)."""
 FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
 """What a slot has left, and what its pilot has."""
 _SHOWN = ("State", "Draining", *FREE, *WHOLE, *slots.NO_RESOURCE)
