@@ -41,6 +41,8 @@ def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
 
 def identity(text: str) -> str:
     """Return what names a pilot or a job as every database can store it, and still unique."""
+    if len(text) < IDENTITY_CHARACTERS and text.isascii() and text.isprintable():
+        return text
     stored = clean(text, IDENTITY_CHARACTERS)
     if len(text) > IDENTITY_CHARACTERS or len(stored) == IDENTITY_CHARACTERS > len(text):
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

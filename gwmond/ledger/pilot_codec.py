@@ -170,9 +170,11 @@ def _json(value: object) -> str:
 
 def _rules(row: PilotRow) -> list[_Rule]:
     nowhere: Interval = (0, 0)
+    known = {*row.assumed, *(rule for rule, _ in row.assumed_micros)}
     return [
         (*_interval(row.assumed.get(rule, nowhere)), rule, *counted)
-        for rule in Assumption
+        for rule in (Assumption if known else ())
+        if rule in known
         for counted in [_micros(row, rule)]
         if rule in row.assumed or any(counted)
     ]

@@ -213,12 +213,11 @@ def counted_lengths(
     facts: Sequence[RunFact], start_us: int, end_us: int | None
 ) -> dict[Measured, Micros]:
     """Return the lengths by which a settled run is counted in histograms, where known."""
-    times, run = recorded(ranked(facts)).times, (start_us, end_us)
-    found: dict[Measured, Micros | None] = {
-        "queue": waited_us(facts),
-        "stage_in": _length(*times[Phase.STAGE_IN], run),
-        "stage_out": _length(*times[Phase.STAGE_OUT], run),
-    }
+    found: dict[Measured, Micros | None] = {"queue": waited_us(facts)}
+    if any(fact.transfer_in or fact.transfer_out for fact in facts):
+        times, run = recorded(ranked(facts)).times, (start_us, end_us)
+        found["stage_in"] = _length(*times[Phase.STAGE_IN], run)
+        found["stage_out"] = _length(*times[Phase.STAGE_OUT], run)
     return {what: length_us for what, length_us in found.items() if length_us is not None}
 
 

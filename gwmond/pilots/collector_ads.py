@@ -114,8 +114,8 @@ class CollectorAds:
             and shown.size == ads.sizes[-1].size
             and shown.ad_lifetime_s * SECOND_US == ads.lifetime_us
             and shown.shown == ads.shown
-            and _epoch(shown.retires) == pilot.retire_us
-            and _epoch(shown.dies) == pilot.die_us
+            and pilot.retire_us == (shown.retires and shown.retires * SECOND_US)
+            and pilot.die_us == (shown.dies and shown.dies * SECOND_US)
         ):
             pilot.last_polled_us = at_us
             return pilot

@@ -122,9 +122,12 @@ def merge_each(
     facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
 ) -> list[tuple[Merged, tuple[RunFact, ...]]]:
     """Return the same, each with the facts that it was made of."""
+    every = tuple(facts)
+    if len(every) == 1 and (number := every[0].shadow_start) is not None:
+        return [(_alone(RunKey(every[0].job, number), every[0]), every)]
     return [
         (merge_run(key, found, tolerance_us), tuple(found))
-        for key, found in sorted(gather(facts, tolerance_us).items())
+        for key, found in sorted(gather(every, tolerance_us).items())
     ]
 
 
@@ -180,9 +183,9 @@ def executing(facts: Iterable[RunFact]) -> int | None:
 def _alone(key: RunKey, fact: RunFact) -> Merged:
     """Return the same for a single fact, which most runs have."""
     ending = fact.ending
-    if not ending.hold_code:
+    if not ending.hold_code and (ending.hold_code, ending.hold_subcode) != (None, None):
         ending = ending._replace(hold_code=None, hold_subcode=None)
-    if not ending.vacate_code:
+    if not ending.vacate_code and (ending.vacate_code, ending.vacate_subcode) != (None, None):
         ending = ending._replace(vacate_code=None, vacate_subcode=None)
     return Merged(
         key=key,

@@ -115,7 +115,7 @@ class OpenPilot:
     @property
     def end_unknown(self) -> bool:
         """Whether only files have it, and its end is not known (``missing_end``)."""
-        return self.end_us is None and self.identity.origin == "files"
+        return self.identity.origin == "files" and self.end_us is None
 
     @property
     def no_output(self) -> bool:

@@ -199,7 +199,8 @@ class Outputs:
 
     def _tell(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Join the runs of jobs in it; those in its startd's history first."""
-        self._join(pilot, [record.fact._replace(pilot=pilot.label) for record in output.records])
+        label = pilot.label
+        self._join(pilot, [record.fact._replace(pilot=label) for record in output.records])
         better = Better(pilot.runs.values() if output.runs else (), self._rules.start_guard_us)
         runs = [run for run in output.runs if not better.knows(job_of(run), run.start_us)]
         self._join(pilot, [fact_of(run, pilot, self._rules.memory_per_unit_mib) for run in runs])

@@ -161,7 +161,7 @@ class PendingCounts:
 
     def _assumed(self, pilot: OpenPilot, category: Category | None) -> None:
         now: Counter[tuple[Assumption, Resource]] = Counter()
-        for resource in RESOURCES if category is not None else ():
+        for resource in RESOURCES if category is not None and pilot.assumed else ():
             for rule, within in divided(pilot.assumed, resource):
                 now[rule, resource] += pilot.canonical_total(
                     resource, self._memory_per_unit_mib, within

@@ -202,9 +202,9 @@ class PilotCache:
     def drop_old(self, pilot: OpenPilot, linger_us: int) -> None:
         """Forget runs on it that are decided, settled and have ended a while before."""
         limit = pilot.settled_until_us - linger_us
-        for run in list(pilot.runs.values()):
+        for run in [run for run in pilot.runs.values() if not run.is_open]:
             end_us = run.end_us
-            if end_us is not None and end_us <= limit and not run.is_open:
+            if end_us is not None and end_us <= limit:
                 self.forget_run(run)
                 pilot.loaded_from_us, pilot.ran_jobs = max(pilot.loaded_from_us, end_us), True
 

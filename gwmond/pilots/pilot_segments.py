@@ -35,7 +35,7 @@ from gwmond.model.times import HOUR_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
 
 NOTHING = Size(0, 0, 0)
-_CPU = [kind for kind in KINDS if kind[0] == "cpu"]
+_CPU = tuple(kind for kind in KINDS if kind[0] == "cpu")
 
 
 class Parts(NamedTuple):
@@ -83,7 +83,9 @@ class Segment(NamedTuple):
 def sizes(life: PilotLife) -> list[Step]:
     """Return the resources over time, sorted, the first from the start of the life on."""
     steps = sorted(life.steps) or [Step(life.start_us, NOTHING)]
-    return [steps[0]._replace(at_us=min(steps[0].at_us, life.start_us)), *steps[1:]]
+    if steps[0].at_us > life.start_us:
+        steps[0] = steps[0]._replace(at_us=life.start_us)
+    return steps
 
 
 def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
@@ -102,7 +104,8 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
         (run.start_us, until if run.end_us is None else run.end_us, run) for run in life.runs
     )
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
-    spans.sort(key=lambda span: _order(span[2]))
+    if len(spans) > 1:
+        spans.sort(key=lambda span: _order(span[2]))
     known_us = life.known_us
     edges = {start, until, known_us, *(step.at_us for step in steps)}
     edges.update(edge for begin, end, _ in spans for edge in (begin, end))
@@ -206,15 +209,22 @@ class Meter:
         return [own, *zip(*(cascade(amount, weights) for amount in amounts), strict=True)]
 
 
+@lru_cache(maxsize=1024)
 def meters(
-    segment: Segment, amounts: Iterable[Kind], memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
-) -> Iterable[tuple[Meter, list[Kind]]]:
-    """Return the meters of some kinds of amounts, each with the kinds that read the same."""
-    size, running = segment.size, segment.running
-    cores = [milli(run.size.cores) for run in running]
-    memory = [milli(run.size.memory_mib) for run in running]
+    size: Size,
+    least: int,
+    held: tuple[Size, ...],
+    amounts: Sequence[Kind],
+    memory_per_unit_mib: int,
+) -> tuple[tuple[Meter, tuple[Kind, ...]], ...]:
+    """Return the meters of some kinds of amounts, each with the kinds that read the same.
+
+    ``held``: what each run has of the pilot's ``size``; ``least``: see ``Step``.
+    """
+    cores = [milli(run.cores) for run in held]
+    memory = [milli(run.memory_mib) for run in held]
     idle = 0
-    if running:
+    if held:
         free_cores, free_memory = (
             milli(size.cores) - sum(cores),
             milli(size.memory_mib) - sum(memory),
@@ -223,19 +233,26 @@ def meters(
     made: dict[tuple[Resource, int], tuple[Meter, list[Kind]]] = {}
     for kind in amounts:
         resource, measure = kind
-        rate = total_rate(size, resource, measure, memory_per_unit_mib, segment.least)
+        rate = total_rate(size, resource, measure, memory_per_unit_mib, least)
         if (known := made.get((resource, rate))) is not None:
             known[1].append(kind)
             continue
-        if not running:
+        if not held:
             meter = Meter(rate)
         elif resource == "gpu":
-            held = [milli(run.size.gpus) for run in running]
-            meter = Meter(rate, [max(0, rate - sum(held)), *held], free=True)
+            gpus = [milli(run.gpus) for run in held]
+            meter = Meter(rate, [max(0, rate - sum(gpus)), *gpus], free=True)
         else:
             meter = Meter(rate - idle * MILLI, _weights(cores, memory), idle)
         made[resource, rate] = meter, [kind]
-    return made.values()
+    return tuple((meter, tuple(alike)) for meter, alike in made.values())
+
+
+def _meters(
+    segment: Segment, amounts: Sequence[Kind], memory_per_unit_mib: int
+) -> tuple[tuple[Meter, tuple[Kind, ...]], ...]:
+    held = tuple([run.size for run in segment.running])
+    return meters(segment.size, segment.least, held, amounts, memory_per_unit_mib)
 
 
 def kinds(segment: Segment) -> Sequence[Kind]:
@@ -261,8 +278,8 @@ def readings(
 
     For the pilot's own and for each running run, in this order; none of it ever falls.
     """
-    for meter, alike in meters(segment, kinds(segment), memory_per_unit_mib):
-        yield tuple(alike), meter.readings(times_us)
+    for meter, alike in _meters(segment, kinds(segment), memory_per_unit_mib):
+        yield alike, meter.readings(times_us)
 
 
 def parts(
@@ -273,7 +290,7 @@ def parts(
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Parts:
     """Divide the amount of ``interval``, which must lie within the segment."""
-    [(meter, _)] = meters(segment, [(resource, measure)], memory_per_unit_mib)
+    [(meter, _)] = _meters(segment, ((resource, measure),), memory_per_unit_mib)
     own, *shares = (after - before for before, after in meter.readings(interval))
     return Parts(own, tuple(shares))
 

@@ -149,9 +149,9 @@ def unsettled(
     """Return the canonical micros that are not settled yet, by resource, entry and group."""
     sums: Counter[tuple[Resource, EntryKey, str]] = Counter()
     for pilot in pilots:
+        identity, settled = pilot.identity, pilot.canonical
         for resource, total_micros in pilot.canonical_totals(memory_per_unit_mib).items():
-            key = resource, pilot.identity.key, pilot.identity.group
-            sums[key] += total_micros - pilot.canonical[resource]
+            sums[resource, identity.key, identity.group] += total_micros - settled[resource]
     return dict(sums)
 
 
@@ -217,7 +217,7 @@ def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) ->
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
         return bool(pilot.known_us) or not pilot.end_unknown
-    end_us, runs = pilot.end_us, pilot.runs.values()
+    end_us, runs = pilot.derived.end_us, pilot.runs.values()
     if end_us is not None and not any(run.is_open for run in runs):
         limit = min(known_us, pilot.effective_end_us)
         return limit > pilot.settled_until_us or (pilot.counted is None and known_us >= end_us)

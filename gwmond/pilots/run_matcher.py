@@ -75,6 +75,10 @@ class RunMatcher:
         reported = list(facts)
         if len(reported) == 1 and reported[0] in before and not any(map(_is_inferred, before)):
             return  # as most claims that slots show
+        if not before:
+            if reported:
+                self._merge(job, set(reported))
+            return
         known, added = set(before), set(reported)
         shown = _Shown(known)
         new = {fact for fact in added - known if not shown.has(fact)}

@@ -104,7 +104,8 @@ class Settlement:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
         now_us, clock_us, known_us = self._at
         if not posting.needs_posting(pilot, now_us, known_us, self._rules):
-            self._close(pilot, now_us)
+            if pilot.derived.end_us is not None:
+                self._close(pilot, now_us)
             return True
         grows = Assumption.SIZE in pilot.assumed and bool(pilot.runs)
         # The life of a pilot that only jobs have depends on all of them.

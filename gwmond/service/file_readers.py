@@ -63,11 +63,17 @@ def directories(
     ]
 
 
-def take(keeper: LedgerKeeper, kind: str, answers: Iterable[DirectoryAnswer]) -> TakenFiles:
+def take(keeper: LedgerKeeper, kind: str, answers: Sequence[DirectoryAnswer]) -> TakenFiles:
     """Let the keeper take in what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
-    for path, answer in answers:
-        keeper.add_facts(answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
+    read = [
+        (answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
+        for path, answer in answers
+    ]
+    # Which pilots lines of central logs may mean depends on those in memory: log by log.
+    for some in [read] if kind == FACTORY_FILES else [[one] for one in read]:
+        keeper.add_files(some)
+    for _, answer in answers:
         problems += answer.problems
         samples += answer.samples
         facts += len(answer.facts)

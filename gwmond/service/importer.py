@@ -164,7 +164,7 @@ class Importer:
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
 
-    def _take(self, answers: Iterable[DirectoryAnswer]) -> None:
+    def _take(self, answers: Sequence[DirectoryAnswer]) -> None:
         taken = take(self._keeper, FACTORY_FILES, answers)
         self._outputs += taken.outputs
         self._facts += taken.facts

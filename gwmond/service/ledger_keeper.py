@@ -462,6 +462,17 @@ class LedgerKeeper:
             self.factory.take(steps.add_facts(facts, expected))
         self._move_on(cursor)
 
+    def add_files(self, read: Sequence[tuple[Sequence[FileFact], Cursor]]) -> None:
+        """Take in what GlideinWMS's files tell, and how far each directory was read.
+
+        What is stored of all of it is asked for at once: most directories have few new files.
+        """
+        with self.steps() as steps:
+            steps.load_files([fact for facts, _ in read for fact in facts])
+            for facts, cursor in read:
+                self.factory.take(steps.take_facts(facts))
+                self._move_on(cursor)
+
     def settle(
         self,
         now_us: int,

@@ -65,7 +65,19 @@ class PilotSteps:
 
         Return what the factory had not reported before.
         """
+        self.load_files(facts)
+        return self.take_facts(facts, expected)
+
+    def load_files(self, facts: Sequence[FileFact]) -> None:
+        """Load what is stored of the pilots and places of facts, before these are taken."""
         self._load(self.accounting.keys_of_files(facts))
+
+    def take_facts(
+        self,
+        facts: Sequence[FileFact],
+        expected: Mapping[str, Size] = MappingProxyType({}),
+    ) -> list[NewFact]:
+        """Take in facts as ``add_facts``, once ``load_files`` was asked for them."""
         new = self.accounting.add_facts(facts, expected)
         while self._load_missing():
             new += self.accounting.add_facts(())

@@ -41,9 +41,10 @@ class Reader:
     def cursor(self, source: str, kind: str) -> Cursor | None:
         return self.cursors.get((source, kind))
 
-    def add_facts(self, facts: Sequence[FileFact], cursor: Cursor) -> None:
-        self.facts += facts
-        self.cursors[cursor.source, cursor.kind] = cursor
+    def add_files(self, read: Sequence[tuple[Sequence[FileFact], Cursor]]) -> None:
+        for facts, cursor in read:
+            self.facts += facts
+            self.cursors[cursor.source, cursor.kind] = cursor
 
 
 def read_all(files: FactoryFiles | CentralLogs) -> None:

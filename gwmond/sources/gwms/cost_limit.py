@@ -13,7 +13,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 
 MIB = 1 << 20
@@ -50,6 +49,7 @@ def cost_limit(seconds: float, memory_mib: int) -> Iterator[None]:
 
 def _bound(memory_mib: int, bound: int) -> int:
     """Return the bound on the address space, in bytes: what it is now, and so much more."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    with open("/proc/self/statm", "rb", buffering=0) as sizes:  # of each file: no text layer
+        pages = int(sizes.read().split()[0])
     most = pages * resource.getpagesize() + memory_mib * MIB
     return most if bound == resource.RLIM_INFINITY else min(most, bound)

@@ -8,6 +8,7 @@ name is left out, and nothing is ever expanded.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from gwmond.model.pilot_sources import ValidationTest
 from gwmond.model.times import SECOND_US
@@ -52,5 +53,10 @@ def _test(match: re.Match[bytes]) -> ValidationTest | None:
 
 def _time(pattern: re.Pattern[bytes], body: bytes) -> int | None:
     found = pattern.search(body)
-    moment = texts.iso(texts.text(found[1])) if found else None
+    return _moment(found[1]) if found else None
+
+
+@lru_cache(256)  # most tests take less than a second: the next one has the same times
+def _moment(stamp: bytes) -> int | None:
+    moment = texts.iso(texts.text(stamp))
     return None if moment is None or moment[1] is None else moment[0]

@@ -97,6 +97,8 @@ def count(ad: classad2.ClassAd, name: str) -> int | None:
 
 
 def _finite(value: object) -> int | float | None:
+    if type(value) is int:  # as most are
+        return value
     return value if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 

@@ -47,7 +47,8 @@ def once(
         if not read:
             kept += same
             continue
-        own = [file for file in read if not _is_link(directory, file)] or read
+        several = len(read) > 1
+        own = [file for file in read if several and not _is_link(directory, file)] or read
         try:
             first = own[0] if len(own) == 1 else min(own, key=_preferred(own, numbers))
         except OSError as error:
