@@ -123,19 +123,25 @@ def changes(batch: Batch) -> Changes:
     found: dict[Key, Change] = {}
     now = batch.now_us / MICRO
 
-    def add_amount(
-        kind: Kind, labels: Labels, hour: Hour | None, amount: int, created: float = now
-    ) -> None:
+    def amounts_of(kind: Kind, labels: Labels, created: float = now) -> dict[Hour | None, int]:
         key = key_of(kind, labels)
         change = found.get(key)
         if change is None:
             change = found[key] = Change(created, {})
-        change.amounts[hour] = change.amounts.get(hour, 0) + amount
+        return change.amounts
+
+    def add_amount(
+        kind: Kind, labels: Labels, hour: Hour | None, amount: int, created: float = now
+    ) -> None:
+        amounts = amounts_of(kind, labels, created)
+        amounts[hour] = amounts.get(hour, 0) + amount
 
     for (hour, site), micros in batch.site_time.items():
         add_amount(Kind.SITE, site, whole(hour, HOURS), whole(micros), time_s(batch.site_since))
-    for (hour, pilot), micros in batch.increments.items():
-        add_amount(Kind.PILOT, pilot, whole(hour, HOURS), whole(micros))
+    for pilot, hours in batch.increments.items():
+        amounts = amounts_of(Kind.PILOT, pilot)
+        for hour, micros in hours.items():
+            amounts[whole(hour, HOURS)] = amounts.get(hour, 0) + whole(micros)
     for correction in batch.corrections:
         micros = whole(correction.micros, least=-LARGEST)
         add_amount(Kind.PILOT, correction.series, whole(correction.hour, HOURS), micros)
@@ -156,7 +162,7 @@ def totals(batch: Batch, named: Mapping[Key, Series]) -> Totals:
     def now(kind: Kind, labels: Labels) -> Total:
         return named[key_of(kind, labels)].counter
 
-    pilots = {series for _, series in batch.increments}
+    pilots = set(batch.increments)
     pilots.update(correction.series for correction in batch.corrections)
     return Totals(
         site={site: now(Kind.SITE, site) for site in {site for _, site in batch.site_time}},

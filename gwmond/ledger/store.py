@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -158,10 +158,11 @@ class Ledger(LedgerReader):
 
 
 def _joined(parts: Sequence[Batch]) -> Batch:
-    increments: Counter[tuple[Hour, PilotSeries]] = Counter()
+    increments: defaultdict[PilotSeries, Counter[Hour]] = defaultdict(Counter)
     counts: Counter[CountKey] = Counter()
     for part in parts:
-        increments.update(part.increments)
+        for series, hours in part.increments.items():
+            increments[series].update(hours)
         counts.update(part.counts)
     return parts[0]._replace(
         pilots=_all(part.pilots for part in parts),

@@ -94,7 +94,7 @@ class Batch(NamedTuple):
     pilots: tuple[PilotRow, ...] = ()
     runs: tuple[RunRow, ...] = ()
     moved: tuple[tuple[PilotId, RunKey], ...] = ()
-    increments: Mapping[tuple[Hour, PilotSeries], Micros] = MappingProxyType({})
+    increments: Mapping[PilotSeries, Mapping[Hour, Micros]] = MappingProxyType({})
     corrections: tuple[PilotCorrection, ...] = ()
     counts: Mapping[CountKey, int] = MappingProxyType({})
     cursors: tuple[Cursor, ...] = ()

@@ -9,8 +9,8 @@ resource on which the rule bears: so it can be set against the canonical time of
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from gwmond.model.batch import Batch, Part, Parts
 from gwmond.model.pilot_facts import Assumption, Category, Outcome, divided
@@ -27,27 +27,29 @@ from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
-from gwmond.pilots.posting import Posting, own
+from gwmond.pilots.posting import Correction, own
+
+_Increment: TypeAlias = tuple[PilotSeries, Mapping[Hour, Micros]]
 
 
 class PendingAmounts:
     """Increments and corrections of hours that wait to be stored."""
 
     def __init__(self) -> None:
-        self._added: defaultdict[PilotId, list[Posting]] = defaultdict(list)
+        self._added: defaultdict[PilotId, list[_Increment]] = defaultdict(list)
         self._corrections: list[PilotCorrection] = []
 
-    def take(self, pilot: PilotId, entries: Iterable[Posting], now_us: int) -> None:
-        """Take in what was posted of a pilot."""
-        for entry in entries:
-            if entry.cause:
-                self._corrections.append(
-                    PilotCorrection(
-                        now_us, pilot, entry.hour, entry.series, entry.micros, entry.cause
-                    )
-                )
-            else:
-                self._added[pilot].append(entry)
+    def add(self, pilot: PilotId, increments: Sequence[_Increment]) -> None:
+        """Take in what is new of a pilot."""
+        if increments:
+            self._added[pilot] += increments
+
+    def correct(self, pilot: PilotId, corrections: Iterable[Correction], now_us: int) -> None:
+        """Take in what was posted of a pilot otherwise before."""
+        self._corrections += [
+            PilotCorrection(now_us, pilot, hour, series, micros, cause)
+            for hour, series, micros, cause in corrections
+        ]
 
     @property
     def pilots(self) -> Collection[PilotId]:
@@ -61,18 +63,17 @@ class PendingAmounts:
 
     def increments(
         self, pilot_ids: Iterable[PilotId] | None = None
-    ) -> Mapping[tuple[Hour, PilotSeries], Micros]:
+    ) -> dict[PilotSeries, dict[Hour, Micros]]:
         """Return the increments of some pilots, or all, summed."""
-        sums: defaultdict[tuple[Hour, PilotSeries], Micros] = defaultdict(int)
-        pilots = (
-            self._added.values()
-            if pilot_ids is None
-            else (self._added.get(id_, ()) for id_ in pilot_ids)
+        sums: defaultdict[PilotSeries, defaultdict[Hour, Micros]] = defaultdict(
+            lambda: defaultdict(int)
         )
-        for entries in pilots:
-            for entry in entries:
-                sums[entry.hour, entry.series] += entry.micros
-        return {at: micros for at, micros in sums.items() if micros}
+        for pilot in self._added if pilot_ids is None else pilot_ids:
+            for series, hours in self._added.get(pilot, ()):
+                summed = sums[series]
+                for hour, micros in hours.items():
+                    summed[hour] += micros
+        return {series: dict(hours) for series, hours in sums.items()}
 
     def forget(self, pilot: PilotId) -> None:
         """Take out what waits of a pilot."""

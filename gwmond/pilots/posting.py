@@ -17,6 +17,7 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_sources import replace
 from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
+from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import held_at_once
@@ -35,8 +36,8 @@ from gwmond.pilots.rules import FAR_US, Rules
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
 
 
-class Posting(NamedTuple):
-    """A signed amount for the ledger; ``cause`` is empty for an increment."""
+class Correction(NamedTuple):
+    """A signed amount for the ledger, and why it is posted."""
 
     hour: int
     series: PilotSeries
@@ -44,7 +45,14 @@ class Posting(NamedTuple):
     cause: str
 
 
-def post(pilot: OpenPilot, known_us: int, rules: Rules) -> list[Posting] | None:
+class Posted(NamedTuple):
+    """What is posted of a pilot: what is new by hour, and what was posted otherwise before."""
+
+    increments: list[tuple[PilotSeries, Mapping[Hour, Micros]]]
+    corrections: list[Correction]
+
+
+def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
     """Post the difference between what is posted of a pilot and what is known of it now.
 
     Afterwards the pilot's ``settled``, ``settled_until_us``, ``known_us`` and ``posted`` are those
@@ -60,34 +68,35 @@ def post(pilot: OpenPilot, known_us: int, rules: Rules) -> list[Posting] | None:
     ):
         return None
     delta = advance(before, after, (since, FAR_US), rules.memory_per_unit_mib)
-    entries = _moved(pilot, rules) + _entries(delta, pilot)
-    if entries or pilot.changed_since_us < FAR_US:
+    moved, new = _moved(pilot, rules), _posted(delta, pilot)
+    corrections = moved + new.corrections
+    if new.increments or corrections or pilot.changed_since_us < FAR_US:
         pilot.dirty = True
     pilot.posted, pilot.known_us = after, known_us
     pilot.settled_until_us = delta.settled_to_us
     pilot.changed_since_us = FAR_US
-    return entries
+    return new._replace(corrections=corrections)
 
 
-def _moved(pilot: OpenPilot, rules: Rules) -> list[Posting]:
+def _moved(pilot: OpenPilot, rules: Rules) -> list[Correction]:
     """Return what is posted of a pilot as moved to the name that it has now."""
     if pilot.posted_as is None or not pilot.is_renamed or pilot.posted is None:
         return []
     amounts: Amounts = partition(pilot.posted, None, rules.memory_per_unit_mib).settled
     return [
-        _entry(row, identity, sign * micros, RELABELLED)
+        _correction(row, identity, sign * micros, RELABELLED)
         for identity, sign in ((pilot.posted_as, -1), (pilot.identity, 1))
         for row, micros in amounts.items()
     ]
 
 
-def withdraw(pilot: OpenPilot, rules: Rules) -> list[Posting]:
+def withdraw(pilot: OpenPilot, rules: Rules) -> list[Correction]:
     """Take out all of a pilot that never was; all its runs must be in memory."""
     if pilot.posted is None:
         return []
     amounts: Amounts = partition(pilot.posted, None, rules.memory_per_unit_mib).settled
     posted_as = pilot.posted_as or pilot.identity
-    return [_entry(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
+    return [_correction(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
 
 
 def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
@@ -166,25 +175,26 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
     return min(starts, default=FAR_US) - rules.start_guard_us
 
 
-def _entries(delta: Delta, pilot: OpenPilot) -> list[Posting]:
+def _posted(delta: Delta, pilot: OpenPilot) -> Posted:
     """Return what is to be posted; add it to what the pilot and its runs have."""
-    entries: list[Posting] = []
+    posted = Posted([], [])
     for account, hours in delta.increments.hourly.items():
         series = _series(account, pilot.identity)
         _add(pilot, series, sum(hours.values()))
-        entries += [Posting(hour, series, micros, "") for hour, micros in hours.items()]
+        posted.increments.append((series, hours))
     for key, amounts in delta.increments.runs.items():
         _add_to_run(pilot, key, amounts)
     for row, micros, cause in delta.corrections:
-        entries.append(_entry(row, pilot.identity, micros, cause.value))
-        _add(pilot, entries[-1].series, micros)
+        correction = _correction(row, pilot.identity, micros, cause.value)
+        posted.corrections.append(correction)
+        _add(pilot, correction.series, micros)
         if row.run_key is not None:
             _add_to_run(pilot, row.run_key, {(row.resource, row.measure): micros})
-    return entries
+    return posted
 
 
-def _entry(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Posting:
-    return Posting(row.hour, _series(row, identity), micros, cause)
+def _correction(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Correction:
+    return Correction(row.hour, _series(row, identity), micros, cause)
 
 
 def _series(account: Row | Account, identity: PilotIdentity) -> PilotSeries:

@@ -82,7 +82,7 @@ class Settlement:
         self._files.settle(self._at.clock_us, self.expected)
         for pilot in self._cache.withdrawing():
             self.counts.uncount(pilot)
-            self.amounts.take(pilot.id, posting.withdraw(pilot, self._rules), self._at.clock_us)
+            self.amounts.correct(pilot.id, posting.withdraw(pilot, self._rules), self._at.clock_us)
 
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
@@ -127,11 +127,12 @@ class Settlement:
         elif grows:
             posting.grow(pilot, self._rules.start_guard_us)
         pilot.derive()
-        entries = posting.post(pilot, known_us, self._rules)
-        if entries is None:
+        posted = posting.post(pilot, known_us, self._rules)
+        if posted is None:
             return self._cache.has_whole(pilot)
         pilot.posted_at_us = now_us
-        self.amounts.take(pilot.id, entries, clock_us)
+        self.amounts.add(pilot.id, posted.increments)
+        self.amounts.correct(pilot.id, posted.corrections, clock_us)
         self.counts.count(pilot)
         self._close(pilot, now_us)
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from pathlib import Path
 
 from gwmond.ledger.store import Ledger
@@ -28,7 +29,7 @@ def write(directory: Path) -> str:
     STARVING: 60 units of goodput, 20 of overhead; 4 chips of goodput in the last hour alone.
     """
     site_time: dict[tuple[int, SiteKey], int] = {}
-    increments: dict[tuple[int, PilotSeries], int] = {}
+    increments: defaultdict[PilotSeries, dict[int, int]] = defaultdict(dict)
     short = State.PROVISIONING_BOTTLENECK.value
     for hour in range(LAST - 40, LAST + 1):
         if hour == LAST - 2:
@@ -46,12 +47,12 @@ def write(directory: Path) -> str:
             series = PilotSeries(
                 *("cpu", "canonical", category, "", *STARVING, "frontend.main", "measured")
             )
-            increments[hour, series] = units * HOUR_US
-            increments[hour, series._replace(measure="resource")] = 2 * units * HOUR_US
+            increments[series][hour] = units * HOUR_US
+            increments[series._replace(measure="resource")][hour] = 2 * units * HOUR_US
     gpus = PilotSeries(
         *("gpu", "canonical", Category.GOODPUT, "", *STARVING, "frontend.main", "measured")
     )
-    increments[LAST, gpus] = 4 * HOUR_US
+    increments[gpus][LAST] = 4 * HOUR_US
     url = str(directory / "ledger.sqlite")
     ledger = Ledger.open(url)
     ledger.commit(

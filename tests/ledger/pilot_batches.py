@@ -7,7 +7,7 @@ revised three hours later, and a pilot is closed four hours after its end.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -161,14 +161,14 @@ def batch(number: int) -> Batch:
     """The batch that takes a ledger from ``number - 1`` to ``number``."""
     before, after, now = pilots_at(number - 1), pilots_at(number), now_us(number)
     changed = {i: rows for i, rows in after.items() if before.get(i) != rows}
-    increments: Counter[tuple[int, PilotSeries]] = Counter()
+    increments: defaultdict[PilotSeries, Counter[int]] = defaultdict(Counter)
     corrections = []
     counts: Counter[CountKey] = Counter()
     for pilot, rows in changed.items():
         old = before.get(pilot)
         delta = pilot_time.advance(old and life_of(*old), life_of(*rows))
         for row, micros in by_hour(delta.increments).items():
-            increments[row.hour, series_of(pilot, row)] += micros
+            increments[series_of(pilot, row)][row.hour] += micros
         corrections += [
             PilotCorrection(
                 now,

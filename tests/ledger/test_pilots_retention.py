@@ -134,7 +134,7 @@ def test_a_correction_of_a_pruned_hour(url: str) -> None:
     series = next(iter(_sums(5)))
     hour = ORIGIN // HOUR
     with Ledger.open(url) as ledger:
-        ledger.commit(Batch(0, ORIGIN, increments={(hour, series): 5, (hour + 9, series): 7}))
+        ledger.commit(Batch(0, ORIGIN, increments={series: {hour: 5, hour + 9: 7}}))
         ledger.prune((hour + 5) * 3600, NOTHING)
         made = PilotCorrection(ORIGIN, 1, hour, series, -5, "revised")
         ledger.commit(Batch(1, ORIGIN, corrections=(made,)))

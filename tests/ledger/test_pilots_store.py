@@ -114,14 +114,13 @@ def test_only_what_is_open_is_loaded(url: str) -> None:
 
 def test_site_time_and_pilots_are_stored_both_or_neither(url: str) -> None:
     """What refuses one of them refuses the other, also where the tables do."""
-    hour = HOUR, SERIES
     sound = poll(1)
     absurd = {next(iter(sound.site_time)): -1}
     with Ledger.open(url) as ledger:
         for senseless in (
             sound._replace(corrections=(_correction(-1),)),
             sound._replace(site_time=absurd),
-            sound._replace(increments={hour: -1}),
+            sound._replace(increments={SERIES: {HOUR: -1}}),
             sound._replace(before=7),
         ):
             with pytest.raises((LedgerRefused, LedgerConflict)):
@@ -139,7 +138,7 @@ def test_corrections_lower_the_total_and_not_the_counter(url: str) -> None:
         def step(more: int, correction: int) -> int:
             before = ledger.load().batches
             corrections = (_correction(correction),) if correction else ()
-            increments = {(HOUR, SERIES): more, (HOUR + 1, SERIES): 0}
+            increments = {SERIES: {HOUR: more, HOUR + 1: 0}}
             changed = ledger.commit(
                 Batch(before, NOW, increments=increments, corrections=corrections)
             )
@@ -188,15 +187,15 @@ def _refused() -> list[dict[str, Any]]:
         {"entries": {entry: EntryState(1.0, None, inexact)}},
         {"peaks": {entry: (Peak("cpu", 1, -1),)}},
         {"problems": (TimedProblem(nan, Problem("a", ProblemName.FAILED, "c")),)},
-        {"increments": {(HOUR, SERIES): -1}},
-        {"increments": {(HOUR, SERIES): 1.0}},
-        {"increments": {(HOUR, SERIES): 2**63}},
-        {"increments": {(-1, SERIES): 1}},
-        {"increments": {(10**7 + 1, SERIES): 1}},
+        {"increments": {SERIES: {HOUR: -1}}},
+        {"increments": {SERIES: {HOUR: 1.0}}},
+        {"increments": {SERIES: {HOUR: 2**63}}},
+        {"increments": {SERIES: {-1: 1}}},
+        {"increments": {SERIES: {10**7 + 1: 1}}},
         {"corrections": (_correction(-1),)},
         {"corrections": (_correction(True),)},
         {"corrections": (_correction(-1, HOUR + 1), _correction(2))},
-        {"corrections": (_correction(-1, HOUR + 9),), "increments": {(HOUR, SERIES): 5}},
+        {"corrections": (_correction(-1, HOUR + 9),), "increments": {SERIES: {HOUR: 5}}},
         {"counts": {COUNT: -1}},
         {"counts": {COUNT: 1.5}},
         {"now_us": -1},
@@ -242,7 +241,8 @@ def test_any_name_can_be_stored(url: str) -> None:
         )
         key = RunKey(name, 1)
         theirs.append(run._replace(pilot=number, key=key, user=name, job_group=name, facts=facts))
-        increments[HOUR, SERIES._replace(outcome=name, site=name, entry=name, group=name)] = 5
+        series = SERIES._replace(outcome=name, site=name, entry=name, group=name)
+        increments[series] = {HOUR: 5}
         counts[COUNT._replace(outcome=name, site=name, entry=name, group=name)] = 1
     gaps = tuple(Gap(name, name, None, NOW, name) for name in names)
     with Ledger.open(url) as ledger:
