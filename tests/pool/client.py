@@ -21,7 +21,7 @@ from tests.pool.adtext import Expr, Value, ad_text, literal
 
 _CHILD = Path(__file__).resolve().with_name("client_child.py")
 _STARTING = threading.Lock()
-_READING, _TRIES = frozenset({"query", "jobs", "matching"}), 3
+_READING, _TRIES = frozenset({"query", "jobs", "histories"}), 3
 
 
 class ClientError(RuntimeError):

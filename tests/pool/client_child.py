@@ -56,6 +56,15 @@ def _plain(value: Any) -> Any:
     return {"expr": str(value)}
 
 
+def _whole(value: Any) -> Any:
+    """The same; an ad within it becomes a dict."""
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    if hasattr(value, "keys"):
+        return {key: _whole(value.eval(key)) for key in value}
+    return _plain(value)
+
+
 def _row(ad: Any) -> dict[str, Any]:
     row = {}
     for key in ad:
@@ -84,12 +93,39 @@ def _jobs(
     return _rows(daemon.query(constraint, projection))
 
 
+def _histories(
+    collector: str, schedds: Sequence[str], kinds: Sequence[str], projection: list[str]
+) -> dict[str, list[Any]]:
+    """All records of those kinds (schedd, epoch, startd), and the errors of startds."""
+    found: dict[str, list[Any]] = {**{kind: [] for kind in kinds}, "errors": []}
+
+    def add(kind: str, ads: Sequence[Any], **more: str) -> None:
+        found[kind] += [{**_whole(ad), **more} for ad in ads]
+
+    if "startd" in kinds:
+        for ad in htcondor2.Collector(collector).query(htcondor2.AdType.StartDaemon):
+            try:
+                records = list(htcondor2.Startd(ad).history("true", projection))
+            except htcondor2.HTCondorException as error:
+                found["errors"].append(f"{ad['Name']}: {error}")
+            else:
+                add("startd", records, startd=ad["Name"])
+    for name in schedds:
+        schedd = htcondor2.Schedd(_schedd_ad(collector, name))
+        if "schedd" in kinds:
+            add("schedd", list(schedd.history("true", projection)), schedd=name)
+        if "epoch" in kinds:
+            add("epoch", list(schedd.jobEpochHistory("true", projection)), schedd=name)
+    return found
+
+
 _OPERATIONS: dict[str, Any] = {
     "submit": _submit,
     "act": _act,
     "advertise": _advertise,
     "query": _query,
     "jobs": _jobs,
+    "histories": _histories,
 }
 
 

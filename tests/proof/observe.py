@@ -7,17 +7,13 @@ from its own directory afterwards: what is only there, no monitor can have seen.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from tests.build.meanwhile import Meanwhile
+from tests.pool.client import ClientError, call
 from tests.pool.condor import CondorPool
-
-_CHILD = Path(__file__).resolve().with_name("observe_child.py")
 
 #: Attributes that hold no secret (no environment, no claim id but the public one).
 ATTRIBUTES = (
@@ -45,24 +41,19 @@ ATTRIBUTES = (
 )
 
 
-def ask(pool: CondorPool, kinds: Iterable[str], timeout: float = 180) -> dict[str, list[Any]]:
-    """Histories of those kinds (schedd, epoch, startd), asked for through the bindings."""
-    request = {
-        "collector": pool.collector,
-        "kinds": list(kinds),
-        "projection": ATTRIBUTES,
-        "schedds": pool.schedds,
-    }
-    finished = subprocess.run(
-        [sys.executable, "-P", str(_CHILD)],
-        input=json.dumps(request),
-        env={**os.environ, **pool.client_env()},
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=True,
+def ask(
+    pool: CondorPool, kinds: Collection[str], timeout: float = 180, schedds: Collection[str] = ()
+) -> dict[str, list[Any]]:
+    """Histories of those kinds: of all startds, and of these schedds (schedd, epoch)."""
+    found: dict[str, list[Any]] = call(
+        "histories",
+        pool.client_env(),
+        timeout,
+        collector=pool.collector,
+        schedds=list(schedds),
+        kinds=list(kinds),
+        projection=ATTRIBUTES,
     )
-    found: dict[str, list[Any]] = json.loads(finished.stdout)
     return found
 
 
@@ -85,14 +76,14 @@ class Observer(Meanwhile):
         super().__init__(self._run)
         self._pool, self._pause_s = pool, pause_s
         self._seen: dict[str, Mapping[str, Any]] = {}
-        #: errors of the bindings, and children that took too long
+        #: errors of the bindings, and calls that took too long
         self.errors: set[str] = set()
 
     def _run(self) -> None:
         while not self._stop.wait(self._pause_s):
             try:
                 found = ask(self._pool, ["startd"], 60)
-            except (subprocess.SubprocessError, ValueError) as error:
+            except (ClientError, OSError) as error:
                 self.errors.add(f"{type(error).__name__}: {error}")
                 continue
             self.errors.update(found["errors"])
@@ -108,7 +99,7 @@ class Observer(Meanwhile):
         """All that the histories say now, and what the startds said before."""
         spools = sorted(self._pool.local.parent.glob("pilot-*/spool"))
         return {
-            **ask(self._pool, ["schedd", "epoch"]),
+            **ask(self._pool, ["schedd", "epoch"], schedds=self._pool.schedds),
             "startd": list(self._seen.values()),
             "startd_files": {
                 spool.parent.name.removeprefix("pilot-"): read_file(spool / "startd_history")

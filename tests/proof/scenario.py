@@ -7,6 +7,7 @@ it waits for what it sees, and what it ends does not end by itself.
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -60,7 +61,7 @@ class Scenario:
         """
         self.pool = pool
         self._knows = knows
-        self._held: dict[tuple[str, bool], float] = {}
+        self._held: dict[tuple[str, bool], tuple[float, float]] = {}
         self.stop = threading.Event()
         #: by the names in ``PILOTS``
         self.pilots: dict[str, Pilot] = {}
@@ -234,9 +235,14 @@ class Scenario:
         return self._known(name, (), SEEN_WITHIN_S)
 
     def _known(self, name: str, runs: Collection[Run], patience_s: float) -> bool:
+        """Whether who watches knows, who is asked once a second, or was waited for long enough."""
         now = time.monotonic()
-        since = self._held.setdefault((name, bool(runs)), now)
-        return self._knows(name, runs) or now - since > patience_s
+        since, next_s = self._held.setdefault((name, bool(runs)), (now, now))
+        if now >= next_s:
+            if self._knows(name, runs):
+                since = -math.inf
+            self._held[name, bool(runs)] = since, now + 1
+        return now - since > patience_s
 
     def _over(self, *tags: str) -> bool:
         return all(self.sight.ends(tag) >= len(_plan(tag).runs) for tag in tags)

@@ -47,7 +47,7 @@ class Life:
     @property
     def program(self) -> str:
         """The name of its program, without directories."""
-        return Path(self.process.argv[0]).name
+        return self.process.argv[0].rpartition("/")[2]
 
 
 def _stat(pid: int) -> tuple[str, float] | None:
