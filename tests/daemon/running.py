@@ -243,7 +243,8 @@ class RunningDaemon:
 
     def value(self, name: str, **labels: str) -> float | None:
         """One sample of a scrape, None if it is not there."""
-        return self.metrics().value(name, **labels)
+        lines = (line for line in self.get("/metrics").splitlines() if line.startswith(name))
+        return Metrics.parse("\n".join(lines)).value(name, **labels)
 
     def wait_until(
         self, what: str, predicate: Callable[[Metrics], bool], timeout: float = PATIENCE_S

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Self
+from functools import lru_cache
+from typing import Self, TypeAlias
 
 from prometheus_client.parser import text_string_to_metric_families
 
 SECONDS = "gwmond_site_canonical_seconds_total"
 
 
-class Metrics(dict[tuple[str, frozenset[tuple[str, str]]], float]):
+Series: TypeAlias = tuple[str, frozenset[tuple[str, str]]]
+
+
+@lru_cache(100_000)
+def _sample(line: str) -> tuple[Series, float]:
+    """Read a line of the text format, most of which are the same in the next scrape."""
+    ((sample,),) = (family.samples for family in text_string_to_metric_families(line + "\n"))
+    return (sample.name, frozenset(sample.labels.items())), sample.value
+
+
+class Metrics(dict[Series, float]):
     """One scrape: every sample by its name and labels."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """Read the Prometheus text format; two samples of one series are an error."""
         found = cls()
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                key = sample.name, frozenset(sample.labels.items())
+        for line in text.splitlines():
+            if line and not line.startswith("#"):
+                key, value = _sample(line)
                 assert key not in found, f"{key} is there twice"
-                found[key] = sample.value
+                found[key] = value
         return found
 
     def rows(self, name: str, **labels: str) -> dict[frozenset[tuple[str, str]], float]:
