@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import shutil
+from collections.abc import Callable, Iterator
 
 import pytest
 from sqlalchemy import Connection
@@ -14,20 +15,42 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.stored_pilots import PilotResidual
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch, now_us
+from tests.ledger.server import Server
 
 BATCHES = 22
 
 
-def _filled(url: str) -> Ledger:
-    """A ledger with open, closed and pruned pilots, and closed ones whose runs were pruned."""
-    ledger = Ledger.open(url)
-    for number in range(1, BATCHES + 1):
-        ledger.commit(batch(number))
-    ledger.commit(batches.batch(1)._replace(before=ledger.load().batches))
-    h = 3600
-    pruned = ledger.prune(now_us(BATCHES) / 1e6, Retention(6 * h, 6.5 * h, 7 * h, 4 * h))
-    assert all(pruned[:5])
-    return ledger
+def _fill(url: str) -> None:
+    """Make a ledger with open, closed and pruned pilots, and closed ones whose runs were pruned."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, BATCHES + 1):
+            ledger.commit(batch(number))
+        ledger.commit(batches.batch(1)._replace(before=ledger.load().batches))
+        h = 3600
+        pruned = ledger.prune(now_us(BATCHES) / 1e6, Retention(6 * h, 6.5 * h, 7 * h, 4 * h))
+        assert all(pruned[:5])
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def copied(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], str]:
+    """Makes a copy of such a ledger, of each kind, and returns its URL."""
+    if request.param == "sqlite":
+        file = tmp_path_factory.mktemp("filled") / "ledger.sqlite"
+        _fill(str(file))
+        return lambda: str(shutil.copy(file, tmp_path_factory.mktemp("copy") / file.name))
+    server: Server = request.getfixturevalue("server")
+    url = server.database()
+    _fill(url)
+    return lambda: server.database(f"TEMPLATE {url.rpartition('/')[2]}")
+
+
+@pytest.fixture
+def filled(copied: Callable[[], str]) -> Iterator[Ledger]:
+    """A ledger of the test's own, of each kind."""
+    with Ledger.open(copied()) as ledger:
+        yield ledger
 
 
 def _off(ledger: Ledger) -> dict[str, int]:
@@ -115,17 +138,16 @@ PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
 
 
 @pytest.mark.parametrize("place", PLANTED)
-def test_one_micro_is_found(url: str, place: str) -> None:
+def test_one_micro_is_found(filled: Ledger, place: str) -> None:
     """One micro less or more is found where it is, and where it belongs to."""
     statement, wanted = PLANTED[place]
-    with _filled(url) as ledger:
-        assert _off(ledger) == {}
-        with ledger.transaction() as connection:
-            assert connection.exec_driver_sql(statement).rowcount > 0
-        found = _off(ledger)
-        assert found
-        if wanted is not None:
-            assert found == wanted
+    assert _off(filled) == {}
+    with filled.transaction() as connection:
+        assert connection.exec_driver_sql(statement).rowcount > 0
+    found = _off(filled)
+    assert found
+    if wanted is not None:
+        assert found == wanted
 
 
 def _change_settled(connection: Connection, pilot: int) -> str:
@@ -139,55 +161,51 @@ def _change_settled(connection: Connection, pilot: int) -> str:
     return change.format(before, pilot)
 
 
-def test_what_is_posted_for_a_pilot(url: str) -> None:
+def test_what_is_posted_for_a_pilot(filled: Ledger) -> None:
     """One micro less for a pilot is missing there, and in the sum over pilots."""
-    with _filled(url) as ledger:
-        rows = [row for row in ledger.pilot_rows() if row.closed]
-        pruned = next(row for row in rows if row.runs_pruned)
-        whole = next(row for row in rows if not row.runs_pruned)
-        with ledger.transaction() as connection:
-            sound = _change_settled(connection, whole.id)
-        assert _off(ledger) == {"pilots": 1, "series": 1}
-        with ledger.transaction() as connection:
-            connection.exec_driver_sql(sound)
-            _change_settled(connection, pruned.id)
-        found = _off(ledger)
-        assert found["series"] == 1
-        assert found["pilots"] >= 1
+    rows = [row for row in filled.pilot_rows() if row.closed]
+    pruned = next(row for row in rows if row.runs_pruned)
+    whole = next(row for row in rows if not row.runs_pruned)
+    with filled.transaction() as connection:
+        sound = _change_settled(connection, whole.id)
+    assert _off(filled) == {"pilots": 1, "series": 1}
+    with filled.transaction() as connection:
+        connection.exec_driver_sql(sound)
+        _change_settled(connection, pruned.id)
+    found = _off(filled)
+    assert found["series"] == 1
+    assert found["pilots"] >= 1
 
 
-def test_it_says_what_it_did(url: str) -> None:
+def test_it_says_what_it_did(filled: Ledger) -> None:
     """What was checked is counted, progress is told, and the worst are named."""
     told: list[tuple[str, int, int]] = []
-    with _filled(url) as ledger:
-        found = {
-            check_pilot.what: check_pilot
-            for check_pilot in ledger.check(lambda *of: told.append(of))
-        }
-        rows = ledger.pilot_rows()
-        assert found["pilots"].checked == len(rows)
-        assert found["pilots"].skipped == sum(1 for row in rows if row.runs_pruned) > 0
-        assert found["runs"].skipped == sum(row.runs_pruned for row in rows)
-        assert found["runs"].checked == len(list(ledger.run_rows()))
-        assert found["hours"].checked == len(ledger.pilot_hours(0, 10**7))
-        assert found["series"].checked == len(ledger.load().totals.pilots)
-        assert found["site_canonical"].checked == 20
-        assert told[-1] == ("pilots", len(rows), len(rows))
-        with ledger.transaction() as connection:
-            connection.exec_driver_sql("UPDATE series SET whole = whole + id WHERE kind = 'pilot'")
-        (hours, *_) = ledger.check()
-        assert isinstance(hours, PilotResidual)
-        assert len(hours.worst) == 10
-        sizes = [abs(pilot_difference.micros) for pilot_difference in hours.worst]
-        assert sizes == sorted(sizes, reverse=True)
+    found = {
+        check_pilot.what: check_pilot for check_pilot in filled.check(lambda *of: told.append(of))
+    }
+    rows = filled.pilot_rows()
+    assert found["pilots"].checked == len(rows)
+    assert found["pilots"].skipped == sum(1 for row in rows if row.runs_pruned) > 0
+    assert found["runs"].skipped == sum(row.runs_pruned for row in rows)
+    assert found["runs"].checked == len(list(filled.run_rows()))
+    assert found["hours"].checked == len(filled.pilot_hours(0, 10**7))
+    assert found["series"].checked == len(filled.load().totals.pilots)
+    assert found["site_canonical"].checked == 20
+    assert told[-1] == ("pilots", len(rows), len(rows))
+    with filled.transaction() as connection:
+        connection.exec_driver_sql("UPDATE series SET whole = whole + id WHERE kind = 'pilot'")
+    (hours, *_) = filled.check()
+    assert isinstance(hours, PilotResidual)
+    assert len(hours.worst) == 10
+    sizes = [abs(pilot_difference.micros) for pilot_difference in hours.worst]
+    assert sizes == sorted(sizes, reverse=True)
 
 
-def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
+def test_another_canonical_unit_is_no_longer_the_same(filled: Ledger) -> None:
     """The proof is about the canonical unit that was configured when it was posted."""
-    with _filled(str(file)) as ledger:
-        assert {
-            check_pilot.what for check_pilot in ledger.check(memory_mib=4000) if check_pilot.micros
-        } >= {"pilots"}
+    assert {
+        check_pilot.what for check_pilot in filled.check(memory_mib=4000) if check_pilot.micros
+    } >= {"pilots"}
 
 
 @pytest.mark.parametrize(
@@ -200,10 +218,9 @@ def test_another_canonical_unit_is_no_longer_the_same(file: Path) -> None:
         "UPDATE runs SET category = 'wasted' WHERE category IS NOT NULL",
     ],
 )
-def test_a_row_that_cannot_be_read(url: str, damage: str) -> None:
+def test_a_row_that_cannot_be_read(filled: Ledger, damage: str) -> None:
     """Damage within a row is told as such."""
-    with _filled(url) as ledger:
-        with ledger.transaction() as connection:
-            assert connection.exec_driver_sql(damage).rowcount > 0
-        with pytest.raises(LedgerCorrupt, match="a row cannot be read"):
-            ledger.check()
+    with filled.transaction() as connection:
+        assert connection.exec_driver_sql(damage).rowcount > 0
+    with pytest.raises(LedgerCorrupt, match="a row cannot be read"):
+        filled.check()

@@ -111,7 +111,8 @@ def test_it_is_small(demo: Path) -> None:
 def test_it_holds_no_users_and_no_secrets(texts: dict[str, str]) -> None:
     """No user of the pool that was recorded, no secret attribute, no address of this world."""
     everything = "".join(texts.values())
-    assert not [user for user in USERS if re.search(rf"\b{user}\b", everything)]
+    said = [user for user in USERS if user in everything]  # quicker than to look for whole words
+    assert not [user for user in said if re.search(rf"\b{user}\b", everything)]
     attributes = {name.lower() for name in re.findall(r'"(\w+)":', everything)}
     assert not ads.SECRET & attributes
     assert not {"iwd", "out", "err"} & attributes
