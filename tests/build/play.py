@@ -147,9 +147,9 @@ class Play(Steps):
             ]
             self.poll(at, renewed, **more)  # type: ignore[arg-type]
 
-    def rest(self, first: int, hours: int = 12) -> None:
+    def rest(self, first: int, hours: int = 12, every_s: int = 1800) -> None:
         """Poll with nothing to see, until all is judged and settled."""
-        for at in range(first, first + hours * 3600, 1800):
+        for at in range(first, first + hours * 3600, every_s):
             self.judge_at(at)
             self.poll(at)
 

@@ -127,11 +127,11 @@ def played(collector: str, order: Sequence[str], early: int) -> PilotRow:
     play.poll({LEAVES: 1260}.get(collector, 1860))
     at = 2000
     for source in order[early:]:
-        play.rest(at, hours=3)
+        play.rest(at, hours=3, every_s=3600)
         play.restart()
         read(play, source)
         at += 4 * 3600
-    play.rest(at, hours=12)
+    play.rest(at, hours=12, every_s=3600)
     play.stored.prove()
     (row,) = play.stored.pilots.values()
     assert row.closed
