@@ -32,17 +32,14 @@ from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
-from gwmond.model.units import Resource
-from gwmond.model.waits import Wait
 from gwmond.pilots import posting
-from gwmond.pilots.ad_times import Silence, is_silent
+from gwmond.pilots.ad_times import Silence
 from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.central_log import CentralLogEvents
 from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory_facts import FactoryFacts
 from gwmond.pilots.factory_records import NewFact
-from gwmond.pilots.failed import is_failed
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.pending import split_by_pilot
@@ -52,7 +49,6 @@ from gwmond.pilots.rules import Rules
 from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.settlement import Settlement
 from gwmond.pilots.verdict_check import Verdicts
-from gwmond.pilots.waits import waits
 
 
 class PilotAccounting:
@@ -262,26 +258,6 @@ class PilotAccounting:
                 self._cache.drop_pilot(pilot)
             else:
                 self._cache.drop_old(pilot, self.rules.linger_us)
-
-    def silent(self) -> list[OpenPilot]:
-        """Return the pilots that are silent, those that were heard of latest first."""
-        before_us = self.silence.before_us
-        found = [
-            pilot
-            for pilot in self._cache.pilots.values()
-            if is_silent(pilot.identity, pilot.end_us, pilot.last_heard_us, before_us)
-            and not is_failed(pilot)
-        ]
-        return sorted(found, key=lambda pilot: (-pilot.last_heard_us, pilot.id))
-
-    def waits(self, silent: Collection[str], later_us: int) -> tuple[Wait, ...]:
-        """Return what runs that are over wait for; see ``waits``."""
-        runs = (run for pilot in self._cache.pilots.values() for run in pilot.runs.values())
-        return waits(runs, self.rules, self.silence.before_us, silent, later_us)
-
-    def unsettled(self) -> dict[tuple[Resource, EntryKey, str], int]:
-        """Return the canonical micros that are not settled yet, by resource, entry and group."""
-        return posting.unsettled(self._cache.pilots.values(), self.rules.memory_per_unit_mib)
 
 
 def _settled(pilot: OpenPilot, changed: Iterable[OpenRun]) -> Iterator[Settled]:

@@ -15,13 +15,15 @@ contacts, so that whoever reads it says the same as the poll.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.digits import is_number
 from gwmond.model.facts import Cursor
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.pilots.failed import is_failed
+from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US
 
 
@@ -112,3 +114,14 @@ def is_silent(
 ) -> bool:
     """Return whether a pilot that collectors have shown is silent; one that has ended is not."""
     return end_us is None and identity.origin == "collector" and last_heard_us < silent_before_us
+
+
+def silent_pilots(pilots: Iterable[OpenPilot], silent_before_us: int) -> list[OpenPilot]:
+    """Return the pilots that are silent, those that were heard of latest first."""
+    found = [
+        pilot
+        for pilot in pilots
+        if is_silent(pilot.identity, pilot.end_us, pilot.last_heard_us, silent_before_us)
+        and not is_failed(pilot)
+    ]
+    return sorted(found, key=lambda pilot: (-pilot.last_heard_us, pilot.id))

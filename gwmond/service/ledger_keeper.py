@@ -42,9 +42,12 @@ from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.model.totals import Hour, Micros, SiteKey
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.accounting import PilotAccounting
+from gwmond.pilots.ad_times import silent_pilots
 from gwmond.pilots.early_failure import suspects
 from gwmond.pilots.factory_numbers import FactoryNumbers
+from gwmond.pilots.posting import unsettled
 from gwmond.pilots.verdicts import recent_keys, slice_us
+from gwmond.pilots.waits import waits
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.pilot_steps import PilotSteps
@@ -532,11 +535,13 @@ class LedgerKeeper:
         accounting = self._accounting
         if accounting is None:
             return None
+        pilots, silent_us = accounting.pilots, accounting.silence.before_us
+        runs = (run for pilot in pilots for run in pilot.runs.values())
         return PilotTime(
             shown=self._totals.pilots,
             counted=self._totals.counts,
-            unsettled=accounting.unsettled(),
-            waits=accounting.waits(self._silent, self._later_us),
+            unsettled=unsettled(pilots, self._rules.memory_per_unit_mib),
+            waits=waits(runs, self._rules, silent_us, self._silent, self._later_us),
             residual=dict(accounting.settlement.residual),
             contradictions=dict(accounting.contradictions),
             known_us=self._known_us,
@@ -549,6 +554,6 @@ class LedgerKeeper:
                     pilot.identity.group,
                     pilot.last_heard_us,
                 )
-                for pilot in accounting.silent()
+                for pilot in silent_pilots(pilots, silent_us)
             ),
         )

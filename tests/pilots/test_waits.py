@@ -11,6 +11,7 @@ from gwmond.model.facts import Place
 from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
 from gwmond.pilots.rules import Rules
+from gwmond.pilots.waits import waits as what_waits
 from gwmond.reports.open_runs import open_runs, sentence
 from tests.build.play import POLL_S, T0, Play, claim, record, shown
 
@@ -21,7 +22,10 @@ CUT = Ending(over=True, vacate_code=1005, began=True)
 
 
 def waits(play: Play) -> tuple[Wait, ...]:
-    return play.accounting.waits((), LATER_S * SECOND_US)
+    accounting = play.accounting
+    runs = (run for pilot in accounting.pilots for run in pilot.runs.values())
+    silent_us = accounting.silence.before_us
+    return what_waits(runs, accounting.rules, silent_us, (), LATER_S * SECOND_US)
 
 
 def decided(play: Play, first: int, step: Callable[[int], None], most: int = 12 * HOUR) -> int:
