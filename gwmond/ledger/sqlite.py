@@ -86,7 +86,7 @@ def _connect(path: Path, mode: str, begin: str, journal: str = "wal") -> Connect
 def _log_size(path: Path) -> int:
     """Return the size of the write-ahead log, 0 where there is none."""
     try:
-        return _beside(path, "-wal").stat().st_size
+        return os.stat(f"{path}-wal").st_size
     except FileNotFoundError:
         return 0
 

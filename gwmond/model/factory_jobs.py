@@ -5,6 +5,7 @@ Units: times are microseconds since the epoch.
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import CompletedPilot, QueueEvent
@@ -84,16 +85,20 @@ class FactoryJob(NamedTuple):
 
     def fits(self, start_us: int, guard_us: int = GUARD_US) -> bool:
         """Return whether a pilot that began then may be this job."""
+        first, last = self.start_within_us(guard_us)
+        return first <= start_us <= last
+
+    def start_within_us(self, guard_us: int = GUARD_US) -> tuple[float, float]:
+        """Return when a pilot that is this job may have begun: infinite where nothing says so."""
         known = [time_us for time_us in (self.submitted_us, self.started_us) if time_us is not None]
         last = self.settled_us
         if not known and last is not None:
             # A factory that was down writes later.
             lasted = AGE_US if self.duration_us is None else self.duration_us + ZONES_US
             known = [last - lasted]
-        first = min(known, default=start_us)
         if last is not None and last != self.next_us:
             last += guard_us  # those after the next submission are of that
-        return first - guard_us <= start_us and (last is None or start_us <= last)
+        return min(known, default=-inf) - guard_us, inf if last is None else last
 
 
 class QueueRecord(NamedTuple):

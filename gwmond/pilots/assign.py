@@ -300,11 +300,8 @@ class QueueMatching:
                 for pilot in pilots
             ):
                 self.alone.add(index)
-        of_jobs = [
-            pilot
-            for pilot in made
-            if _is_of(place, pilot) or any(_is_made_of(pilot, j) for j in jobs)
-        ]
+        one = {pilot.id for job in jobs for pilot in _of_job(made, job)}
+        of_jobs = [pilot for pilot in made if pilot.id in one or _is_of(place, pilot)]
         alone = {index: jobs[index] for index in self.alone if jobs[index].life is not None}
         self.made = _made_of(of_jobs, alone, place.cut_us)
         self.stale = [
@@ -333,14 +330,19 @@ def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
     return same_user(pilot.identity.name, job.user) and job.fits(_first_us(pilot), guard_us)
 
 
-def _is_made_of(pilot: OpenPilot, job: FactoryJob) -> bool:
-    """Return whether a pilot that is known from its factory only is this job.
+def _of_job(pilots: Sequence[OpenPilot], job: FactoryJob) -> list[OpenPilot]:
+    """Return which pilots that are known from their factory only may be this job.
 
     One that was made of a line alone may have begun long before it was thought to have.
     """
-    if not same_user(pilot.identity.name, job.user):
-        return False
-    return pilot.end_us in {*job.written_us, job.ended_us} or job.fits(pilot.start_us)
+    first, last = job.start_within_us()
+    ends = {*job.written_us, job.ended_us}
+    return [
+        pilot
+        for pilot in pilots
+        if first <= pilot.start_us <= last or pilot.end_us in ends
+        if same_user(pilot.identity.name, job.user)
+    ]
 
 
 def _is_of(place: QueueRecord, pilot: OpenPilot) -> bool:
@@ -360,8 +362,7 @@ def _made_of(
     pairs = [
         (abs((job.life or (0, 0))[0] - pilot.start_us), index, pilot.id, pilot)
         for index, job in jobs.items()
-        for pilot in pilots
-        if _is_made_of(pilot, job)
+        for pilot in _of_job(pilots, job)
         if pilot.start_us >= cut_us or (job.life or (0, 0))[0] < cut_us
     ]
     found: dict[int, OpenPilot] = {}

@@ -28,15 +28,15 @@ class PilotSteps:
         self.accounting = accounting
         self.ledger = ledger
 
-    def _load(self, keys: PilotKeys) -> None:
-        self.accounting.load(self.ledger.fetch(keys))
+    def _load(self, keys: PilotKeys) -> bool:
+        """Load what is stored under keys; return whether anything is asked for."""
+        if asked := bool(keys):
+            self.accounting.load(self.ledger.fetch(keys))
+        return asked
 
     def _load_missing(self) -> bool:
         """Load what the last step has left out for want of; return whether there was anything."""
-        keys = self.accounting.missing()
-        if keys:
-            self._load(keys)
-        return bool(keys)
+        return self._load(self.accounting.missing())
 
     def add_ads(
         self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
