@@ -52,8 +52,9 @@ def freshest(found: Iterable[H], key: Callable[[H], K]) -> dict[K, H]:
     """Return what has the same key once, as heard of last; of what is as old the first."""
     latest: dict[K, H] = {}
     for one in found:
-        if (before := latest.get(key(one))) is None or before.last_heard < one.last_heard:
-            latest[key(one)] = one
+        same = key(one)
+        if (before := latest.get(same)) is None or before.last_heard < one.last_heard:
+            latest[same] = one
     return latest
 
 
