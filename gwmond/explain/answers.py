@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
-from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier, fits
+from gwmond.explain.situation import CYCLE_S, Explanation, Fate, Mover, Proof, Situation, Tier, fits
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
@@ -93,7 +93,7 @@ def _new(here: Situation) -> Iterator[Explanation]:
         if age > _LONG_CYCLE_S:
             change, mover = "A negotiator that works: its log (NegotiatorLog)", Mover.POOL
         yield Explanation(Tier.NOT_CONSIDERED, "not_considered", text, change, mover, proof)
-    elif age < here.cycle_s:
+    elif age < CYCLE_S:
         yield Explanation(
             Tier.NOT_CONSIDERED,
             "not_considered",

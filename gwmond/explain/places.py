@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.answers import duration, limit_on, plain, size_text, without_pilots
-from gwmond.explain.situation import Explanation, Mover, Proof, Tier
+from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
@@ -62,7 +62,7 @@ class PlaceSituation:
     """An entry, or one pilot of it (``startd``), among the pool's idle jobs.
 
     ``row``: the entry's in ``gwmond sites`` for CPUs; ``pilots``: that pilot, or all that run at
-    the entry; ``cycle_s``: how long a negotiation cycle lasts at most.
+    the entry.
     """
 
     def __init__(
@@ -74,13 +74,12 @@ class PlaceSituation:
         found: tuple[Sequence[DemandGroup], PlaceOffers],
         now: float,
         missing: tuple[str, ...] = (),
-        cycle_s: int = 60,
         limits: Limits = NO_LIMITS,
     ) -> None:
         self.entry, self.startd, self.row, self.pilots = entry, startd, row, tuple(pilots)
         self._groups, self._offers = found
         self.negotiators = self._offers.negotiators
-        self.now, self.missing, self.cycle_s, self.limits = now, missing, cycle_s, limits
+        self.now, self.missing, self.limits = now, missing, limits
 
     @property
     def without_expressions(self) -> PlaceSituation:
@@ -90,7 +89,7 @@ class PlaceSituation:
         ]
         found = groups, self._offers.without_expressions
         known = self.entry, self.startd, self.row, self.pilots
-        return PlaceSituation(*known, found, self.now, self.missing, self.cycle_s, self.limits)
+        return PlaceSituation(*known, found, self.now, self.missing, self.limits)
 
     @property
     def name(self) -> str:
@@ -328,7 +327,7 @@ def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
         yield Explanation(
             *(Tier.PILOTS_THERE, "negotiator_late", text, change, Mover.POOL, here.proof)
         )
-    elif here.startd and youngest and here.now - youngest < here.cycle_s:
+    elif here.startd and youngest and here.now - youngest < CYCLE_S:
         text = f"{fit}; it began {duration(here.now - youngest)} ago, and may not have had its turn"
         yield Explanation(Tier.PILOTS_THERE, "new", text, "The next negotiation", Mover.WAIT)
     else:
@@ -358,7 +357,7 @@ def _late(here: PlaceSituation) -> float:
         default=0,
     )
     usual = max((one.period_s or 0 for one in known), default=0)
-    return late if late > SILENT_CYCLES * max(here.cycle_s, usual) else 0
+    return late if late > SILENT_CYCLES * max(CYCLE_S, usual) else 0
 
 
 def _unexplained(here: PlaceSituation) -> Explanation:

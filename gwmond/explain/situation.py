@@ -92,6 +92,10 @@ def fits(size: Size, room: Size) -> bool:
     return all(mine <= has for mine, has in zip(size, room, strict=True))
 
 
+CYCLE_S = 60
+"""How long a negotiation cycle lasts where no negotiator says so (NEGOTIATOR_INTERVAL)."""
+
+
 def is_at(key: EntryKey, site: str) -> bool:
     """Return whether an entry is at a site, or is the entry of that name; empty: anywhere."""
     return site in ("", *key)
@@ -101,10 +105,8 @@ class Situation:
     """A job among the pool's places.
 
     ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
-    words; ``cycle_s``: a job younger than that may not have been negotiated for yet, where
-    ``order`` does not say when the last negotiation began; ``site``: only places of that site, or
-    of that entry, are looked at (empty: all).  ``history``: for which reasons jobs like it
-    waited since its submission, in the order of time.
+    words; ``site``: only places of that site, or of that entry, are looked at (empty: all).
+    ``history``: for which reasons jobs like it waited since its submission, in the order of time.
     """
 
     def __init__(
@@ -113,7 +115,6 @@ class Situation:
         entries: Mapping[EntryKey, SiteRow],
         now: float,
         missing: tuple[str, ...] = (),
-        cycle_s: int = 60,
         site: str = "",
         order: Order | None = None,
         history: Sequence[WaitInterval] = (),
@@ -128,7 +129,7 @@ class Situation:
         if site:
             self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.history = history
-        self.now, self.missing, self.cycle_s, self.site = now, missing, cycle_s, site
+        self.now, self.missing, self.site = now, missing, site
         self.order, self.past, self.untried = order, past, untried
 
     @cached_property
