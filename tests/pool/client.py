@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.pool.adtext import Expr, Value, ad_text, literal
+from tests.pool.sandbox import wait_until
 
 _CHILD = Path(__file__).resolve().with_name("client_child.py")
 _STARTING = threading.Lock()
@@ -135,7 +136,14 @@ class PoolClient:
         return self.act("Remove", schedd, constraint, user=user)
 
     def act(self, action: str, schedd: str, constraint: str, *, user: str = "") -> Any:
-        """Hold, Release, Remove, Vacate … one's own jobs: how many succeeded and failed."""
+        """Hold, Release, Remove, Vacate … one's own jobs: how many succeeded and failed.
+
+        Held jobs are released once their shadows are gone: HTCondor 23 leaves a job idle for ever
+        that is released while its shadow still ends.
+        """
+        if action == "Release":
+            ending = f"({constraint}) && CurrentHosts > 0"
+            wait_until("the shadows' ends", lambda: not self.jobs(schedd, ending, ["ClusterId"]))
         return self._call("act", user, 120, schedd=schedd, action=action, constraint=constraint)
 
     def advertise(self, ads: Iterable[Mapping[str, Value]], command: str) -> int:
