@@ -57,7 +57,7 @@ def _table(pool: CondorPool, jobs: dict[str, tuple[str, str]]) -> None:
     right = [0, 0]
     for kind in KINDS:
         schedd, number = jobs[kind.name]
-        record = json.loads(_gwmond(pool, schedd, number))
+        record = json.loads(_gwmond(pool, number, "--schedd", schedd))
         analysis = _condor_q(pool, schedd, number)
         line = record["first_line"].partition(": ")[2]
         good = record["reasons"][0]["reason"] == kind.reason and kind.words in line
@@ -79,8 +79,8 @@ def _mark(good: object) -> str:
     return "yes" if good else "no"
 
 
-def _gwmond(pool: CondorPool, schedd: str, number: str) -> str:
-    command = [sys.executable, "-m", "gwmond", "explain", number, "--schedd", schedd]
+def _gwmond(pool: CondorPool, *question: str) -> str:
+    command = [sys.executable, "-m", "gwmond", "explain", *question]
     done = subprocess.run(
         [*command, "--collector", pool.collector, "--ask", "pool", "--format", "json"],
         env=_compiled() | pool.client_env(),
@@ -106,7 +106,7 @@ def _condor_q(pool: CondorPool, schedd: str, number: str) -> str:
 
 
 def _speed(pool: CondorPool, number: str, rounds: int) -> None:
-    """Print how long each takes, in turn, each of another job of one cluster.
+    """Print how long each takes, in turn, each of another job of one cluster, or of all jobs.
 
     The daemon's page has a poll already: it asks for the job, the slots and the order only.
     """
@@ -119,10 +119,11 @@ def _speed(pool: CondorPool, number: str, rounds: int) -> None:
     explainer = asked(Config.model_validate(patient), Question())
     asks: dict[str, Callable[[str], object]] = {
         "condor_q -better-analyze": lambda job: _condor_q(pool, schedd, job),
-        "gwmond explain": lambda job: _gwmond(pool, schedd, job),
+        "gwmond explain": lambda job: _gwmond(pool, job, "--schedd", schedd),
+        "gwmond explain --all": lambda _: _gwmond(pool, "--all"),
         "the page of the daemon": lambda job: document(explainer.job(job, schedd)).record(),
     }
-    _gwmond(pool, schedd, number)  # compiles
+    _gwmond(pool, number, "--schedd", schedd)  # compiles
     took: dict[str, list[float]] = {name: [] for name in asks}
     for proc in range(rounds):
         for name, ask in asks.items():
