@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import floor, gcd, lcm
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -218,6 +218,23 @@ def _step(needs: frozenset[float]) -> Fraction:
     return Fraction(gcd(*(int(need * whole) for need in exact)), whole)
 
 
+@cache
+def _silent_solver() -> Any:
+    """HiGHS's solver that never writes to standard output, which has our JSON, CSV and metrics.
+
+    The constructor of highspy 1.16 prints a banner when it enables callbacks, before any option
+    can be set from outside.
+    """
+    import highspy  # noqa: PLC0415 (few commands poll)
+
+    class Silent(highspy.Highs):  # type: ignore[misc]
+        def enableCallbacks(self) -> None:
+            self.setOptionValue("output_flag", False)
+            super().enableCallbacks()
+
+    return Silent
+
+
 def _solve(
     cost: Floats, matrix: _Coordinates, bound: Floats, most: Floats
 ) -> tuple[Floats, Floats] | None:
@@ -234,7 +251,7 @@ def _solve(
     program.a_matrix_.start_ = np.searchsorted(columns[order], np.arange(len(cost) + 1))
     program.a_matrix_.index_ = rows[order]
     program.a_matrix_.value_ = values[order]
-    solver = highspy.Highs()
+    solver = _silent_solver()()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("solver", "simplex")
     solver.setOptionValue("threads", 1)

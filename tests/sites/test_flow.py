@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
+import highspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,6 +58,23 @@ def cores(found: Assignment) -> dict[EntryKey, int]:
 
 def share(found: Assignment, key: str, resource: Resource = "cpu") -> Share:
     return found.classes[key, resource]
+
+
+def test_no_version_of_highs_prints_a_banner_where_json_and_csv_go(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """highspy 1.16 has one, when its constructor enables callbacks."""
+    enable = highspy.Highs.enableCallbacks
+
+    def with_banner(solver: highspy.Highs) -> None:
+        if solver.getOptionValue("output_flag")[1]:
+            print("Running HiGHS", flush=True)
+        enable(solver)
+
+    monkeypatch.setattr(highspy.Highs, "enableCallbacks", with_banner)
+    found = assign([demand("a", 5, {E0: edge(5)})], cpu({E0: 10 * SCALE}), {})
+    assert cores(found) == {E0: 5 * SCALE}
+    assert capfd.readouterr().out == ""
 
 
 def test_demand_without_room_and_room_without_demand_assign_nothing() -> None:
