@@ -43,6 +43,9 @@ COMMANDS = {
     "demo": "run the daemon on a recorded pool, at accelerated speed",
 }
 
+_ASKING = frozenset({"run", "once", "check", "sites", "explain", "record"})
+"""Commands that query a pool; all others read the ledger, files or a recording."""
+
 _MODULES = {"import": "import_"}  # a word that Python has taken
 
 _EPILOG = """\
@@ -96,13 +99,16 @@ def parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             metavar="FILE",
             help="configuration file (TOML; every option is explained in etc/gwmond.toml)",
         )
-        sub.add_argument(
-            "--collector",
-            action="append",
-            metavar="HOST[:PORT]",
-            help="watch the pool of this collector; may be given several times, and overrides "
-            "[pool] collectors",
-        )
+        if name in _ASKING:
+            sub.add_argument(
+                "--collector",
+                action="append",
+                metavar="HOST[:PORT]",
+                help="watch the pool of this collector; may be given several times, and overrides "
+                "[pool] collectors",
+            )
+        else:
+            sub.set_defaults(collector=None)
         sub.add_argument(
             "--log-level",
             choices=("debug", "info", "warning", "error"),

@@ -301,9 +301,14 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
             if not lines:
                 continue
             said = list(filter(shown.enough, lines))
-            notes = shown.note, _left_out(len(lines) - len(said), len(said), most)
-            columns, note = fields.columns(shown.columns), " ".join(filter(None, notes))
-            yield table(shown.title, columns, said[: most or None], note=note).without_nothing()
+            left_out = _left_out(len(lines) - len(said), len(said), most)
+            yield table(
+                shown.title,
+                fields.columns(shown.columns),
+                said[: most or None],
+                note=" ".join(filter(None, (shown.note, left_out))),
+                nothing=left_out,
+            ).without_nothing()
 
     def as_json() -> dict[str, Any]:
         return {

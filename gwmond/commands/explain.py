@@ -116,6 +116,8 @@ def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace
     reply = ask(config.http, path)
     name = f"the daemon at {config.http.listen}"
     text = _text(reply, form)
+    if reply.status == 403:
+        raise NoDaemon(f"{name} shows no single jobs ([http] jobs)", runs=True)
     if reply.status not in {200, 400, 404}:
         raise NoDaemon(f"{name} does not answer this: {text.strip()}", runs=True)
     if not _is_of(config, reply):

@@ -127,17 +127,22 @@ class Failures:
     ) -> list[Table]:
         """Return them by class and test, then the first lines (0: all) by entry and node.
 
+        Where no pilot failed, the first says so and is the only one.
+
         ``places``: the first columns of these; ``all_by``: what shows all lines.
         """
         note = _NOTE + (_NOTE_ESTIMATED if self.total.phases_estimated[CPU] else "")
         ended = self.ended.total()
-        return [
+        made = [
             table(
                 "Validation failures of pilots that ended, by class and test: their whole lives",
                 [*_BY_CAUSE, *self._amounts(of_all=True)],
                 self._causes(),
                 FailureLine(("all", ""), self.total, ended, "", ""),
                 f"{note} The share is of all {ended} pilots that ended.",
+                f"None: {counted(ended, 'pilot')} ended in the period, and none of them failed."
+                if ended
+                else "None: no pilot ended in the period.",
             ),
             table(
                 "Validation failures of pilots that ended, by entry and node: their whole lives",
@@ -150,6 +155,7 @@ class Failures:
                 "The nodes of an entry where most failed are first." + self._left_out(most, all_by),
             ),
         ]
+        return made if self.of else made[:1]
 
     def _left_out(self, most: int, all_by: str) -> str:
         """Return how much the first lines (0: all) leave out; empty if nothing."""

@@ -78,7 +78,7 @@ def parts(report: Report, age: Age) -> Iterator[Part]:
         yield from report_plots.plots(report, label)
         yield from tables(report)
         ended = report.total.ended
-        if ended is not None and report.counted:
+        if ended is not None and ended.pilots and report.counted:
             lines = figures.block(ended, report.scope.period.length_us)
             yield TextLines("All pilots that ended in the period", lines)
     yield Definitions(DEFINITIONS)
@@ -190,6 +190,7 @@ def _operators(report: Report) -> Table:
         ],
         _total(report),
         figures.NOTE,
+        "No pilot ended in the period.",
     )
 
 
@@ -255,6 +256,11 @@ def notes(report: Report) -> list[str]:
     ]
     if report.waits:
         sentences.append(sentence(report.waits))
+    if report.total.open_runs and {"category", "outcome"} & set(report.scope.by):
+        sentences.append(
+            "Runs that are not settled have no category and no outcome yet: only the last line "
+            "has their number (runs open)."
+        )
     if report.total.verdicts:
         sentences.append(_VERDICTS)
     if "phase" in report.scope.by:

@@ -272,7 +272,7 @@ class Answers:
         try:
             by = parse_by(asked.by)
         except ValueError as error:
-            raise Refused(422, str(error).removeprefix("--by"), "by") from None
+            raise Refused(422, str(error).removeprefix("--by").lstrip(": "), "by") from None
         if "user" in by and not self._shows_jobs:
             raise Refused(403, WHO, "by")
         scope = Scope(asked.period(self._now_us).whole_hours, by, asked.place)

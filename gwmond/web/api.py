@@ -39,6 +39,7 @@ NamePart: TypeAlias = Annotated[str, InPath(max_length=256, pattern=r"^[^\x00-\x
 PROBLEM = "application/problem+json"
 _SOON_S = 5
 _FIRST = "the first poll is under way"
+_NO_PARAMETER = f"no such parameter: {ROOT}/openapi.json has those of this path"
 _HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 
 
@@ -246,7 +247,10 @@ def _add_description(api: FastAPI) -> None:
 def _add_errors(api: FastAPI) -> None:
     @api.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> Response:
-        found = {str(one["loc"][1]): str(one["msg"]) for one in error.errors()}
+        found: dict[str, str] = {}
+        for one in error.errors():  # the last of a choice is that it may be empty
+            unknown = one["type"] == "extra_forbidden"
+            found.setdefault(str(one["loc"][1]), _NO_PARAMETER if unknown else str(one["msg"]))
         errors = [{"parameter": name, "detail": text} for name, text in found.items()]
         what = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
         return problem(422, what, errors)

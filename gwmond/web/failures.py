@@ -145,7 +145,9 @@ def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part
     yield Sentences(
         [
             f"Of {counted(pilots, 'pilot')} that ended {since}, {failed.pilots} failed "
-            f"validation ({percent(ratio(failed.pilots, pilots))}).{unknown}",
+            f"validation ({percent(ratio(failed.pilots, pilots))}).{unknown}"
+            if pilots
+            else f"No pilot has ended {since}.",
             f"Of {counted(runs.ended, 'run')} of jobs, {runs.failed} failed at the beginning by "
             f"the doing of the place ({percent(ratio(runs.failed, runs.ended))}).{pending}"
             if runs.ended

@@ -249,6 +249,10 @@ def test_the_command_of_one_entry_and_of_none(url: str) -> None:
     """Places choose; a period in which nothing ended says so, and why."""
     done = gwmond("advise", "--ledger", url, *PERIOD, "--entry", "entry-b")
     assert "5 pilots" in done.stdout
+    lines = done.stdout.splitlines()
+    at = next(n for n, line in enumerate(lines) if line.startswith("Idle timeouts"))
+    assert lines[at + 1].endswith("too little data: --format json has them.")
+    assert lines[at + 2] == ""
     assert "Runs that the end" in done.stdout
     none = gwmond("advise", "--ledger", url, "--from", "1600000000", "--to", "1600003600")
     assert none.returncode == 0

@@ -98,6 +98,13 @@ def test_a_daemon_of_another_pool(run: Run, config: Write) -> None:
         assert run("explain", "4711.0", "--ask", "daemon", *same)[0] == 0
 
 
+def test_a_daemon_that_shows_no_single_jobs(run: Run, config: Write) -> None:
+    """What it says to people who see its page is not repeated: the command asks the pool."""
+    with serving(Waiting(shows_jobs=False)) as (address, _):
+        said = refused(run, "--config", config(address))
+    assert said == f"gwmond: the daemon at {address} shows no single jobs ([http] jobs)\n"
+
+
 def test_token_and_certificate(
     run: Run, config: Write, certificate: tuple[str, str], token: str, tmp_path: Path
 ) -> None:

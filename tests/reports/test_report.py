@@ -22,14 +22,16 @@ from gwmond import cli
 from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
+from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.categories import CATEGORIES, CORES, CPU, GPU
 from gwmond.reports.periods import rfc3339
 from gwmond.reports.render.formats import flatten, words
 from gwmond.reports.render.html import template
 from gwmond.reports.render.markdown import escape
 from gwmond.reports.render.table import Column, Table
-from gwmond.reports.report import SITE_STATES
-from gwmond.reports.report_document import measures
+from gwmond.reports.report import SITE_STATES, Group, Scope
+from gwmond.reports.report import Report as Reported
+from gwmond.reports.report_document import measures, notes
 from tests.browser import LAPTOP, PAPER, Layout, chromium, layout, printed
 from tests.build.pilot_ledger import write
 from tests.ledger.pilot_batches import batch
@@ -173,6 +175,17 @@ def test_by_factory_and_node(report: Report, ledger: Path) -> None:
     assert (second["node"], second["pilots_ended"]) == ("wn2.example.org", 1)
     assert (first["node"], first["pilots_ended"], first["runs_ended"]) == ("wn1.example.org", 0, 2)
     assert cpu(first) == {}
+
+
+@pytest.mark.parametrize(
+    ("by", "said"), [(("outcome",), True), (("site", "category"), True), (("site",), False)]
+)
+def test_runs_without_an_outcome_are_in_the_last_line(by: tuple[str, ...], *, said: bool) -> None:
+    """A note says why the lines do not sum up to it."""
+    found = Reported(Scope(Period(0, HOUR_US), by), {}, Group(open_runs=3), {}, False, None)
+    assert any("only the last line has their number" in note for note in notes(found)) == said
+    none = found._replace(total=Group(open_runs=0))
+    assert not any("only the last line" in note for note in notes(none))
 
 
 @pytest.mark.parametrize("by", [*BYS, "site,day", "user,site", "category,outcome", "node,hour"])

@@ -203,6 +203,16 @@ def test_of_a_place_only(report: Report) -> None:
     assert failures(report, "--site", "Other")["total"]["share_of_pilots"] is None
 
 
+def test_where_none_failed() -> None:
+    """A sentence, not headers and a line of zeros; no second table."""
+    none = Failures()
+    (table,) = none.tables(MOST)
+    assert table.instead == "None: no pilot ended in the period."
+    none.ended["site", "e1", "n1"] = 3
+    (table,) = none.tables(MOST)
+    assert table.instead == "None: 3 pilots ended in the period, and none of them failed."
+
+
 def test_not_with_a_style(capsys: pytest.CaptureFixture[str]) -> None:
     """That has a layout of its own."""
     assert cli.main(["report", "--failures", "--style", "analyze-entries"]) != 0

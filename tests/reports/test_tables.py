@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gwmond import cli
-from gwmond.reports.render import terminal
+from gwmond.reports.render import document, terminal
+from gwmond.reports.render.document import Document
 from gwmond.reports.render.table import Cell, Column, Table
 from gwmond.reports.render.terminal import lines, room, show
 from tests.build.gwms import generate, simulated
@@ -288,3 +290,18 @@ def test_no_line_is_too_long(
         names = {f"{ENTRIES[n % 3]}{n:02d}" for n in range(9)}
         assert names <= set(re.findall(r"[\w-]{40}(?![\w-])", text))
     assert "…" not in text
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "html"])
+def test_a_table_without_rows_is_a_sentence(form: str) -> None:
+    """No headers and notes of columns that have nothing; others show their total."""
+    total = ("all", "0")
+    table = Table("Pilots", columns(("site", "hours")), (), total, "Of time.", "No pilot ended.")
+    of_one = replace(table, rows=(("A", "1"),))
+    shown = document.text(Document(lambda: [table], dict), form, width=80)
+    assert "Pilots" in shown
+    assert "No pilot ended." in shown
+    assert not any(word in shown for word in ("hours", "Of time.", "all</td>"))
+    shown = document.text(Document(lambda: [of_one], dict), form, width=80)
+    assert all(word in shown for word in ("hours", "Of time."))
+    assert "No pilot ended." not in shown

@@ -421,6 +421,25 @@ def test_wrong_parameters(client: httpx.Client, path: str, parameter: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("sites?state=gone", "'filling'"),
+        ("runs?category=nix", "'goodput'"),
+        ("pilots?doing=nix", "'silent'"),
+        ("sites?stat=down", "stat: no such parameter: /api/v1/openapi.json has those"),
+        ("report?by=colour", 'there is no "colour", only site, entry'),
+        ("report?by=hour,day", '"hour,day": give one or two'),
+    ],
+)
+def test_what_may_be_written_instead(client: httpx.Client, path: str, words: str) -> None:
+    """The values that there are, also where a parameter may be empty."""
+    problem = refused(client, path, 422)
+    assert words in problem["detail"]
+    assert words.removeprefix("stat: ") in problem["errors"][0]["detail"]
+    assert problem["errors"][0]["detail"][0] not in " :"
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "",

@@ -40,7 +40,8 @@ def _blocks(part: Part) -> list[str]:
         case Table():
             shown = part.without_nothing()
             heading = f"## {escape(shown.title)}" if shown.title else ""
-            return [heading, _table(shown), escape(shown.note)]
+            body = [_table(shown), escape(shown.note)]
+            return [heading, *([escape(shown.instead)] if shown.instead else body)]
         case TextLines():
             heading = f"## {escape(part.title)}" if part.title else ""
             return [heading, "\n".join(f"    {line}" for line in part.lines)]

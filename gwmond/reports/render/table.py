@@ -64,7 +64,8 @@ class Column(Layout, Generic[R]):
 class Table:
     """A table: a text for each row and column.
 
-    ``total`` is the last line, ``note`` says what one has to know of the columns.
+    ``total`` is the last line, ``note`` says what one has to know of the columns.  ``nothing`` is
+    said instead of headers, total and note where there is no row.
     """
 
     title: str
@@ -72,6 +73,12 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     total: tuple[str, ...] | None = None
     note: str = ""
+    nothing: str = ""
+
+    @property
+    def instead(self) -> str:
+        """What is said instead of the table; empty if the table is shown."""
+        return "" if self.rows else self.nothing
 
     @property
     def headers(self) -> tuple[str, ...]:
@@ -152,6 +159,7 @@ def table(
     rows: Iterable[R],
     total: R | None = None,
     note: str = "",
+    nothing: str = "",
 ) -> Table:
     known = tuple(columns)
 
@@ -159,4 +167,4 @@ def table(
         return tuple(column.cell(row) for column in known)
 
     last = None if total is None else cells(total)
-    return Table(title, known, tuple(map(cells, rows)), last, note)
+    return Table(title, known, tuple(map(cells, rows)), last, note, nothing)

@@ -80,6 +80,9 @@ def _table(console: Console, table: Table) -> None:
     shown = table.without_nothing()
     if table.title:
         say(console, f"\n{table.title}", "bold")
+    if table.instead:
+        say(console, table.instead)
+        return
     console.print(Text("\n").join(lines(shown, console.width)), soft_wrap=True)
     if shown.note:
         say(console, shown.note, "bright_black")
