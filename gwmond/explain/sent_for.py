@@ -140,10 +140,11 @@ def _parts(here: SentFor, found: Sequence[Explanation]) -> Iterator[Part]:
     yield from answer_parts(sent_for_line(here, found[0]), found, ())
     identity = here.pilot.identity
     sent = short(here.sent_us, "not known")
+    ended = "heard of last" if here.pilot.row.end_us is None else "ended"
     registered = short(here.registered_us, "never")
     yield Paragraph(
-        f"Sent: {sent}; began: {short(here.pilot.row.start_us)}; registered: {registered}; ended: "
-        f"{short(here.end_us)}. Of {identity.key.entry}, {identity.key.site}, for "
+        f"Sent: {sent}; began: {short(here.pilot.row.start_us)}; registered: {registered}; "
+        f"{ended}: {short(here.end_us)}. Of {identity.key.entry}, {identity.key.site}, for "
         f"{identity.group or 'no frontend group that is known'}."
     )
     if here.check is not None:

@@ -9,6 +9,7 @@ from gwmond.config.settings import Config
 from gwmond.explain import all_jobs
 from gwmond.explain import document as job_document
 from gwmond.explain.place_document import place_document
+from gwmond.model.facts import Pilot
 from gwmond.model.question import Question, Unanswered
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
@@ -45,15 +46,19 @@ def explained(
         name = question.name if alone else f"{question.site}/{question.name}"
         here = explainer.place(explainer.entry(name))
     else:
-        pilot = explainer.pilot(question.name)
-        if pilot is None:
-            return _past(config, question.name)
+        name = question.name
+        pilot = explainer.pilot(name) or _by_ledger(config, explainer, name)
+        if isinstance(pilot, Document):
+            return pilot
         here = explainer.place(pilot.entry, pilot)
     return place_document(here if shows_jobs else here.without_expressions)
 
 
-def _past(config: Config, name: str) -> Document:
-    """Return why a pilot that no collector shows had no job, by the ledger; raises NoAnswer."""
+def _by_ledger(config: Config, explainer: Explainer, name: str) -> Document | Pilot:
+    """Return the pilot whose number, or part of a name, the ledger has; raises NoAnswer.
+
+    Of one that no collector shows any more, why it had no job.
+    """
     from gwmond.explain.sent_for import sent_for_document  # noqa: PLC0415 (SQLAlchemy loads slowly)
     from gwmond.reports.ledger_reading import Unreadable, ledger_for_page  # noqa: PLC0415
     from gwmond.reports.pilot_story import find  # noqa: PLC0415
@@ -64,6 +69,8 @@ def _past(config: Config, name: str) -> Document:
         with ledger_for_page(config.ledger.url) as ledger:
             found = find(ledger, name)
             if len(found) == 1:
+                if found[0].end_us is None and (shown := explainer.pilot(found[0].identity.name)):
+                    return shown
                 now_us = round(time.time() * SECOND_US)
                 return sent_for_document(sent_for(ledger, found[0], now_us))
     except Unreadable as error:

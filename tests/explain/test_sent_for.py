@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -20,12 +21,17 @@ from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Validation
+from gwmond.model.question import Question
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import SiteKey
 from gwmond.reports.pilot_story import find
+from gwmond.reports.render.document import text
 from gwmond.reports.sent_for import SentFor, sent_for
+from gwmond.service.explainer import Explainer, NoAnswer
+from gwmond.service.questions import explained
 from tests.build.pilot_ledger import BASE, LAST, write
+from tests.build.web import with_ledger
 
 _HOUR = BASE // 3600
 _KEY = EntryKey("Site-B", "entry-b")
@@ -164,3 +170,19 @@ def test_the_command_looks_into_the_ledger(
     config.write_text(f'[ledger]\nurl = "sqlite:///{tmp_path}/none.sqlite"\n')
     code, _, err = run("explain", "--pilot", "nobody", "--config", config)
     assert (code, "none.sqlite" in err) == (1, True)
+
+
+def test_a_part_of_the_name_of_a_pilot_that_runs(ledger: Path) -> None:
+    """It is looked up in the ledger, and explained as it is now, if a collector shows it."""
+    there = mock.Mock(entry=_KEY)
+    explainer = mock.create_autospec(Explainer, instance=True)
+    explainer.pilot.side_effect = {"glidein_3@wn3.example.org": there}.get
+    explainer.place.side_effect = NoAnswer("as it is")
+    config = with_ledger(f"sqlite:///{ledger}")
+    for name in ("glidein_3", "3"):
+        with pytest.raises(NoAnswer, match="as it is"):
+            explained(config, explainer, Question(name, what="pilot"))
+        explainer.place.assert_called_with(_KEY, there)
+    explainer.pilot.side_effect = {}.get
+    document = explained(config, explainer, Question("3", what="pilot"))
+    assert "heard of last: " in text(document, "table", width=200)
