@@ -202,7 +202,7 @@ def asked(config: Config, question: Question) -> Explainer:
             threads.submit(early[0].match, question.name, question.schedd)  # else asked once more
 
         beside = match if question.what == "job" and question.name else None
-        snapshot = Poller(config, pool, None, memory).poll(beside=beside)
+        snapshot = Poller(config, pool, None, memory, reasons=False).poll(beside=beside)
     poll = snapshot, pool.gatherer.last(), pool.targets
     explainer = Explainer(config, poll, access, snapshot.pool_time, site=site)
     for one in early:

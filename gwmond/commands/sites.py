@@ -23,11 +23,12 @@ from gwmond.reports.render import document
 from gwmond.service import log
 from gwmond.service.poller import poll_once
 from gwmond.sources.folding import FRONTEND_JOBS
+from gwmond.sources.htcondor import quotas
 from gwmond.sources.registry import SOURCES
 from gwmond.sources.round import CLAIMS
 
-_NOT_SHOWN = {CLAIMS, FRONTEND_JOBS}
-"""What collectors are not asked for: nothing in the table rests on it."""
+_NOT_SHOWN = {CLAIMS, FRONTEND_JOBS, quotas.KIND}
+"""What collectors are not asked for: nothing in the table rests on it, nor on why jobs wait."""
 
 _EPILOG = """\
 examples:
@@ -64,7 +65,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Poll and show; 0, or 3 when some source is down."""
     log.quiet()
-    snapshot = poll_once(config, frozenset(SOURCES) - _NOT_SHOWN)
+    snapshot = poll_once(config, frozenset(SOURCES) - _NOT_SHOWN, reasons=False)
     rows = sites.entry_rows(snapshot) if arguments.entries else sites.site_rows(snapshot)
     show(sites.document(snapshot, rows, entries=arguments.entries), arguments.format)
     if not rows and any(source.up for source in snapshot.sources):

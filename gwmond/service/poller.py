@@ -27,9 +27,7 @@ from gwmond.model.snapshot import (
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import log
-from gwmond.service.idle_reasons import IdleReasons
 from gwmond.service.known_entries import EMPTY, Memory, recall
-from gwmond.service.log_socket import LogSocket
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
 from gwmond.service.problems import Kind, begin, occurrences
@@ -40,8 +38,10 @@ from gwmond.sources.htcondor import matching
 from gwmond.sources.round import Round
 
 if TYPE_CHECKING:  # commands that poll once do without
-    from gwmond.service.accountant import Accountant
+    from gwmond.service.accountant import Accountant, Seen
+    from gwmond.service.idle_reasons import IdleReasons
     from gwmond.service.ledger_keeper import LedgerKeeper
+    from gwmond.service.log_socket import LogSocket
 
 _MATCHING = "matching"
 _EXAMPLES = 6
@@ -64,7 +64,10 @@ class Stages:
 
 
 class Poller:
-    """Polls a pool; call it from one thread.  Without a keeper nothing is stored."""
+    """Polls a pool; call it from one thread.
+
+    Without a keeper nothing is stored; without ``reasons`` nobody looks why jobs wait.
+    """
 
     def __init__(
         self,
@@ -74,6 +77,8 @@ class Poller:
         memory: Memory = EMPTY,
         socket: LogSocket | None = None,
         names: Names | None = None,
+        *,
+        reasons: bool = True,
     ) -> None:
         self._config, self._pool, self._keeper, self._memory = config, pool, keeper, memory
         self._verdicts: dict[tuple[str, str], Verdict] = {}
@@ -85,7 +90,7 @@ class Poller:
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._names = names or Names(_limits(config))
-        self._idle = IdleReasons(config, pool)
+        self._idle = _idle_reasons(config, pool) if reasons else None
         self.accountant: Accountant | None = None
         if keeper is not None:
             keeper.configure(config, self._names)
@@ -155,18 +160,13 @@ class Poller:
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
-        causes = self._idle.causes(state, evaluation, tick.wall)
-        idle = causes.sums(evaluation.idle)
+        causes = self._idle.causes(state, evaluation, tick.wall) if self._idle else None
+        idle = causes.sums(evaluation.idle) if causes else ()
         found = pool.gatherer.last()
         stages.end("reasons")
-        if self._keeper is not None and self.accountant is not None:
-            from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
-
-            daemons = tuple(daemon.daemon for daemon in found.chosen)
-            whole = state.pilots_complete
-            pilots, silent = state.pilots, state.silent_before
-            seen = Seen(asked_at.wall, asked_mono, pilots, whole, daemons, evaluation, silent)
+        if self.accountant is not None:
             self.accountant.watch(state.requests, tick, pool.period_s)
+            seen = _seen(asked_at.wall, asked_mono, found, state, evaluation)
             problems += self.accountant.step(access, found, seen, pool.period_s)
             found = pool.gatherer.last()
             stages.end("pilots")
@@ -178,7 +178,8 @@ class Poller:
             *self._of_entries(state, evaluation),
         ]
         if self._keeper is not None:
-            self._keeper.note_waits(tick.wall, causes.waits(evaluation.idle), self._pool.period_s)
+            if causes:
+                self._keeper.note_waits(tick.wall, causes.waits(evaluation.idle), pool.period_s)
             problems += self._store(self._keeper, tick, evaluation, known, problems)
             stages.end("ledger")
         self._count(problems)
@@ -422,6 +423,16 @@ def _too_many_names(together: Iterable[Together]) -> list[Problem]:
     return [Problem("names", ProblemName.TOO_MANY_NAMES, "; ".join(kinds))] if kinds else []
 
 
+def _idle_reasons(config: Config, pool: Pool) -> IdleReasons:
+    """Return who says why jobs wait.
+
+    Imported here: commands that do not show that do without.
+    """
+    from gwmond.service.idle_reasons import IdleReasons  # noqa: PLC0415
+
+    return IdleReasons(config, pool)
+
+
 def _accountant(
     config: Config, pool: Pool, keeper: LedgerKeeper, socket: LogSocket | None
 ) -> Accountant:
@@ -433,6 +444,17 @@ def _accountant(
 
     live = pool.recording is None
     return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
+
+
+def _seen(
+    at: float, since_mono: float, found: Round, state: PoolState, evaluation: Evaluation
+) -> Seen:
+    """Return what the accountant takes of a round."""
+    from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
+
+    schedds = tuple(schedd.daemon for schedd in found.chosen)
+    whole, silent = state.pilots_complete, state.silent_before
+    return Seen(at, since_mono, state.pilots, whole, schedds, evaluation, silent)
 
 
 def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Problem]:
@@ -467,14 +489,17 @@ def _short(version: str) -> str:
     return words[1] if len(words) > 1 else version
 
 
-def poll_once(config: Config, kinds: frozenset[str] | None = None) -> Snapshot:
+def poll_once(
+    config: Config, kinds: frozenset[str] | None = None, *, reasons: bool = True
+) -> Snapshot:
     """Poll a pool a single time, storing nothing.
 
     Capacities seen before, and the verdicts that were checked, come from the ledger.  ``kinds``:
-    what collectors are asked for, if not for all.
+    what collectors are asked for, if not for all; without ``reasons`` nobody looks why jobs wait.
     """
     memory, verdicts = (EMPTY, None) if config.replay.file else remembered(config)
-    found = Poller(config, Pool.open(config, once=True, kinds=kinds), None, memory).poll()
+    pool = Pool.open(config, once=True, kinds=kinds)
+    found = Poller(config, pool, None, memory, reasons=reasons).poll()
     return replace(found, verdicts=verdicts)
 
 

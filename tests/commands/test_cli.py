@@ -177,15 +177,16 @@ def test_bad_collector(collector: str) -> None:
 
 
 def shows(monkeypatch: pytest.MonkeyPatch, command: str, found: Snapshot) -> None:
-    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda _config, *_kinds: found)
+    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda *_, **__: found)
 
 
 def test_sites_asks_for_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither runs of jobs nor what frontends count is in a row."""
+    """Neither runs of jobs nor what frontends count is in a row, nor why jobs wait."""
     polled = mock.Mock(return_value=snapshot())
     monkeypatch.setattr("gwmond.commands.sites.poll_once", polled)
     cli.main(["sites"])
-    assert SOURCES.keys() - polled.call_args.args[1] == {"claims", "frontendmonitor"}
+    assert SOURCES.keys() - polled.call_args.args[1] == {"claims", "frontendmonitor", "quotas"}
+    assert polled.call_args.kwargs == {"reasons": False}
 
 
 ALL_UP = (status("cm", "slots"), status("ap1", "demand"))

@@ -306,3 +306,14 @@ def test_without_a_keeper_nothing_is_stored(polls: Polls, tmp_path: Path) -> Non
     assert found.totals == {}
     assert found.ledger.last_commit is None
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_without_reasons_a_poll_finds_the_same_but_why_jobs_wait(polls: Polls) -> None:
+    """Who does not show why jobs wait does not look for it; all else is the same."""
+    whole, plain = (
+        Poller(polls.config, polls.pool, None, EMPTY, reasons=reasons).poll()
+        for reasons in (True, False)
+    )
+    assert whole.idle
+    assert plain.idle == ()
+    assert plain.evaluation == whole.evaluation
