@@ -11,7 +11,7 @@ An amount that would become negative is refused by the tables themselves (CHECK)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -341,9 +341,12 @@ def stored_series(connection: Connection, kind: Kind) -> list[Series]:
     return found
 
 
-def stored_totals(connection: Connection) -> Totals:
+def stored_totals(connection: Connection, kinds: Collection[Kind] = tuple(Kind)) -> Totals:
+    """Return the totals of these kinds."""
 
     def found(kind: Kind, key: Callable[[Labels], _K]) -> dict[_K, Total]:
+        if kind not in kinds:
+            return {}
         try:
             return {key(known.labels): known.counter for known in stored_series(connection, kind)}
         except (ValueError, TypeError) as exc:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import chain
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
 from gwmond.ledger import tables
-from gwmond.ledger.classify import KEEP
-from gwmond.ledger.columns import Undecodable, clean, identity
-from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.columns import clean, identity
 from gwmond.ledger.pilot_codec import (
     KIND_COLUMNS,
     pilot_kind,
@@ -51,15 +48,6 @@ def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
 
 class PilotLookup(Session):
     """A ledger open to read what it holds of pilots."""
-
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction in which a row that cannot be decoded is damage."""
-        with self.transaction() as connection:
-            try:
-                yield connection
-            except Undecodable as exc:
-                raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
 
     def fetch(self, keys: PilotKeys) -> PilotRows:
         """Return what is stored under some keys; closed pilots, too."""

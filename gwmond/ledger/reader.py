@@ -39,6 +39,7 @@ from gwmond.ledger.pilot_reader import (
     open_pilots,
 )
 from gwmond.ledger.schema import corrections, pilots, problems, runs
+from gwmond.ledger.sites_reader import SitesReader, state_of_sites
 from gwmond.ledger.stats import LedgerStats, stats
 from gwmond.model.batch import LedgerState, TimedProblem
 from gwmond.model.elapsed import Tick
@@ -113,25 +114,15 @@ _TRIALS = select(
 EVERY_PILOT = PilotFilter()
 
 
-class LedgerReader(PilotLookup):
+class LedgerReader(PilotLookup, SitesReader):
     """A ledger open to read beside its writer."""
 
-    def load(self, *, pilots: bool = True) -> LedgerState:
-        """Return all that the accounting goes on from; without ``pilots`` only that of sites."""
+    def load(self) -> LedgerState:
+        """Return all that the accounting goes on from."""
         with self.reading() as connection:
-            stored = tables.stored_state(connection)
-            state = LedgerState(
-                batches=stored.batches,
-                tick=stored.tick,
-                totals=counters.stored_totals(connection),
-                entries=tables.stored_entries(connection),
-                peaks=tables.stored_peaks(connection),
-                next_id=stored.next_id,
-            )
-            if not pilots:
-                return state
             rows = tuple(open_pilots(connection))
-            return state._replace(
+            return state_of_sites(connection)._replace(
+                totals=counters.stored_totals(connection),
                 pilots=rows,
                 runs=tuple(late_runs(connection, [row.id for row in rows])),
                 cursors=tables.stored_cursors(connection),

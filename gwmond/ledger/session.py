@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 
 from gwmond.ledger import sqlite
 from gwmond.ledger.backend import Backend
-from gwmond.ledger.classify import translate
-from gwmond.ledger.errors import LedgerClosed, LedgerFailed
+from gwmond.ledger.classify import KEEP, translate
+from gwmond.ledger.columns import Undecodable
+from gwmond.ledger.errors import LedgerClosed, LedgerCorrupt, LedgerFailed
 from gwmond.ledger.location import SqliteFile, parse
 
 
@@ -78,6 +79,15 @@ class Session:
         """Begin; commit at the end, or roll back and raise a ``LedgerError``."""
         with self._held() as backend, backend.connection.begin():
             yield backend.connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction in which a row that cannot be decoded is damage."""
+        with self.transaction() as connection:
+            try:
+                yield connection
+            except Undecodable as exc:
+                raise LedgerCorrupt(self.where, f"a row cannot be read ({exc})", KEEP) from exc
 
     @contextmanager
     def _held(self) -> Iterator[Backend]:

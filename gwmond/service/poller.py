@@ -512,10 +512,10 @@ def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | Non
         place = location.parse(config.ledger.url)
         if isinstance(place, location.SqliteFile) and not place.path.exists():
             return EMPTY, None
-        from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy is slow to load)
+        from gwmond.ledger.sites_reader import SitesReader  # noqa: PLC0415 (slow to load)
 
-        with LedgerReader.open(config.ledger.url) as ledger:
-            state = ledger.load(pilots=False)
+        with SitesReader.open(config.ledger.url) as ledger:
+            state = ledger.load_sites()
     except (LedgerError, OSError):  # nobody else's directory is looked into
         return EMPTY, None
     return recall(EMPTY, state, _peak_hours(config)), checked_verdicts(state.totals.counts)

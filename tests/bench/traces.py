@@ -109,7 +109,7 @@ def _settle(ledger: Ledger, runs: int) -> None:
             for number in range(pilot * RUNS_A_PILOT, (pilot + 1) * RUNS_A_PILOT)
         ]
         batch = Batch(
-            before=ledger.load(pilots=False).batches,
+            before=ledger.load_sites().batches,
             now_us=ORIGIN + 24 * HOUR,
             pilots=tuple(
                 template.row._replace(id=pilot, identity=identity(pilot), closed=True)

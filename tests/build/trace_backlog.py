@@ -60,7 +60,7 @@ def commit_runs(ledger: Ledger, rows: list[RunRow], stored_us: int | None = None
     assert pilot is not None
     ledger.commit(
         Batch(
-            before=ledger.load(pilots=False).batches,
+            before=ledger.load_sites().batches,
             now_us=ORIGIN + 24 * HOUR,
             pilots=(pilot.row._replace(identity=identity(PILOT)),),
             runs=tuple(rows),

@@ -32,7 +32,7 @@ def test_recent_waits(url: str) -> None:
     )
     with Ledger.open(url) as ledger:
         commit_jobs(ledger, 1, 3)
-        ledger.commit(Batch(before=ledger.load(pilots=False).batches, now_us=1, places=places))
+        ledger.commit(Batch(before=ledger.load_sites().batches, now_us=1, places=places))
     with LedgerReader.open(url) as ledger:
         found = past_waits(ledger, "group", 1, {entry, "nowhere"})
         assert found.jobs == [60.0, 60.0, 60.0]
