@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S
@@ -178,13 +178,24 @@ def evaluate(ad: classad2.ClassAd, name: str) -> object:
 
 def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
     """Return the ad's text with only ``names``, sorted; what cannot be written is left out."""
-    parts = []
-    for name in sorted(set(names), key=str.lower):
+    return written(texts(ad, names))
+
+
+def texts(ad: classad2.ClassAd, names: Iterable[str]) -> dict[str, str]:
+    """Return the text of each of these expressions; what cannot be written is left out."""
+    found = {}
+    for name in set(names):
         try:
-            parts.append(f"{name} = {ad.lookup(name)}")
+            found[name] = str(ad.lookup(name))
         except (KeyError, UnicodeDecodeError, ValueError):
             continue
-    return "[" + "; ".join(parts) + "]"
+    return found
+
+
+def written(expressions: Mapping[str, str]) -> str:
+    """Return the text of the ad that has these expressions, by name."""
+    names = sorted(expressions, key=str.lower)
+    return "[" + "; ".join(f"{name} = {expressions[name]}" for name in names) + "]"
 
 
 def wants_of(ad: classad2.ClassAd) -> str:

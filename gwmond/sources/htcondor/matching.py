@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gwmond.sources.htcondor.slots import SampleSlot
 
 PAIRS_A_CHILD = 100_000
+_EMPTY = {"State": "Unclaimed", "Activity": "Idle", "PartitionableSlot": True}
 
 UNGROUPED = "GwmondUngrouped"
 START = "GlideClientConstraintFactoryCondorExpr"
@@ -107,17 +108,21 @@ def _template(
         for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
         if name.lower() not in ads.SECRET and not name.lower().startswith(_NOT_OF_THE_PILOT)
     ]
-    empty = ads.parse(ads.source_text(ad, names))
-    cores, memory, gpus = size
-    for name, value in (("Cpus", cores), ("Memory", memory), ("GPUs", gpus)):
-        number = int(value) if value == int(value) else value
-        empty[name] = empty[f"TotalSlot{name}"] = number
-    empty["State"], empty["Activity"], empty["PartitionableSlot"] = "Unclaimed", "Idle", True
+    pilots = ads.texts(ad, names)
+    empty = ads.parse(ads.written(pilots))
+    changed = _EMPTY | {
+        f"{total}{name}": int(value) if value == int(value) else value
+        for name, value in zip(("Cpus", "Memory", "GPUs"), size, strict=True)
+        for total in ("", "TotalSlot")
+    }
     if (disk := ads.number(ad, "TotalSlotDisk")) is not None:
-        empty["Disk"] = int(disk)
-    text = ads.source_text(empty, [n for n in empty.keys() if n not in moved])  # noqa: SIM118
+        changed["Disk"] = int(disk)
+    for name, value in changed.items():
+        empty[name] = value
+    others = {name.lower() for name in (*changed, *moved)}
+    same = {name: text for name, text in pilots.items() if name.lower() not in others}
     refers = start_references(empty)
-    identity = ads.signature(text)
+    identity = ads.signature(ads.written(same | ads.texts(empty, changed)))
     for name, epoch in moved.items():
         if epoch is not None and started is not None:
             empty[name] = ads.expression(f"time() + {int(epoch - started)}")
