@@ -74,9 +74,7 @@ class EntryTally:
             if (resource, measure) == CPU:
                 self.amounts[category] += micros
         self.unsettled += max(0, pilot.unsettled[CPU])
-        self.estimated += sum(
-            micros for (_, resource), micros in row.assumed_micros.items() if resource == "cpu"
-        )
+        self.estimated += _estimated(pilot)
         self.ran += jobs.ran is True
         if jobs.ran is False:
             self.never += jobs.started is True
@@ -129,6 +127,14 @@ class EntryTally:
         self.lost += lost
         if lost and row.end_us is not None and row.die_us is not None:
             self.early += row.die_us - row.end_us > EARLY_END_S * SECOND_US
+
+
+def _estimated(pilot: StoredPilot) -> int:
+    """Return canonical micros of CPUs as reports count them; of pruned runs nothing is known."""
+    if pilot.estimated is not None:
+        return pilot.estimated.get(CPU, 0)
+    amounts = pilot.row.assumed_micros.items()
+    return sum(micros for (_, resource), micros in amounts if resource == "cpu")
 
 
 def waits(pilot: StoredPilot) -> Iterator[Wait]:

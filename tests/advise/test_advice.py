@@ -20,7 +20,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption, Category, Measure, RunKey
+from gwmond.model.pilot_facts import Assumption, Category, Measure, Outcome, RunKey
 from gwmond.model.run_facts import Source, Transfer, Used
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import HOUR_US
@@ -56,6 +56,22 @@ def test_pilots_whose_times_or_jobs_are_not_known_have_no_waits() -> None:
     found.add(StoredPilot(traced.pilot(assumed={Assumption.BEGIN: (us(0), us(100))}), [run]))
     found.add(StoredPilot(traced.pilot(runs_pruned=3), [run]))
     assert (found.pilots, found.untimed, found.waits[True].seen) == (2, 2, 0)
+
+
+def test_what_is_inferred_of_runs_is_estimated() -> None:
+    """As reports count it: not only what a rule assumes of the pilot itself."""
+    found = EntryTally()
+    settled: dict[tuple[Resource, Measure], int] = {("cpu", "canonical"): 400_000_000}
+    for number, inferred in enumerate((False, True), 1):
+        run = traced.run(number, 100, 500)
+        cut = Outcome(
+            Category.PREEMPTION_BADPUT, "lost_contact", "estimated" if inferred else "measured"
+        )
+        found.add(StoredPilot(traced.pilot(), [run._replace(outcome=cut, settled=settled)]))
+    assert found.estimated == 400_000_000
+    assumed = {(Assumption.BEGIN, "cpu"): 7}
+    found.add(StoredPilot(traced.pilot(runs_pruned=3, assumed_micros=assumed), ()))
+    assert found.estimated == 400_000_007
 
 
 def test_how_long_runs_need_is_seen_through_their_cuts() -> None:
