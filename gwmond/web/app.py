@@ -46,6 +46,10 @@ _PAGE_HEADERS = {
 _FILE_HEADERS = {"Cache-Control": "no-cache", "X-Content-Type-Options": "nosniff"}
 
 
+_NO_TOKEN = (
+    "a bearer token is needed: send the header Authorization: Bearer TOKEN, with the token of "
+    "[http] auth_token_file"
+)
 _Word = Annotated[str, Field(max_length=512)]
 
 
@@ -138,7 +142,7 @@ class Guard:
             elif not trusted and scope["path"] != HEALTH:
                 self._connections.count(ProblemName.NO_TOKEN)
                 needed = {"WWW-Authenticate": "Bearer"}
-                answer = refuse(401, "a bearer token is needed", headers=needed)
+                answer = refuse(401, _NO_TOKEN, headers=needed)
             await answer(scope, receive, send)
         finally:
             self._connections.end(client)
@@ -180,6 +184,7 @@ def create(
             "/time",
             "/pilots",
             "/failures",
+            "/pilot",
             "/trace",
             "/explain",
             "/problems",

@@ -98,8 +98,10 @@ class _FailedRuns(NamedTuple):
     job: str = ""
 
 
-def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> str:
-    """Return the page."""
+def page(
+    config: Config, s: Snapshot | None, now_us: int, chosen: Failing, *, shows_jobs: bool
+) -> str:
+    """Return the page; ``shows_jobs``: with a job for each cause."""
     shown = RANGES[chosen.last]
     period = Period(now_us - shown.steps * shown.hours * HOUR_US, now_us + 1)
     parts: list[Part] = []
@@ -109,6 +111,8 @@ def page(config: Config, s: Snapshot | None, now_us: int, chosen: Failing) -> st
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
+        if not shows_jobs:
+            found.jobs = dict.fromkeys(found.jobs, "")
         judged = _RUNS.format(span(round(config.pilots.verdict_after * SECOND_US)))
         parts = [*_parts(found, chosen, judged), *_suspects(s, chosen)]
     return render(
@@ -214,7 +218,7 @@ def _places(chosen: Failing) -> list[Column[FailureLine]]:
 
 
 def _trace(row: _FailedRuns) -> Markup | str:
-    """Return a link to the trace of a job; what only logs know has none."""
+    """Return a link to the trace of a job; empty if it is not shown, or only logs know it."""
     number = row.job.split("#")[1:2]
     return link("trace", f"job {number[0]}", job=row.job) if number else ""
 

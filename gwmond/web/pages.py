@@ -111,7 +111,9 @@ class Pages:
         """Return the page of failures, for which the ledger is read."""
         return self._made(
             ("failures", *chosen),
-            lambda: failures.page(self.config, self.snapshot, self._now_us, chosen),
+            lambda: failures.page(
+                self.config, self.snapshot, self._now_us, chosen, shows_jobs=self.shows_jobs
+            ),
         )
 
     def pilots(self, selection: Selection) -> str | None:

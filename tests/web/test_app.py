@@ -126,6 +126,7 @@ def test_unknown_path(client: Client) -> None:
             "/time",
             "/pilots",
             "/failures",
+            "/pilot",
             "/trace",
             "/explain",
             "/problems",

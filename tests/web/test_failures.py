@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pytest
 
@@ -43,10 +43,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> str:
     return url
 
 
-def pages(url: str, now_s: float) -> Pages:
-    """Pages for who may ask for jobs, too."""
+def pages(url: str, now_s: float, *, shows_jobs: bool = True) -> Pages:
+    """Pages, by default for who may ask for jobs, too."""
     shown = replace(snapshot(), pool_time=now_s)
-    return Pages(shown, with_ledger(url), Explanations(shown, Waiting(), Turns()))
+    asked = Waiting(shows_jobs=shows_jobs)
+    return Pages(shown, with_ledger(url), Explanations(shown, asked, Turns()))
 
 
 def text(page: str | None) -> str:
@@ -137,6 +138,10 @@ def test_early_failures(runs: str) -> None:
     assert len(jobs) == len(outcomes) - 1 + len({cause.place for cause in found.runs})
     assert set(jobs) <= set(found.jobs.values())
     assert all(pages(runs, now_s).trace(job, 0) for job in jobs)
+    withheld = str(pages(runs, now_s, shows_jobs=False).failures(Failing()))
+    assert rows(withheld, "Runs of jobs that failed at the beginning, by entry and node")
+    assert not any(job in withheld or quote(job, safe="") in withheld for job in jobs)
+    assert "trace?job" not in withheld
     nodes = rows(page, "Runs of jobs that failed at the beginning, by entry and node")
     assert sum(int(line[3]) for line in nodes[:-1]) == total.failed == int(nodes[-1][3])
     assert {line[0] for line in nodes[:-1] if int(line[3])} == {"Site-0"}
