@@ -1,7 +1,8 @@
 """Check the configuration, then send each query to each daemon once.
 
 Each line has a daemon, a query and its result. Below is what to do about each query that failed.
-The ledger, the listen address, the paths of [factory] and the receiver of traces are tried too.
+The ledger, the listen address, [pool] token_directory, the paths of [factory] and the receiver of
+traces are tried too.
 The receiver gets a request without spans.
 Nothing is written, neither to HTCondor nor to the ledger.
 """
@@ -150,7 +151,7 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
 
 
 def check_own(config: Config) -> list[CheckResult]:
-    """Check what is ours: the ledger, the address to listen on, the paths of [factory]."""
+    """Check what is ours: the ledger, the address to listen on, tokens, the paths of [factory]."""
     try:
         bind(config.http).close()
         http = _status("http", "listen")
@@ -158,7 +159,7 @@ def check_own(config: Config) -> list[CheckResult]:
         http = _status("http", "listen", str(error), ProblemName.PORT)
         if is_running(config.http):
             http = _status("http", "running")
-    ours = [http, *_with_service(config)]
+    ours = [http, *_with_service(config), *_token_directory(config)]
     return [check_ledger(config.ledger.url), *map(with_remedy, ours), *check_places(config)]
 
 
@@ -169,6 +170,21 @@ def _with_service(config: Config) -> Iterator[Status]:
         if path and comes_with_service(path):
             detail = f"{path}: not yet there; made by gwmond.service (LoadCredential)"
             yield _status("http", key, detail)
+
+
+def _token_directory(config: Config) -> Iterator[Status]:
+    """Return whether tokens can be read: where they cannot, HTCondor takes none and is silent."""
+    path = config.pool.token_directory
+    if not path or config.replay.file:
+        return
+    try:
+        os.listdir(path)
+    except OSError as error:
+        yield _status(
+            path, "token_directory", error.strerror or str(error), ProblemName.NO_DIRECTORY
+        )
+    else:
+        yield _status(path, "token_directory")
 
 
 def check_places(config: Config) -> list[CheckResult]:

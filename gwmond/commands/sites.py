@@ -73,6 +73,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     down = [s for s in snapshot.sources if not s.up]
     for line in dict.fromkeys(map(_down, down)):
         complain(line)
+    if down:
+        complain("what to do about that: gwmond check")
     return EXIT_SOURCES_DOWN if down else EXIT_OK
 
 

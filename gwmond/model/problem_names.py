@@ -213,8 +213,8 @@ class ProblemName(StrEnum):
     MOVED = "moved", "the ledger's file was moved or replaced", "nothing: the new file is opened"
     NO_DIRECTORY = (
         "no_directory",
-        "a path of [factory] is no directory, or cannot be seen",
-        "make it and let gwmond's user read it, or correct the path in [factory]",
+        "a path of [factory], or [pool] token_directory, is no directory, or cannot be seen",
+        "make it and let gwmond's user read it, or correct the path in the configuration",
     )
     NO_DURATION = (
         "no_duration",

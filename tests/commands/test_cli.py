@@ -234,7 +234,10 @@ def test_sites_as_a_table(
     # ap2 is silent: 0 jobs is not known; no verdict was checked
     assert (dark.count("?"), dark.split()[-2:]) == (7, ["?", "-"])
     assert max(map(len, lines)) <= 120
-    assert said.err == "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
+    assert said.err == (
+        "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
+        "gwmond: what to do about that: gwmond check\n"
+    )
 
 
 def test_sites_where_no_pool_is_named(
@@ -323,6 +326,29 @@ def test_check_of_a_pool_that_is_not_there(
         "demand": False,
     }
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_check_of_the_directory_of_tokens(tmp_path: Path) -> None:
+    """HTCondor is silent about one that it cannot read, and is denied later."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    def checked(path: str) -> check.CheckResult:
+        config = Config.model_validate(
+            {
+                "pool": {"token_directory": path},
+                "http": {"listen": "127.0.0.1:0"},
+                "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
+            }
+        )
+        found = [one for one in check.check_own(config) if one.status.kind == "token_directory"]
+        assert len(found) == 1
+        return found[0]
+
+    assert checked(str(tmp_path)).status.up
+    missing = checked(f"{tmp_path}/none")
+    assert (missing.status.up, missing.status.problem) == (False, "no_directory")
+    assert missing.status.detail == "No such file or directory"
+    assert "correct the path in the configuration" in missing.remedy
 
 
 def test_check_of_this_host(
