@@ -109,7 +109,7 @@ def test_shared_names_stand_above() -> None:
         "  e3          3",
         "B",
         "  e2          2",
-        "  all         6",
+        "all           6",
     ]
 
 

@@ -191,7 +191,8 @@ class _Layout:
             named[len(self.heads)] = total[0]
             bold = [[Text(part.plain, "bold") for part in self._parts(named[at], at)]
                     for at in columns]  # fmt: skip
-            yield from self._row(widths, bold)
+            # Not indented: it is of all, not of the last head.
+            yield from self._row([(at, 0, width) for at, _, width in widths], bold)
 
     def _headed(self) -> Iterator[tuple[Text | None, Sequence[Sequence[str]]]]:
         """Yield rows below what they share, in the order of the first of each."""
