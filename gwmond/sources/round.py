@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from gwmond.model.facts import EntryKey, Problem, Status, Template
 from gwmond.model.names import Standing
@@ -37,23 +38,19 @@ class Targets(NamedTuple):
     kinds: frozenset[str] | None = None
 
 
-class Heard(Protocol):
-    """What an ad says of something, and when that ad was heard of last (epoch seconds)."""
-
-    @property
-    def last_heard(self) -> int: ...
-
-
-H = TypeVar("H", bound=Heard)
+H = TypeVar("H")
 K = TypeVar("K")
+_last_heard = attrgetter("last_heard")
 
 
-def freshest(found: Iterable[H], key: Callable[[H], K]) -> dict[K, H]:
+def freshest(
+    found: Iterable[H], key: Callable[[H], K], last_heard: Callable[[H], float] = _last_heard
+) -> dict[K, H]:
     """Return what has the same key once, as heard of last; of what is as old the first."""
     latest: dict[K, H] = {}
     for one in found:
         same = key(one)
-        if (before := latest.get(same)) is None or before.last_heard < one.last_heard:
+        if (before := latest.get(same)) is None or last_heard(before) < last_heard(one):
             latest[same] = one
     return latest
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S
+from gwmond.sources.round import freshest
 
 if TYPE_CHECKING:
     import classad2
@@ -228,16 +229,12 @@ def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassA
     ]
 
 
-def once(found: Iterable[classad2.ClassAd], *names: str) -> list[classad2.ClassAd]:
-    """Return the ads that several collectors may have, each once: as it was heard of last.
-
-    ``names``: the attributes that identify one; ads without any of these are all kept.
-    """
-    kept: dict[object, tuple[float, classad2.ClassAd]] = {}
-    for ad in found:
-        values = tuple(text(ad, name) for name in names)
-        key: object = values if any(values) else len(kept)
-        heard = number(ad, "LastHeardFrom") or 0.0
-        if key not in kept or kept[key][0] < heard:
-            kept[key] = heard, ad
-    return [ad for _, ad in kept.values()]
+def latest(
+    found: Iterable[classad2.ClassAd], *names: str
+) -> dict[tuple[str | None, ...], classad2.ClassAd]:
+    """Return the ads that several collectors may have, each once, by the texts of these names."""
+    return freshest(
+        found,
+        lambda ad: tuple(text(ad, name) for name in names),
+        lambda ad: number(ad, "LastHeardFrom") or 0.0,
+    )

@@ -140,8 +140,8 @@ def _submitters(
 ) -> dict[str, Submitter]:
     """Return all who are accounted, or have idle jobs, by name."""
     idle: Counter[str] = Counter()
-    for ad in ads.once(submitters, "Name", "ScheddName"):
-        if name := ads.text(ad, "Name"):
+    for (name, _), ad in ads.latest(submitters, "Name", "ScheddName").items():
+        if name:
             idle[name] += ads.count(ad, "IdleJobs") or 0
     found = {name: Submitter("", None, None, None, number) for name, number in idle.items()}
     for ad in accounting:

@@ -276,7 +276,8 @@ def _of_all(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.
     """Return the fresh ads of all collectors, each once: several may have the same."""
     found = (ads.fresh(access.collector_ads(host, query), terms.now) for host in terms.hosts)
     every = [ad for of_host in found for ad in of_host]
-    return every if len(terms.hosts) == 1 else ads.once(every, "Name", "MyAddress")
+    several = len(terms.hosts) > 1
+    return list(ads.latest(every, "Name", "MyAddress").values()) if several else every
 
 
 def _refers(found: Iterable[Values], wanted: Iterable[str], terms: ExplainTerms) -> set[str]:
