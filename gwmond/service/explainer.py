@@ -40,6 +40,13 @@ T = TypeVar("T")
 _LEAST_S = 1.0
 
 
+class _Fitting(NamedTuple):
+    """The empty pilots on which groups of jobs could run, and the entries of these."""
+
+    places: tuple[JobPlace, ...]
+    entries: tuple[EntryKey, ...]
+
+
 def _kind_of(group: DemandGroup) -> tuple[object, ...]:
     """Return what identifies the group among those of a poll."""
     return group.schedd, group.accounting_group, group.signature, group.size, group.walltime_s
@@ -102,8 +109,7 @@ class Explainer:
         self._until = time.monotonic() + (deadline_s or config.poll.deadline)
         self._failed: list[str] = []
         self._matched: dict[tuple[str, str | None], Matched] = {}
-        self._fitted: dict[int, tuple[JobPlace, ...]] = {}
-        self._entries_of: dict[int, tuple[EntryKey, ...]] = {}
+        self._fitted: dict[int, _Fitting] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
@@ -225,7 +231,7 @@ class Explainer:
         """
         groups = self.groups(schedd)
         most = min(waiting_job.FEW_GROUPS, waiting_job.MOST_PLACES // max(1, len(self._templates)))
-        few = demand.by_share(group for group in groups if not self._fitting(group))[:most]
+        few = demand.by_share(group for group in groups if not self._fitting(group).places)[:most]
         tried = self._run("gwmond", waiting_job.examine_groups, few) if few else ()
         if tried is None:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
@@ -240,7 +246,7 @@ class Explainer:
         self, group: DemandGroup, examined: Examined | None, said: Rejection
     ) -> tuple[DemandGroup, Situation]:
         """Return those jobs of a group of which the negotiator said that."""
-        places = self._fitting(group)
+        places = self._fitting(group).places
         untried = 0 if places or examined else len(self._terms.templates)
         if examined is None:
             job = UNKNOWN_JOB._replace(
@@ -254,24 +260,18 @@ class Explainer:
         )
         return group._replace(jobs=said.jobs), here
 
-    def _fitting(self, group: DemandGroup) -> tuple[JobPlace, ...]:
-        """Return the empty pilots on which a group of jobs could run, as the poll matched them."""
+    def _fitting(self, group: DemandGroup) -> _Fitting:
+        """Return where a group of jobs could run, as the poll matched it."""
         kinds = self._kinds.get(_kind_of(group), ())
         if (found := self._fitted.get(id(kinds))) is None:  # groups that match alike have one tuple
             templates = self._templates
-            found = self._fitted[id(kinds)] = tuple(
+            places = tuple(
                 waiting_job.matched(templates[entry, of], sure=sure)
                 for entry, of, sure in kinds
                 if (entry, of) in templates
             )
-        return found
-
-    def _fitting_entries(self, group: DemandGroup) -> tuple[EntryKey, ...]:
-        """Return the entries of these; groups that match alike have one tuple, too."""
-        places = self._fitting(group)
-        if (found := self._entries_of.get(id(places))) is None:
-            found = tuple(dict.fromkeys(place.entry for place in places))
-            self._entries_of[id(places)] = found
+            entries = tuple(dict.fromkeys(place.entry for place in places))
+            found = self._fitted[id(kinds)] = _Fitting(places, entries)
         return found
 
     @cached_property
@@ -307,7 +307,7 @@ class Explainer:
             for group in self.groups()
             for said in group.by_rejection()
         ]
-        entries = [self._fitting_entries(group) for group in groups]
+        entries = [self._fitting(group).entries for group in groups]
         few = waiting_job.FEW_GROUPS
         sent = [*groups[:few], *(group._replace(ad="") for group in groups[few:])]
         asked = self._access, entry, startd, sent, entries, self.schedds(None)
