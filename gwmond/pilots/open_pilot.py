@@ -22,7 +22,6 @@ from gwmond.model.pilot_facts import (
     estimates,
 )
 from gwmond.model.pilot_sources import PilotFacts, Restart, replace
-from gwmond.model.shares import accrued
 from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life import (
@@ -34,7 +33,7 @@ from gwmond.pilots.life import (
     lifetime_us,
     missing_since_us,
 )
-from gwmond.pilots.pilot_segments import total_rate
+from gwmond.pilots.pilot_segments import offered
 from gwmond.pilots.rules import FAR_US
 
 if TYPE_CHECKING:
@@ -284,15 +283,8 @@ class OpenPilot:
     ) -> int:
         """Return the canonical micros that it has had to offer up to now, or in an interval."""
         start, end = within or (self.start_us, self.effective_end_us)
-        total, until = 0, min(end, self.effective_end_us)
-        first = min(max(start, self.start_us), until)
-        for index, step in enumerate(self.steps):
-            last = self.steps[index + 1].at_us if index + 1 < len(self.steps) else until
-            last = min(max(last, first), until)
-            rate = total_rate(step.size, resource, "canonical", memory_per_unit_mib, step.least)
-            total += accrued(rate, last) - accrued(rate, first)
-            first = last
-        return total
+        interval = max(start, self.start_us), min(end, self.effective_end_us)
+        return offered(self.steps, (resource, "canonical"), interval, memory_per_unit_mib)
 
     def row(self) -> PilotRow:
         """Return it as it is stored: the version that is posted."""

@@ -176,6 +176,22 @@ def total_rate(
     )
 
 
+def offered(steps: Sequence[Step], kind: Kind, interval: Interval, memory_per_unit_mib: int) -> int:
+    """Return the micros that a pilot of these sizes has to offer in an interval of its life.
+
+    It has the first size from the start of its life on.
+    """
+    start, until = interval
+    amount, first = 0, min(start, until)
+    for index, step in enumerate(steps):
+        last = steps[index + 1].at_us if index + 1 < len(steps) else until
+        last = min(max(last, first), until)
+        rate = total_rate(step.size, *kind, memory_per_unit_mib, step.least)
+        amount += accrued(rate, last) - accrued(rate, first)
+        first = last
+    return amount
+
+
 class Meter:
     """What a segment has brought up to a time: the pilot's own, and each running run's.
 

@@ -33,7 +33,7 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import Evidence
 from gwmond.model.pilot_facts import (
-    MEASURES,
+    KINDS,
     Category,
     Interval,
     Kind,
@@ -43,19 +43,18 @@ from gwmond.model.pilot_facts import (
     RunKey,
     Validation,
 )
-from gwmond.model.shares import accrued
-from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.pilot_segments import (
     Estimated,
     Segment,
     by_hours,
     cut,
     kinds,
+    offered,
     parts,
     readings,
     rests_on_estimate,
     sizes,
-    total_rate,
 )
 
 OWN = (
@@ -199,17 +198,9 @@ def total(
     start, until = life.start_us, life.effective_end_us
     if window is not None:
         start, until = max(start, window[0]), min(until, window[1])
-    totals: Counter[tuple[Resource, Measure]] = Counter()
-    steps = sizes(life)
-    ends = [step.at_us for step in steps[1:]] + [until]
-    for step, end in zip(steps, ends, strict=True):
-        first, last = max(step.at_us, start), min(end, until)
-        if first < last:
-            for resource in RESOURCES:
-                for measure in MEASURES:
-                    rate = total_rate(step.size, resource, measure, memory_per_unit_mib, step.least)
-                    totals[resource, measure] += accrued(rate, last) - accrued(rate, first)
-    return dict(+totals)
+    steps, interval = sizes(life), (start, until)
+    totals = {kind: offered(steps, kind, interval, memory_per_unit_mib) for kind in KINDS}
+    return {kind: micros for kind, micros in totals.items() if micros}
 
 
 def advance(
