@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Table
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
 _AT_ONCE = 10_000
+_T = TypeVar("_T")
 Upsert: TypeAlias = "postgresql.Insert | sqlite.Insert"
 
 
@@ -61,13 +62,17 @@ def mark(connection: Connection) -> str:
     return "%s" if connection.dialect.name == "postgresql" else "?"
 
 
+def chunks(values: Iterable[_T], size: int = 500) -> Iterator[list[_T]]:
+    """Divide values into lists that fit into one statement."""
+    items = list(values)
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
 def many(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> int:
     """Run a statement with each row, past SQLAlchemy's handling of parameters.
 
     Return how many rows of the table it found.
     """
-    found = 0
-    for first in range(0, len(rows), _AT_ONCE):
-        rows_now = list(rows[first : first + _AT_ONCE])
-        found += connection.exec_driver_sql(statement, rows_now).rowcount
-    return found
+    executed = (connection.exec_driver_sql(statement, some) for some in chunks(rows, _AT_ONCE))
+    return sum(result.rowcount for result in executed)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 
-from gwmond.ledger.backend import many, mark
+from gwmond.ledger.backend import chunks, many, mark
 from gwmond.ledger.columns import HOURS, LARGEST, Undecodable, clean, time_s, whole
 from gwmond.ledger.schema import series, series_hours
 from gwmond.model.batch import Batch, Totals
@@ -35,7 +35,6 @@ Labels: TypeAlias = tuple[str, ...]
 _K = TypeVar("_K")
 _LABELS = msgspec.json.Decoder(Labels)
 _AT_ONCE = 5000
-_NAMES_AT_ONCE = 500
 
 
 class Kind(StrEnum):
@@ -239,8 +238,7 @@ def _rows(connection: Connection, changes: Changes, last: int) -> Iterator[Seque
         yield from connection.exec_driver_sql(query).all()
         return
     labels = sorted({key.labels for key in changes})
-    for first in range(0, len(labels), _NAMES_AT_ONCE):
-        some = tuple(labels[first : first + _NAMES_AT_ONCE])
+    for some in map(tuple, chunks(labels)):
         marks = ", ".join([mark(connection)] * len(some))
         yield from connection.exec_driver_sql(f"{query} WHERE labels IN ({marks})", some).all()
 

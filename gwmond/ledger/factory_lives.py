@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterator
 from sqlalchemy import ColumnElement, Connection, case, func, literal, or_, select
 
 from gwmond.ledger import counters
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_codec import pilot_row
-from gwmond.ledger.pilot_reader import PILOT_ROWS, chunks
+from gwmond.ledger.pilot_reader import PILOT_ROWS
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE_ROWS, place_row, stored_state

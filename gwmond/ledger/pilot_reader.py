@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
 from gwmond.ledger import tables
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.columns import clean, identity
 from gwmond.ledger.pilot_codec import (
     KIND_COLUMNS,
@@ -35,15 +36,7 @@ _ROWS_AT_ONCE = 5000
 PILOT_ROWS, RUN_ROWS = select(pilots), select(runs)
 RUN = tuple(runs.c)
 
-_T = TypeVar("_T")
 _K = TypeVar("_K", int, str)
-
-
-def chunks(values: Iterable[_T], size: int = AT_ONCE) -> Iterator[list[_T]]:
-    """Divide values into lists that fit into one statement."""
-    items = list(values)
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
 
 
 class PilotLookup(Session):

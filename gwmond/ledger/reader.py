@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from gwmond.ledger import backlog, counters, pilot_check, tables, wait_rows
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.columns import clean
 from gwmond.ledger.counters import Kind
@@ -34,7 +35,6 @@ from gwmond.ledger.pilot_reader import (
     PILOT_ROWS,
     RUN_ROWS,
     PilotLookup,
-    chunks,
     late_runs,
     open_pilots,
 )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 from sqlalchemy import Connection, Table, bindparam, delete, func, literal_column, select
 
-from gwmond.ledger.backend import Upsert, upsert
+from gwmond.ledger.backend import Upsert, chunks, upsert
 from gwmond.ledger.columns import (
     DETAIL_CHARACTERS,
     Undecodable,
@@ -312,8 +312,7 @@ def prune_places(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out some of which nothing was reported since; none are left when it is 0."""
     old = select(factory_jobs.c.name).where(factory_jobs.c.last_us < before_us)
     names = list(connection.scalars(old.limit(PLACES_AT_ONCE)))
-    for first in range(0, len(names), 500):
-        some = names[first : first + 500]
+    for some in chunks(names):
         connection.execute(delete(factory_jobs).where(factory_jobs.c.name.in_(some)))
     return {"places": len(names)}
 

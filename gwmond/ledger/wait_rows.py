@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import ColumnElement, Connection, delete, select
 
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.columns import clean, identity, maybe_time, time_us
 from gwmond.ledger.schema import waits
 from gwmond.ledger.tables import Row
@@ -46,9 +47,8 @@ def of_wants(
 ) -> tuple[WaitInterval, ...]:
     """Return the intervals of groups by ``wants`` that lasted after a time, in their order."""
     names, found = sorted({clean(wants) for wants in wanted if wants}), list[WaitInterval]()
-    for first in range(0, len(names), 500):
-        some = waits.c.wants.in_(names[first : first + 500])
-        found += _rows(connection, some, _after(since_us))
+    for some in chunks(names):
+        found += _rows(connection, waits.c.wants.in_(some), _after(since_us))
     return tuple(found)
 
 

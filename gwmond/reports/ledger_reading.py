@@ -15,9 +15,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.ledger import hourly
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.hourly import Reach
-from gwmond.ledger.pilot_reader import chunks
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.cursor_kinds import (
     FACTORY_FILES,

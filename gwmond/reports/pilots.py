@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.reader import LedgerReader, Order, PilotFilter
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Category, Validation

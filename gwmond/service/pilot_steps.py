@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from gwmond.ledger.pilot_reader import chunks
+from gwmond.ledger.backend import chunks
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilot_evidence import FileFact
