@@ -417,7 +417,7 @@ class LedgerKeeper:
                 Peak(resource, hour, units)
                 for resource in RESOURCES
                 if (window := memory.peaks.get((key, resource)))
-                for hour, units in window.export()
+                for hour, units in window.buckets
             )
             for key in changed
         }

@@ -56,18 +56,6 @@ class PeakWindow(NamedTuple):
         """Return the peak of the ``hours`` hours that end with ``now_hour``; None if none ran."""
         return next((units for hour, units in self.buckets if hour > now_hour - self.hours), None)
 
-    def export(self) -> list[tuple[int, int]]:
-        """Return (hour, units) for the ledger, oldest first."""
-        return list(self.buckets)
-
-    @classmethod
-    def load(cls, rows: Iterable[tuple[int, int]], hours: int = DEFAULT_WINDOW_HOURS) -> PeakWindow:
-        """Return the window that ``export`` gave these rows, in any order."""
-        window = cls(hours)
-        for hour, units in rows:
-            window = window.add(hour, units)
-        return window
-
 
 def provisioned(
     pilots: Iterable[Pilot], resource: Resource, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB

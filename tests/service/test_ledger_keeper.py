@@ -317,7 +317,7 @@ def test_recalled_and_new_memory(life: Life) -> None:
     after, _ = life.keeper.open(seen, WINDOW)
     assert after.first_seen == {A: T0 - 500, B: T0 - 30}
     assert after.provisioned[A, "cpu"] == 40
-    assert after.peaks[A, "cpu"].export() == [(hour - 2, 50), (hour, 40)]
+    assert after.peaks[A, "cpu"].buckets == ((hour - 2, 50), (hour, 40))
 
 
 def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:

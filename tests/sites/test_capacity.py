@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -166,24 +167,29 @@ def test_use_is_counted_by_entry_in_canonical_units() -> None:
     assert provisioned([pilot(size=BIG)], "cpu", 4000) == {A: 4}
 
 
+def peak_window(rows: Iterable[tuple[int, int]]) -> PeakWindow:
+    """A window of a day, with what was provisioned in these hours."""
+    window = PeakWindow(hours=24)
+    for hour, units in rows:
+        window = window.add(hour, units)
+    return window
+
+
 def test_the_peak_leaves_with_its_hour() -> None:
     """A peak counts for the window's hours, and then the next highest since."""
-    window = PeakWindow(hours=24)
-    for hour, units in [(100, 50), (101, 80), (102, 60), (110, 70), (111, 10)]:
-        window = window.add(hour, units)
+    window = peak_window([(100, 50), (101, 80), (102, 60), (110, 70), (111, 10)])
     assert window.value(111) == 80
     assert window.value(124) == 80
     assert window.value(125) == 70
     assert window.value(134) == 10
     assert window.value(135) is None
-    assert window.prune(125).export() == [(110, 70), (111, 10)]
+    assert window.prune(125).buckets == ((110, 70), (111, 10))
 
 
 def test_the_window_is_thirty_days_unless_told() -> None:
     """A peak counts for 720 hours by default."""
     assert PeakWindow().add(0, 5).value(719) == 5
     assert PeakWindow().add(0, 5).value(720) is None
-    assert PeakWindow.load([(0, 5)]) == PeakWindow().add(0, 5)
 
 
 def test_zero_is_no_peak() -> None:
@@ -197,12 +203,12 @@ hours = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=40)
 @given(hours, st.integers(0, 80))
 def test_suffix_maxima_are_enough(rows: list[tuple[int, int]], now: int) -> None:
     """The window gives the same as remembering every hour, in whatever order they come."""
-    window = PeakWindow.load(rows, hours=24)
+    window = peak_window(rows)
     inside = [units for hour, units in rows if now - 24 < hour and units > 0]
     assert window.value(now) == (max(inside) if inside else None)
     assert window.prune(now).value(now) == window.value(now)
-    assert PeakWindow.load(reversed(rows), hours=24) == window
-    assert PeakWindow.load(window.export(), hours=24) == window
-    kept = window.export()
-    assert kept == sorted(kept)
+    assert peak_window(reversed(rows)) == window
+    assert peak_window(window.buckets) == window
+    kept = window.buckets
+    assert list(kept) == sorted(kept)
     assert [u for _, u in kept] == sorted({u for _, u in kept}, reverse=True)
