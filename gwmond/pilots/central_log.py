@@ -3,7 +3,7 @@
 Units: times are microseconds since the epoch.
 
 A line's pilot is found by the factory's job where it names one, else by its startd's name, else by
-site and node if only one pilot was there then (see ``assign.LogLines``).  Whose pilot is not known
+site and node if only one pilot was there then (see ``LogLines``).  Whose pilot is not known
 waits for it, and what is reported of a run waits until its time is known: a bounded number, as long
 as ``quiet``, also across restarts.
 
@@ -38,7 +38,7 @@ from gwmond.model.pilot_sources import replace
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.ad_times import PersistedState
-from gwmond.pilots.assign import LogLines, line_keys
+from gwmond.pilots.log_lines import LogLines, line_keys
 from gwmond.pilots.merged_runs import tells_exit
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun

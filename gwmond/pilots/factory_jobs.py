@@ -3,9 +3,9 @@
 Units: times are microseconds since the epoch.
 
 Neither has the schedd, so they meet what else is known by entry and ``cluster.proc``, and by
-time (see ``assign``).  Where two pilots or two jobs may be meant, none is used (``ambiguous``).
-What is reported waits in the ledger for its pilot.  Each execution of a job is a pilot (see
-``queue_jobs``).  Order of evidence: design page, section 3.
+time (see ``queue_matching``).  Where two pilots or two jobs may be meant, none is used
+(``ambiguous``).  What is reported waits in the ledger for its pilot.  Each execution of a job is a
+pilot (see ``queue_jobs``).  Order of evidence: design page, section 3.
 
 ===================== =========================================================================
 no end in the output  the queue's end, if it is not before the last contact (or the last time in
@@ -35,12 +35,13 @@ from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_records, summaries
-from gwmond.pilots.assign import KNOWN_ENDS, PilotAssignment, QueueMatching
+from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
 from gwmond.pilots.missing_end import give_up, read_until, waits_until
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.pilot_cache import PilotCache, place_of
+from gwmond.pilots.queue_matching import KNOWN_ENDS, QueueMatching
 from gwmond.pilots.queue_records import QueueRecords
 from gwmond.pilots.rules import ExpectedInput, Rules, sane
 from gwmond.pilots.run_matcher import RunMatcher
