@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, and_, func, literal_column, or_, select
 
@@ -48,12 +48,13 @@ class PilotLookup(Session):
         late_us = guard_us + AD_LIFETIME_S * SECOND_US
         with self.reading() as connection:
             of_jobs = list(_runs(connection, runs.c.job, map(identity, keys.jobs)))
+            nameless = _without_startd(connection), c.node != ""  # most have a startd's name
             numbers = {
                 *keys.pilots,
                 *(run.pilot for run in of_jobs),
                 *_of_startds(connection, keys.bare_startds),
-                *_on_nodes(connection, keys.on_nodes, guard_us, late_us),
-                *_nameless(connection, keys.nameless, guard_us, AGE_US),
+                *_there(connection, keys.on_nodes, c.end_us, guard_us, late_us),
+                *_there(connection, keys.nameless, c.start_us, guard_us, AGE_US, *nameless),
             }
             found = chain(
                 _pilots(connection, c.name, map(identity, keys.startds)),
@@ -201,58 +202,33 @@ def _of_startds(connection: Connection, startds: Iterable[str]) -> Iterator[Pilo
         yield from connection.scalars(select(pilots.c.id).where(_named(connection, some)))
 
 
-def _on_nodes(
-    connection: Connection, moments: Collection[tuple[str, int]], early_us: int, late_us: int
-) -> Iterator[PilotId]:
-    """Yield pilots that were on a node at one of these moments.
-
-    All pilots that ended since the first moment are looked through, some at a time.
-    """
-    if not moments:
-        return
-    c, times_us = pilots.c, [at_us for _, at_us in moments]
-    query = select(c.id, c.node, c.start_us, c.end_us).where(
-        c.end_us >= min(times_us) - late_us, c.start_us <= max(times_us) + early_us
-    )
-    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
-    yield from _there(rows, moments, early_us, late_us)
-
-
-def _nameless(
-    connection: Connection, moments: Collection[tuple[str, int]], early_us: int, age_us: int
-) -> Iterator[PilotId]:
-    """Yield pilots that may have been on a node.
-
-    All of them are looked through, some at a time; most pilots have a startd's name.
-    """
-    if not moments:
-        return
-    c, times_us = pilots.c, [at_us for _, at_us in moments]
-    query = select(c.id, c.node, c.start_us, c.start_us).where(
-        _without_startd(connection),
-        c.end_us >= min(times_us) - age_us,
-        c.node != "",
-        c.start_us >= min(times_us) - age_us,
-        c.start_us <= max(times_us) + early_us,
-    )
-    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
-    yield from _there(rows, moments, early_us, age_us)
-
-
 def _there(
-    rows: Iterable[Sequence[Any]],
+    connection: Connection,
     moments: Collection[tuple[str, int]],
+    last: ColumnElement[int],
     early_us: int,
     late_us: int,
+    *which: ColumnElement[bool],
 ) -> Iterator[PilotId]:
-    """Yield rows of number, node, and from when to when, that were on a node at some moment."""
+    """Yield pilots that were on a node at one of these moments, from their start to ``last``.
+
+    All of them that ended since the first moment are looked through, some at a time.
+    """
+    if not moments:
+        return
     times: defaultdict[str, list[int]] = defaultdict(list)
     for node, at_us in sorted(moments):
         times[node].append(at_us)
-    for number, node, start_us, end_us in rows:
+    c, times_us = pilots.c, [at_us for _, at_us in moments]
+    since_us = min(times_us) - late_us
+    query = select(c.id, c.node, c.start_us, last).where(
+        c.end_us >= since_us, c.start_us <= max(times_us) + early_us, last >= since_us, *which
+    )
+    rows = connection.execute(query.execution_options(yield_per=_ROWS_AT_ONCE))
+    for number, node, start_us, last_us in rows:
         here = times.get(short_node(node), [])
         after = bisect_left(here, start_us - early_us)
-        if after < len(here) and here[after] <= end_us + late_us:
+        if after < len(here) and here[after] <= last_us + late_us:
             yield number
 
 

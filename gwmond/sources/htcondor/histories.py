@@ -22,6 +22,7 @@ from gwmond.model.facts import Size
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
+from gwmond.model.synthetic_names import client_name
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
@@ -203,7 +204,7 @@ def decode(
         started=started_of(ads.text(ad, history.claim) or ""),
         site=site,
         entry=entry,
-        group=_frontend_and_group(frontend, group),
+        group=client_name(frontend, group),
     )
 
 
@@ -375,10 +376,3 @@ def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:
         if value and value != "Unknown" and "$$(" not in value:
             return value
     return ""
-
-
-def _frontend_and_group(frontend: str, group: str) -> str:
-    """Return ``frontend.group``, as ``slots.group_of`` does."""
-    if frontend.endswith(f".{group}"):
-        return frontend
-    return ".".join(part for part in (frontend, group) if part)
