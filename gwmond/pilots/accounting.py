@@ -40,6 +40,7 @@ from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory_facts import FactoryFacts
 from gwmond.pilots.factory_records import NewFact
+from gwmond.pilots.known_pilots import KnownPilots
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.pending import split_by_pilot
@@ -63,7 +64,7 @@ class PilotAccounting:
         self._ads = CollectorAds(self._cache, self._assignment, rules, state.cursors)
         self._matcher = RunMatcher(self._cache, self._assignment, rules)
         self.files = FactoryFacts(
-            self._cache, self._assignment, self._ads.sizes, self._matcher, rules
+            KnownPilots(self._cache, self._assignment, self._ads.sizes, self._matcher, rules)
         )
         self.central_log = CentralLogEvents(self._cache, self._matcher, rules, state.cursors)
         self._experiments = Experiments(state.experiments, rules.check_us)

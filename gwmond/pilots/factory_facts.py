@@ -11,36 +11,27 @@ from collections.abc import Sequence
 from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
-from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_jobs import FactoryJobs
 from gwmond.pilots.factory_records import NewFact, PlaceFact
+from gwmond.pilots.known_pilots import KnownPilots
 from gwmond.pilots.missing_end import give_up
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.outputs import Outputs
-from gwmond.pilots.pilot_cache import PilotCache, place_of
+from gwmond.pilots.pilot_cache import place_of
 from gwmond.pilots.queue_records import QueueRecords
-from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
-from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.rules import FAR_US, ExpectedInput
 
 
 class FactoryFacts:
     """Hands each kind of fact to what joins it with pilots; ``places`` is what waits for them."""
 
-    def __init__(
-        self,
-        cache: PilotCache,
-        assignment: PilotAssignment,
-        sizes: Sizes,
-        matcher: RunMatcher,
-        rules: Rules,
-    ) -> None:
-        self._cache = cache
-        self._entries = entries = Entries(sizes)
-        self._outputs = Outputs(cache, assignment, sizes, matcher, entries, rules)
+    def __init__(self, known: KnownPilots) -> None:
+        self._cache = known.cache
+        self._entries = Entries(known.sizes)
+        self._outputs = Outputs(known, self._entries)
         self.places = QueueRecords()
-        self._jobs = FactoryJobs(self.places, cache, assignment, sizes, matcher, entries, rules)
+        self._jobs = FactoryJobs(known, self._entries, self.places)
         self._watched_us: int | None = None
         self._seen_us = 0
 

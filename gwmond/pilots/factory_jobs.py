@@ -35,35 +35,24 @@ from gwmond.model.pilot_sources import Decisions, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots import factory_records, summaries
-from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.entry_defaults import Entries
 from gwmond.pilots.factory_pilots import amend, identity_of, named, queue_facts
+from gwmond.pilots.known_pilots import KnownPilots
 from gwmond.pilots.missing_end import give_up, read_until, waits_until
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache, place_of
+from gwmond.pilots.pilot_cache import place_of
 from gwmond.pilots.queue_matching import KNOWN_ENDS, QueueMatching
 from gwmond.pilots.queue_records import QueueRecords
-from gwmond.pilots.rules import ExpectedInput, Rules, sane
-from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.rules import ExpectedInput, sane
 from gwmond.pilots.summaries import contradictions
 
 
 class FactoryJobs:
     """Lets pilots be what was reported at places, and makes those that nothing else has."""
 
-    def __init__(
-        self,
-        places: QueueRecords,
-        cache: PilotCache,
-        assignment: PilotAssignment,
-        sizes: Sizes,
-        matcher: RunMatcher,
-        entries: Entries,
-        rules: Rules,
-    ) -> None:
-        self._places, self._cache, self._assignment, self._sizes = places, cache, assignment, sizes
-        self._matcher, self._entries, self._rules = matcher, entries, rules
+    def __init__(self, known: KnownPilots, entries: Entries, places: QueueRecords) -> None:
+        self._cache, self._assignment, self._sizes, self._matcher, self._rules = known
+        self._entries, self._places = entries, places
         self._now_us, self._expected = 0, ExpectedInput.EVERYTHING  # as it was settled last
 
     def mark_changed(self, pilot: OpenPilot) -> None:

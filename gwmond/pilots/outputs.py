@@ -43,13 +43,13 @@ from gwmond.model.run_facts import RunFact
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.synthetic_names import client_name, is_synthetic
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.assign import PilotAssignment, number_of, place_of_output, startd_of
+from gwmond.pilots.assign import number_of, place_of_output, startd_of
 from gwmond.pilots.entry_defaults import Entries
+from gwmond.pilots.known_pilots import KnownPilots
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import FAR_US, LATEST_US, Rules, sane
-from gwmond.pilots.run_matcher import UNKNOWN, RunMatcher
-from gwmond.pilots.sizes import Sizes, plausible
+from gwmond.pilots.rules import FAR_US, LATEST_US, sane
+from gwmond.pilots.run_matcher import UNKNOWN
+from gwmond.pilots.sizes import plausible
 from gwmond.pilots.starter_runs import Better, fact_of, job_of
 from gwmond.pilots.summaries import ran_jobs, tell_statistics, withdraw_jobs
 
@@ -65,17 +65,9 @@ class Outputs:
     ``crowded`` counts runs on pilots that have ``MOST_RUNS`` already.
     """
 
-    def __init__(
-        self,
-        cache: PilotCache,
-        assignment: PilotAssignment,
-        sizes: Sizes,
-        matcher: RunMatcher,
-        entries: Entries,
-        rules: Rules,
-    ) -> None:
-        self._cache, self._assignment, self._matcher = cache, assignment, matcher
-        self._rules, self._sizes, self._entries = rules, sizes, entries
+    def __init__(self, known: KnownPilots, entries: Entries) -> None:
+        self._cache, self._assignment, self._sizes, self._matcher, self._rules = known
+        self._entries = entries
         self.absurd = 0
         self.crowded = 0
         self._waiting: list[PilotOutput] = []
