@@ -12,8 +12,9 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.facts import Place
 from gwmond.model.times import Period
 from gwmond.reports import analyze_entries, analyze_frontends
-from gwmond.reports.analyze_entries import COLUMNS, Analysis, entries_text, frontends_text
+from gwmond.reports.analyze_entries import COLUMNS, Analysis
 from gwmond.reports.analyze_frontends import SORTS
+from gwmond.reports.analyze_text import entries_text, frontends_text
 from gwmond.reports.ledger_reading import Age, pilots_ended
 from gwmond.reports.periods import both, rfc3339
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines

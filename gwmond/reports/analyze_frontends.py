@@ -20,16 +20,9 @@ from typing import Any, TypeAlias
 from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.reports.analyze_entries import (
-    RULE,
-    ByFrontend,
-    name_width,
-    percent,
-    printline,
-    shown,
-    title,
-)
+from gwmond.reports.analyze_entries import ByFrontend
 from gwmond.reports.analyze_rounding import km
+from gwmond.reports.analyze_text import RULE, name_width, percent, printline, shown, title
 from gwmond.reports.render.formats import plain, ratio
 
 ORIGINAL = "analyze_frontends"

@@ -8,18 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from gwmond.model.times import Period
-from gwmond.reports.analyze_entries import (
-    SHARES,
-    Analysis,
-    Compared,
-    Numbers,
-    block,
-    entries_text,
-    exact,
-    frontends_text,
-    records,
-)
+from gwmond.reports.analyze_entries import SHARES, Analysis, Compared, Numbers, exact, records
 from gwmond.reports.analyze_rounding import Finished
+from gwmond.reports.analyze_text import block, entries_text, frontends_text
 from gwmond.reports.pilot_sums import WallClockSums
 from gwmond.reports.stored_pilot import KnownJobs
 from gwmond.reports.wall_clock import WallClock

@@ -15,8 +15,9 @@ from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.pilots.merged_runs import executing
-from gwmond.reports.analyze_entries import Analysis, entries_text, original
+from gwmond.reports.analyze_entries import Analysis, original
 from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, Finished, data_sets
+from gwmond.reports.analyze_text import entries_text
 from gwmond.reports.figures import COLUMNS
 from gwmond.reports.pilot_sums import PilotSums, core_time
 from gwmond.reports.stored_pilot import StoredPilot
