@@ -113,25 +113,20 @@ class Merged(NamedTuple):
         return "estimated" if set(self.sources) <= _WEAK else "measured"
 
 
-def merge(facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US) -> list[Merged]:
+def merge(facts: Iterable[RunFact]) -> list[Merged]:
     """Return the runs that the facts are about, sorted by key."""
-    return [merged for merged, _ in merge_each(facts, tolerance_us)]
+    return [merged for merged, _ in merge_each(facts)]
 
 
-def merge_each(
-    facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
-) -> list[tuple[Merged, tuple[RunFact, ...]]]:
+def merge_each(facts: Iterable[RunFact]) -> list[tuple[Merged, tuple[RunFact, ...]]]:
     """Return the same, each with the facts that it was made of."""
     every = tuple(facts)
     if len(every) == 1 and (number := every[0].shadow_start) is not None:
         return [(_alone(RunKey(every[0].job, number), every[0]), every)]
-    return [
-        (merge_run(key, found, tolerance_us), tuple(found))
-        for key, found in sorted(gather(every, tolerance_us).items())
-    ]
+    return [(merge_run(key, found), tuple(found)) for key, found in sorted(gather(every).items())]
 
 
-def merge_run(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merged:
+def merge_run(key: RunKey, facts: Sequence[RunFact]) -> Merged:
     """Return the run of this key, from all its facts."""
     if len(facts) == 1:
         return _alone(key, facts[0])
@@ -155,7 +150,7 @@ def merge_run(key: RunKey, facts: Sequence[RunFact], tolerance_us: int) -> Merge
         for fact, values in candidates:
             if values == kept or fact.source in {best.source, _S.INFERRED}:
                 continue
-            if _differ(field, kept, values, tolerance_us):
+            if _differ(field, kept, values):
                 contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
     if ending.get("unsent") and any(tells_exit(fact) for fact in facts):
         ending["unsent"] = None
@@ -231,11 +226,11 @@ def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[bool, i
     return weak, field.order.index(fact.source), -fact.written_us
 
 
-def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...], tolerance_us: int) -> bool:
+def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Return whether two sources contradict each other beyond what is to be expected."""
     name = field.names[0]
     if name.endswith("_us"):
-        return bool(abs(kept[0] - other[0]) > tolerance_us)
+        return bool(abs(kept[0] - other[0]) > TOLERANCE_US)
     if name == "vacate_code" and meaning(other[0]) is Meaning.WEAK:
         return False
     if field.is_code:

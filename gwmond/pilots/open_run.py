@@ -15,7 +15,7 @@ from gwmond.model.pilot_facts import Measure, Outcome, Run, RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.run_phases import Measured, counted_lengths
 from gwmond.model.stored_pilots import RunRow
-from gwmond.pilots.merged_runs import Merged, merge_each
+from gwmond.pilots.merged_runs import Merged, merge
 from gwmond.pilots.pilot_segments import NOTHING
 from gwmond.pilots.same_run import claim_of
 
@@ -155,7 +155,7 @@ class OpenRun:
         If these make several runs of them, all facts stay with it until more is known.
         """
         counted = row.outcome if pilot.known_us else None  # they are counted once posted
-        made = [merged for merged, _ in merge_each(row.facts)]
+        made = merge(row.facts)
         merged = next((candidate for candidate in made if candidate.key == row.key), made[0])
         times = row.start_us, row.end_us
         return cls(

@@ -36,9 +36,7 @@ Group: TypeAlias = list["RunFact"]
 """Facts without a number that are of one run."""
 
 
-def gather(
-    facts: Iterable[RunFact], tolerance_us: int = TOLERANCE_US
-) -> dict[RunKey, list[RunFact]]:
+def gather(facts: Iterable[RunFact]) -> dict[RunKey, list[RunFact]]:
     """Sort facts by run.
 
     - Facts with the same job and number (NumShadowStarts) are of one run.
@@ -62,7 +60,7 @@ def gather(
         for number, of_run in numbered.items():
             gathered[RunKey(job, number)] += of_run
         groups = _by_start([fact for fact in job_facts if fact.shadow_start is None])
-        found = _Runs(numbered, tolerance_us).of(groups) if numbered and groups else {}
+        found = _Runs(numbered).of(groups) if numbered and groups else {}
         for index, group in enumerate(groups):
             number = found.get(index, 0)
             if not number and (start_us := _start(group)) is not None:
@@ -180,9 +178,8 @@ class _Runs:
     Where nothing says that a run was over it must have begun within the tolerance.
     """
 
-    def __init__(self, runs: dict[int, list[RunFact]], tolerance_us: int) -> None:
+    def __init__(self, runs: dict[int, list[RunFact]]) -> None:
         self._facts = runs
-        self._tolerance_us = tolerance_us
         self._runs: defaultdict[str | None, dict[int, int]] = defaultdict(dict)
         for number, facts in runs.items():
             for fact in facts:
@@ -227,7 +224,7 @@ class _Runs:
                     yield abs(near - start_us), number
 
     def _may_be(self, group: Group, start_us: int, began_us: int, number: int) -> bool:
-        near = abs(began_us - start_us) <= self._tolerance_us
+        near = abs(began_us - start_us) <= TOLERANCE_US
         claim = next((us for us in map(claim_of, group) if us is not None), None)
         if claim is None:
             return near
@@ -247,4 +244,4 @@ class _Runs:
         if start_us > end_us:
             return True
         last_heard_us = max((fact.written_us for fact in group if fact.source == _SLOT), default=0)
-        return start_us > end_us - CLOCK_US and last_heard_us > end_us + self._tolerance_us
+        return start_us > end_us - CLOCK_US and last_heard_us > end_us + TOLERANCE_US

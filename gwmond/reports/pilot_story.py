@@ -27,7 +27,7 @@ from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_phases import FailedTransfer, Phases, failed_transfer
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
 from gwmond.pilots.ad_times import silent_before_us
-from gwmond.pilots.merged_runs import Merged, merge_each
+from gwmond.pilots.merged_runs import Merged, merge
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
 from gwmond.pilots.pilot_time import own_category, partition
 from gwmond.pilots.rules import Rules
@@ -250,7 +250,7 @@ def _run(
     amounts: Mapping[Kind, int],
     rules: Rules,
 ) -> RunStory:
-    made = [merged for merged, _ in merge_each(row.facts)]
+    made = merge(row.facts)
     merged = next((candidate for candidate in made if candidate.key == row.key), None)
     if merged is None:  # else what is known of a run whose facts are not stored
         fact = row.key, None, row.start_us, row.end_us, row.size, row.user, row.job_group

@@ -275,7 +275,7 @@ def test_the_order_of_facts_changes_nothing(facts: list[RunFact], random: Random
 def test_a_single_fact_is_merged_like_two_that_are_equal(told: RunFact) -> None:
     """The short way for the most frequent case gives what the long one gives."""
     key = RunKey(told.job, told.shadow_start or 0)
-    assert merge_run(key, [told], 0) == merge_run(key, [told, told], 0)
+    assert merge_run(key, [told]) == merge_run(key, [told, told])
 
 
 @settings(max_examples=examples(100))

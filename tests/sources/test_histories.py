@@ -19,7 +19,7 @@ from gwmond.model.outcomes import classify, rule_of
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Used
-from gwmond.pilots import merged_runs
+from gwmond.pilots import merged_runs, same_run
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
 from tests.sources.make import LATIN_1, classad
@@ -163,12 +163,14 @@ def test_what_the_run_before_left_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("pool", POOLS)
-def test_all_sources_together(pool: str) -> None:
+def test_all_sources_together(pool: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Merged, the sources tell each end alike on all pools, and contradict each other in nothing
-    but the end of a run whose starter stayed longer than its shadow."""
+    but the end of a run whose starter stayed longer than its shadow: within 5 s."""
+    for module in (merged_runs, same_run):
+        monkeypatch.setattr(module, "TOLERANCE_US", 5 * 10**6)
     facts = [decoded(kind, ad).fact for kind in KINDS for _, ad in load(kind, pool)]
     cases = {decoded(kind, ad).fact.job: case for kind in KINDS for case, ad in load(kind, pool)}
-    merged = merged_runs.merge(facts, tolerance_us=5 * 10**6)
+    merged = merged_runs.merge(facts)
     found: dict[str, list[str]] = {}
     for one in merged:
         outcome = classify(one.ending)
