@@ -66,7 +66,7 @@ def gather(
             runs += 1
         hours = max(hours, ((pilot.row.end_us or 0) - period.since_us) // HOUR_US)
         progress("hours of pilots", hours, period.length_us // HOUR_US)
-    averages = _averages(ledger, period, place.group)
+    averages = _averages(ledger, period, place.group, set(entries))
     timeouts = []
     for done, key in enumerate(sorted(entries)):
         progress("entries", done, len(entries))
@@ -86,7 +86,7 @@ def gather(
         [line for name in sorted(groups) for line in judge.request_lines(name, groups[name])],
         _lines(
             entries,
-            lambda key, tally: judge.asked_line(key, tally, *averages.get(key.entry, (None, None))),
+            lambda key, tally: judge.asked_line(key, tally, *averages.get(key, (None, None))),
             lambda line: line.never_micros,
         ),
         [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
@@ -110,18 +110,27 @@ def _best(lines: list[judge.OverlapLine]) -> float:
 
 
 def _averages(
-    ledger: LedgerReader, period: Period, group: str
-) -> dict[str, tuple[float | None, float | None]]:
-    """Return how many idle pilots were asked for, and waited, on average, by entry."""
+    ledger: LedgerReader, period: Period, group: str, found: set[EntryKey]
+) -> dict[EntryKey, tuple[float | None, float | None]]:
+    """Return how many idle pilots were asked for, and waited, on average, by entry.
+
+    A factory's numbers name the entry alone: of entries of one name at several sites, as the ledger
+    knows them in these hours, each one's is not known.
+    """
     sums: dict[str, Counter[tuple[str, FactoryKind]]] = {}
+    places = set(found)
     first, last = period.hours
     for day in range(first, last + 1, 24):
-        for key, number in ledger.factory_hours(day, min(day + 23, last)).items():
+        hours = day, min(day + 23, last)
+        places.update(EntryKey(one.key.site, one.key.entry) for one in ledger.hours(*hours))
+        for key, number in ledger.factory_hours(*hours).items():
             if key.kind in _ASKED and group in ("", key.client):
                 sums.setdefault(key.entry, Counter())[key.client, key.kind] += number
+    named = Counter(place.entry for place in places)
     return {
-        entry: (_average(of_entry, "asked_idle"), _average(of_entry, "status_idle"))
-        for entry, of_entry in sums.items()
+        key: (_average(sums[key.entry], "asked_idle"), _average(sums[key.entry], "status_idle"))
+        for key in found
+        if key.entry in sums and named[key.entry] == 1
     }
 
 

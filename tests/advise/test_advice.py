@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from gwmond.advise.gather import gather
 from gwmond.advise.judge import (
     asked_line,
     losses,
@@ -23,7 +24,8 @@ from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import Assumption, Category, Measure, Outcome, RunKey
 from gwmond.model.run_facts import Source, Transfer, Used
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.model.times import HOUR_US
+from gwmond.model.times import HOUR_US, Period
+from gwmond.model.totals import SiteKey
 from gwmond.model.units import Resource
 from gwmond.pilots.pilot_time import partition
 from gwmond.reports.stored_pilot import StoredPilot
@@ -247,6 +249,18 @@ def test_the_command_advises(url: str) -> None:
     assert sum(loss["canonical_seconds"] for loss in found["losses"]) < total
     memory = next(line for line in found["requests"] if line["of"] == "memory (MiB)")
     assert (memory["group"], memory["used_95_percent"]) == ("frontend.main", 500)
+
+
+def test_entries_of_one_name_at_two_sites(url: str) -> None:
+    """The factory's numbers do not say which of them was asked for: neither is known."""
+    with Ledger.open(url) as ledger:
+        alone = gather(ledger, Period(us(0), us(2 * SPREAD_S))).asked
+        there = SiteKey("cpu", "provisioned", "", "Site-B", KEY.entry)
+        spent = {(BASE // HOUR + 2, there): 1}
+        ledger.commit(Batch(1, 0, site_time=spent))
+        both = gather(ledger, Period(us(0), us(2 * SPREAD_S))).asked
+    assert {line.key: line.asked for line in alone}[KEY] == 7
+    assert {line.key: line.asked for line in both}[KEY] is None
 
 
 @pytest.mark.parametrize("form", ["table", "markdown", "html"])
