@@ -16,9 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
+from gwmond.commands.common import EXIT_FAILED, EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.model.question import POOL, WITHHELD, Question, What
+from gwmond.model.question import NOT_READ, POOL, WITHHELD, Question, What
 from gwmond.reports.render import document
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
@@ -58,9 +58,10 @@ a pilot that no collector shows any more is looked up in the ledger, by its star
 the name, or its number: for what demand it was sent, and who took these jobs meanwhile.
 
 "proven" rests on pilots that were seen, "estimated" on what a factory says of its entries. "not
-known": something could not be read. An entry is a factory's description of one queue of a site.
-The pilots of one entry and one frontend group are one kind of pilots. START is the expression by
-which a pilot accepts or refuses jobs. Only the daemon knows reasons that take minutes to observe.
+known": something could not be read, and the exit code is 3. An entry is a factory's description of
+one queue of a site. The pilots of one entry and one frontend group are one kind of pilots. START is
+the expression by which a pilot accepts or refuses jobs. Only the daemon knows reasons that take
+minutes to observe.
 docs/explain.md has all reasons.
 
 the daemon is asked at [http] listen, with the token if auth_token_file can be read. [http] jobs
@@ -91,7 +92,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Ask, and show; 1 when no queue has such a job, or more than one."""
+    """Ask, and show; 1 when no queue has such a job, or more than one.
+
+    3 where something that the answer rests on could not be read.
+    """
     log.quiet()
     if not arguments.all and config.replay.file:
         raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
@@ -130,7 +134,7 @@ def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace
         complain(text.strip())
         return EXIT_FAILED
     sys.stdout.write(text)
-    return EXIT_OK
+    return EXIT_SOURCES_DOWN if NOT_READ.lower() in reply.headers else EXIT_OK
 
 
 def _text(reply: Reply, form: str) -> str:
@@ -165,13 +169,14 @@ def _by_pool(config: Config, question: Question, form: str) -> int:
     try:
         if question.what == "job":
             name_of(question.name)
-        show(explained(config, asked(config, question), question), form)
+        explainer = asked(config, question)
+        show(explained(config, explainer, question), form)
     except BadQuestion as error:
         raise ConfigError(str(error)) from None
     except NoAnswer as error:
         complain(str(error))
         return EXIT_FAILED
-    return EXIT_OK
+    return EXIT_SOURCES_DOWN if explainer.missing else EXIT_OK
 
 
 def _question(arguments: argparse.Namespace) -> Question:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypeAlias
 
 What: TypeAlias = Literal["job", "pilot", "entry", "all"]
-POOL, WITHHELD = "Gwmond-Pool", "Gwmond-Withheld"
-"""Headers of the daemon's answers: its pool, percent-encoded; and what is left out of them."""
+POOL, WITHHELD, NOT_READ = "Gwmond-Pool", "Gwmond-Withheld", "Gwmond-Not-Read"
+"""Headers of the daemon's answers: its pool, percent-encoded; what is left out of them; and how
+many of their sources could not be read."""
 
 
 class Unanswered(Exception):

@@ -296,9 +296,7 @@ def _add_pages(app: FastAPI, state: Served) -> None:
             "all": asked.all,
         }
         found = explanations.chosen(names, asked.schedd, asked.site)
-        headers = _PAGE_HEADERS | explanations.headers
-        if found.again_s is not None:
-            headers = headers | {"Retry-After": str(found.again_s)}
+        headers = _PAGE_HEADERS | explanations.headers | found.headers
         if asked.format == "json":
             text = json.dumps(found.record, indent=2) + "\n"
             return Response(text, found.status, headers, media_type="application/json")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from gwmond.model.facts import ANYWHERE, Place
-from gwmond.model.question import POOL, WITHHELD, Question, Unanswered, What
+from gwmond.model.question import NOT_READ, POOL, WITHHELD, Question, Unanswered, What
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import both, span
@@ -55,6 +55,13 @@ class Answer(NamedTuple):
     def error(self) -> str:
         """Why there is none."""
         return str(self.record.get("error", ""))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What HTTP says of it: when to ask again, and how much of it could not be read."""
+        again = {} if self.again_s is None else {"Retry-After": str(self.again_s)}
+        missing = self.record.get("not_read")
+        return again | ({NOT_READ: str(len(missing))} if missing else {})
 
     @property
     def is_form(self) -> bool:

@@ -53,6 +53,7 @@ class Waiting:
     said: str = "A"
     shows_jobs: bool = True
     pool: str = "cm.example.org:9618"
+    missing: tuple[str, ...] = ()
     asked: list[Question] = field(default_factory=list)
 
     def __call__(self, question: Question) -> Document:
@@ -65,7 +66,7 @@ class Waiting:
         group = DemandGroup("ap1", "cms", "x", "", 3, Size(1, 2000), None)
         if question.what == "all":
             waiting = Situation(Examined(job, here), {}, 12_000.0)
-            return all_jobs.document(all_jobs.causes([(group, waiting)], 2000), (), {})
+            return all_jobs.document(all_jobs.causes([(group, waiting)], 2000), self.missing, {})
         if question.what in ("entry", "pilot"):
             offer = GroupOffer(0, True, (self.said, "B"), here, (EntryKey("T", "F"),))
             refused = GroupOffer(1, False, (self.said, "B"), here[:1], ())

@@ -278,7 +278,7 @@ def test_a_pool_that_does_not_answer() -> None:
     """That no job is known does not mean that there is none."""
     there = "--collector", f"127.0.0.1:{free_port()}", "--ask", "pool"
     done = gwmond("explain", "--all", *there)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, NONE_KNOWN)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (3, NONE_KNOWN)
     done = gwmond("explain", "1.0", *there)
     assert done.returncode == 1
     assert "no schedd is known that could be asked for job 1.0. Not read: 127.0.0.1" in done.stderr

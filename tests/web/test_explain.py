@@ -177,6 +177,15 @@ def test_a_job_that_is_not_there() -> None:
     assert (early.status_code, early.headers["retry-after"]) == (503, "5")
 
 
+def test_an_answer_says_what_could_not_be_read() -> None:
+    """Also as text, for the command: its exit code says so."""
+    for form in ("&format=text", "&format=json", ""):
+        for missing, header in ((("cm slots", "ap demand"), "2"), ((), None)):
+            daemon = Daemon(snapshot(), asked=Waiting(missing=missing))
+            found = get(daemon, f"/explain?all=1{form}")
+            assert (found.status_code, found.headers.get("gwmond-not-read")) == (200, header)
+
+
 def test_an_answer_is_kept_for_a_poll() -> None:
     asked = Waiting()
     explanations = Explanations(snapshot(), asked, Turns())
