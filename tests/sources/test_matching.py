@@ -391,3 +391,26 @@ def test_pairs_are_answered_in_their_order() -> None:
     jobs = [ad_text(job(f'GLIDEIN_Site == "{site}"')) for site in ("T2_US_Example", "Other")]
     pairs = [(1, 0), (0, 0), (0, 1), (1, 1)]
     assert matching.evaluate(jobs, templates, pairs) == ([NO, YES, NO, YES], 4)
+
+
+def test_an_empty_pilot_has_all_of_its_resources() -> None:
+    """Also those that a pool names itself, and GPUs that a job wants by their properties."""
+    used: Ad = {
+        "Licences": 0,
+        "TotalSlotLicences": 2,
+        "GPUs_GPU_a_1": Expr("[ Capability = 2.0 ]"),
+        "GPUs_GPU_b_2": Expr("[ Capability = 8.0 ]"),
+        "AssignedGPUs": "GPU-a-1,GPU-b-2",
+        "AvailableGPUs": Expr("{ GPUs_GPU_a_1 }"),
+        "Requirements": True,
+    }
+    template = measured(busy(**used))
+    assert value(template, "Licences") == 2
+    for wanted, verdict in (
+        ("TARGET.Licences >= 2", YES),
+        ("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= 1", YES),
+        ("countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= 2", NO),
+    ):
+        job: Ad = {"Requirements": Expr(wanted), "RequireGPUs": Expr("Capability > 4")}
+        (found,), _ = matching.evaluate([ad_text(job)], [template], [(0, 0)])
+        assert found is verdict, wanted

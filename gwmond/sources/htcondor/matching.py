@@ -9,6 +9,7 @@ the pilot's (its START expression) against the job.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import EntryKey, Evidence, Size, Template, Verdict
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PAIRS_A_CHILD = 100_000
 _EMPTY = {"State": "Unclaimed", "Activity": "Idle", "PartitionableSlot": True}
+_TOTAL = "totalslot"
 
 UNGROUPED = "GwmondUngrouped"
 START = "GlideClientConstraintFactoryCondorExpr"
@@ -110,13 +112,15 @@ def _template(
     ]
     pilots = ads.texts(ad, names)
     empty = ads.parse(ads.written(pilots))
-    changed = _EMPTY | {
-        f"{total}{name}": int(value) if value == int(value) else value
-        for name, value in zip(("Cpus", "Memory", "GPUs"), size, strict=True)
-        for total in ("", "TotalSlot")
-    }
-    if (disk := ads.number(ad, "TotalSlotDisk")) is not None:
-        changed["Disk"] = int(disk)
+    changed = (
+        _EMPTY
+        | totals(ad)
+        | {
+            f"{total}{name}": int(value) if value == int(value) else value
+            for name, value in zip(("Cpus", "Memory", "GPUs"), size, strict=True)
+            for total in ("", "TotalSlot")
+        }
+    )
     for name, value in changed.items():
         empty[name] = value
     others = {name.lower() for name in (*changed, *moved)}
@@ -127,6 +131,32 @@ def _template(
         if epoch is not None and started is not None:
             empty[name] = ads.expression(f"time() + {int(epoch - started)}")
     return Template(entry, str(empty), identity, size, lifetime_s, evidence, refers=refers)
+
+
+def totals(slot: classad2.ClassAd) -> dict[str, object]:
+    """Return what nothing of is used: of each resource what a slot has in all.
+
+    Also of resources that a pool names itself (``TotalSlotLicences``), and all of its GPUs.
+    """
+    found: dict[str, object] = {}
+    for total in slot.keys():  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
+        name = total[len(_TOTAL) :]
+        if total.lower().startswith(_TOTAL) and name in slot:
+            value = ads.number(slot, total)
+            found[name] = slot.lookup(total) if value is None or value % 1 else int(value)
+    if "AvailableGPUs" in slot:
+        found["AvailableGPUs"] = ads.expression(f"{{ {', '.join(devices(slot))} }}")
+    return found
+
+
+def devices(ad: classad2.ClassAd) -> list[str]:
+    """Return the attributes of a slot that describe its GPUs, also those in use.
+
+    ``GPUs_`` and the device's id, as ``AvailableGPUs`` names those that are free (HTCondor manual,
+    "Machine ClassAd Attributes").
+    """
+    ids = (ads.text(ad, "AssignedGPUs") or "").split(",")
+    return [f"GPUs_{re.sub(r'[^A-Za-z0-9]', '_', one.strip())}" for one in ids if one.strip()]
 
 
 def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
