@@ -6,11 +6,22 @@ policy, then places that have no pilots, then those that have.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
-from gwmond.explain.situation import CYCLE_S, Explanation, Fate, Mover, Proof, Situation, Tier, fits
+from gwmond.explain.situation import (
+    CYCLE_S,
+    TIMED,
+    Explanation,
+    Fate,
+    Mover,
+    Proof,
+    Situation,
+    Tier,
+    fits,
+)
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
@@ -22,8 +33,8 @@ from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.sites import SiteRow
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
-_MATCHED = (5, 11)  # vanilla, with container and docker jobs; parallel
-_WITHOUT_PILOTS = (7, 9, 12)  # scheduler, grid, local
+_PARALLEL = 11
+_WITHOUT_PILOTS = {7: "scheduler", 9: "grid", 12: "local"}
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
 _FEW = 3
 _LONG_CYCLE_S = 3600
@@ -41,15 +52,7 @@ def _status(here: Situation) -> Iterator[Explanation]:
     """What the queue says of it: it does not wait at all."""
     job = here.job
     tier = Tier.NOT_WAITING
-    if job.universe not in _MATCHED:
-        never = job.universe in _WITHOUT_PILOTS
-        why = "whose jobs do not run on pilots" if never else "which gwmond does not match"
-        text, change = f"It is of universe {job.universe}, {why}", "Nothing that pilots could do"
-        if not never:
-            change = "condor_q -better-analyze may say"
-        proof = Proof.PROVEN if never else Proof.NOT_KNOWN
-        yield Explanation(tier, "other_universe", text, change, Mover.YOU, proof)
-    elif job.status == _HELD:
+    if job.status == _HELD:
         by_user = job.hold_code in _HELD_BY_USER
         yield Explanation(
             tier,
@@ -62,26 +65,75 @@ def _status(here: Situation) -> Iterator[Explanation]:
         )
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
-        text = f"It is {doing.get(job.status, 'suspended')}"
+        text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
         yield Explanation(tier, "running", text, "Nothing", Mover.WAIT)
     elif job.status in (_REMOVED, _COMPLETED):
         word = "removed" if job.status == _REMOVED else "completed"
-        yield Explanation(tier, word, f"It was {word}, and leaves the queue", "Nothing", Mover.WAIT)
+        why = f": {job.hold_reason}" if word == "removed" and job.hold_reason else ""
+        text = f"It was {word}, and leaves the queue{why}"
+        yield Explanation(tier, word, text, "Nothing", Mover.WAIT)
+    elif not job.is_matched:
+        name = _WITHOUT_PILOTS.get(job.universe)
+        if name:
+            text, proof = f"the {name} universe, whose jobs do not run on pilots", Proof.PROVEN
+        else:
+            text, proof = "which gwmond does not match", Proof.NOT_KNOWN
+        text, change = (
+            f"It is of universe {job.universe}, {text}",
+            "condor_q -better-analyze may say",
+        )
+        yield Explanation(tier, "other_universe", text, change, Mover.YOU, proof)
+    elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
+        text = (
+            f"It was released while it still ran: its run ended {duration(here.now - vacated)} ago,"
+        )
+        text += " and its schedd has offered it in no negotiation since"
+        change = "condor_hold, and condor_release some seconds later"
+        yield Explanation(tier, "not_offered", text, change, Mover.YOU, Proof.ESTIMATED)
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
         yield Explanation(
             *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
             *("condor_qedit DeferralTime, or wait", Mover.YOU),
         )
+    elif job.deferred_until is not None and any(map(_WINDOW.search, _impassable(here))):
+        ago = duration(here.now - job.deferred_until)
+        text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
+        change = "condor_qedit DeferralTime, or a longer DeferralWindow"
+        yield Explanation(tier, "deferred", f"{text} after that", change, Mover.YOU)
+
+
+_WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
+_SHADOW_ENDS_S = 2
+"""A job that is vacated, and not held, is idle since that second."""
+
+
+def _impassable(here: Situation) -> list[str]:
+    return [one.clause for one in here.impassable]
+
+
+def _is_forgotten(here: Situation, vacated: int) -> bool:
+    """Return whether a schedd offers a job no more that was released before its run ended.
+
+    HTCondor 23.9 and 25.14 do so: such a job is idle since before its shadow ended, and the
+    negotiator has neither given nor refused it anything since, in a cycle that began later.
+    """
+    job, began = here.job, here.order and here.order.cycle_began
+    looked = max(job.rejected or 0, job.matched or 0)
+    return bool(
+        job.since and began and max(job.since + _SHADOW_ENDS_S, looked) < vacated < began - CYCLE_S
+    )
 
 
 def _new(here: Situation) -> Iterator[Explanation]:
     """Nobody has looked at it yet."""
     job = here.job
-    if job.status != 1 or job.since is None or (job.rejected or 0) >= job.since:
+    if not here.waits or job.since is None or (job.rejected or 0) >= job.since:
         return
     age = here.now - job.since
     known = here.order
+    if known is not None and not known.negotiators and here.free:
+        return  # nobody will
     began = known and known.cycle_began
     if began is not None and began > job.since:
         return
@@ -106,9 +158,16 @@ def _new(here: Situation) -> Iterator[Explanation]:
 
 def _nowhere(here: Situation) -> Iterator[Explanation]:
     """No slot and no entry could run it, however many pilots there were."""
-    if here.job.status != 1 or here.fitting or here.free or here.full:
+    if not here.waits or here.fitting or here.free or here.full:
         return
-    if here.untried:
+    if here.leaving:
+        pilots = counted(sum(slot.number for slot in here.leaving), "pilot")
+        names = names_text(slot.entry for slot in here.leaving)
+        text = f"It could run on {pilots} ({names}), but for jobs that come now these are closed: "
+        text += "they retire, or are drained"
+        proof = Proof.ESTIMATED
+        yield Explanation(Tier.NO_PILOT, "retiring", text, "A new pilot", Mover.WAIT, proof)
+    elif here.untried:
         text = f"{_kinds(here.untried)} are known, and none matches it; which clauses exclude them"
         text += " was not tried, as other groups of jobs are larger"
         change = "gwmond explain JOB, of one of these jobs"
@@ -180,11 +239,13 @@ def _one_clause(here: Situation) -> Explanation | None:
     worst = max(here.impassable, key=lambda one: one.alone)
     others = counted(len(here.impassable) - 1, "other clause")
     more = f". The same is true of {others}" if len(here.impassable) > 1 else ""
-    alone = f". {counted(worst.alone, 'kind')} pass all else" if worst.alone else ""
+    alone = f". {counted(worst.alone, 'kind')} {_pass(worst.alone)} all else" if worst.alone else ""
     text = f"{_none(here)} pass {worst.clause}{alone}{more}"
     request = clauses.REQUEST.search(worst.clause)
     change = f"A smaller {request[0]}" if request else "Other Requirements of the job"
     change += " (condor_qedit)"
+    if TIMED.search(worst.clause):
+        text, change = f"{text}. It is about time", f"Time, if it comes true later. {change}"
     return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
@@ -195,18 +256,30 @@ def _start(here: Situation) -> Explanation | None:
     clause, number = max(refused.items(), key=lambda item: (item[1], item[0]))
     met = sum(not place.blocked for place in here.pilots)
     text = f"START of {number} of {_kinds(met)} that meet its Requirements refuses it: {clause}"
+    for name in here.job.lacks:
+        if scope := re.search(rf"\b(target\.)?{re.escape(name)}\b", clause, re.IGNORECASE):
+            text += f". {'The job has no' if scope[1] else 'Neither job nor pilot has'} {name}"
+    if request := clauses.REQUEST.search(clause):
+        change = f"A smaller {request[0]} (condor_qedit)"
+        return Explanation(Tier.NOWHERE, "too_large", text, change, Mover.YOU, here.proof())
     change = "What START asks of the job, or START of the frontend's group"
     return Explanation(Tier.NOWHERE, "start", text, change, Mover.FRONTEND, here.proof())
 
 
 def _too_long(here: Situation) -> Explanation | None:
-    lives = [place.remaining_s or 0 for place in here.pilots if place.matches]
-    if not lives:
+    found = [place for place in here.pilots if place.matches]
+    if not found:
         return None
-    wanted, longest = duration(here.job.walltime_s or 0), duration(max(lives))
+    wanted = duration(here.job.walltime_s or 0)
+    longest = duration(max(place.remaining_s or 0 for place in found))
     text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
+    text, proof = text + longest, here.proof()
+    asked = here.job.walltime_by.lower()
+    if proof is Proof.PROVEN and not all(asked in place.asks for place in found):
+        text += ". START does not ask for that, so it may start, and be ended with its pilot"
+        proof = Proof.ESTIMATED
     change = f"A walltime of at most {longest}"
-    return Explanation(Tier.NOWHERE, "too_long", text + longest, change, Mover.YOU, here.proof())
+    return Explanation(Tier.NOWHERE, "too_long", text, change, Mover.YOU, proof)
 
 
 def _two_clauses(here: Situation) -> Explanation:
@@ -226,6 +299,10 @@ def _two_clauses(here: Situation) -> Explanation:
 
 def _none(here: Situation, number: int = 0) -> str:
     return f"{number} of {_kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
+
+
+def _pass(number: int) -> str:
+    return "passes" if number == 1 else "pass"
 
 
 def _kinds(number: int) -> str:
@@ -280,12 +357,12 @@ def _policy(here: Situation) -> Iterator[Explanation]:
     is_old = job.rejected is not None and job.since is not None and job.rejected < job.since
     said = "" if is_old else job.rejection.lower()
     for part, name, meaning, change, mover in _POLICIES:
-        if job.status == 1 and part in said:
+        if here.waits and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
             yield Explanation(Tier.POLICY, name, text, change, mover)
             return
-    if job.status == 1 and (full := order.full_group(job, here.order)):
+    if here.waits and (full := order.full_group(job, here.order)):
         group, quota = full
         text = f"The group {group} uses {number(quota.used)} of its quota of {number(quota.quota)}"
         change = "Jobs of the same group that end, or a larger quota"
@@ -296,7 +373,7 @@ def _policy(here: Situation) -> Iterator[Explanation]:
 def _schedd(here: Situation) -> Iterator[Explanation]:
     """Its schedd runs as many jobs as it may."""
     known = here.order
-    if here.job.status != 1 or known is None or known.most_running is None:
+    if not here.waits or known is None or known.most_running is None:
         return
     if known.running is not None and known.running >= known.most_running:
         text = f"{here.job.schedd} runs {counted(known.running, 'job')}, and no more than "
@@ -307,7 +384,7 @@ def _schedd(here: Situation) -> Iterator[Explanation]:
 
 def _entries(here: Situation) -> Iterator[Explanation]:
     """The entries where it could run, by what keeps pilots from being there."""
-    if here.job.status != 1 or here.free:
+    if not here.waits or here.free:
         return
     names = here.fitting_entries
     known, running = here.fitting_rows, here.running
@@ -371,7 +448,7 @@ _MOVERS: dict[str, tuple[Mover, str]] = {
 
 def _pilots(here: Situation) -> Iterator[Explanation]:
     """Pilots run where it could run."""
-    if here.job.status != 1:
+    if not here.waits:
         return
     if here.fates[Fate.FREE]:
         yield _untaken(here)
@@ -382,7 +459,9 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         end = f"before the {duration(wanted)} that it asks for" if wanted else "too soon for it"
         text = f"{short} of {total} are free, and would take it if they did not end {end}"
         change = "A new pilot, or a smaller walltime"
-        yield Explanation(Tier.PILOTS_THERE, "too_short_lived", text, change, Mover.WAIT)
+        ending = [slot for slot in here.slots if here.fate(slot) is Fate.SHORT_LIVED]
+        proof = Proof.ESTIMATED if all(slot.matches for slot in ending) else Proof.PROVEN
+        yield Explanation(Tier.PILOTS_THERE, "too_short_lived", text, change, Mover.WAIT, proof)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
     kinds = {place.entry for place in here.fitting}
@@ -393,7 +472,7 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
     if pilots and (here.full or not (refusing := _refusing(here))):
         names = names_text({*running, *(slot.entry for slot in others)})
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
-        text += f"{size_text(here.job.size)} free"
+        text += _too_little(here)
         change, mover = _more_pilots(here.running)
         yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
     elif pilots:
@@ -402,6 +481,14 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         text += f"there refuse it as they are now: {clause}"
         change = "What the clause refers to"
         yield Explanation(Tier.PILOTS_THERE, "refused_now", text, change, Mover.FRONTEND)
+
+
+def _too_little(here: Situation) -> str:
+    """Return what full slots have too little of; a pool may have resources of its own."""
+    for slot in here.full:
+        if slot.takes_jobs and fits(here.job.size, slot.size) and (texts := here.objections(slot)):
+            return f"enough left: {texts[0]}"
+    return f"{size_text(here.job.size)} free"
 
 
 def _refusing(here: Situation) -> Counter[str]:
@@ -418,6 +505,13 @@ def _untaken(here: Situation) -> Explanation:
     """Return why slots that are free and match are not taken."""
     tier, said = Tier.PILOTS_THERE, here.job.rejection
     free = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free and match"
+    if here.job.universe == _PARALLEL:
+        text = (
+            f"{free}; a job of the parallel universe needs slots that are dedicated to its schedd"
+        )
+        text += ", and all its nodes at once: gwmond looks at neither"
+        change = "Slots that are dedicated to it (DedicatedScheduler)"
+        return Explanation(tier, "slots_untaken", text, change, Mover.POOL, _NOT_KNOWN)
     if here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
         return Explanation(tier, "no_negotiator", text, "A negotiator that runs", Mover.POOL)
@@ -469,8 +563,8 @@ RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in its two largest units."""
-    return span(round(seconds) * SECOND_US)
+    """Return a time span in its two largest units; of what is just ahead of the poll, none."""
+    return span(round(max(0.0, seconds)) * SECOND_US)
 
 
 def names_text(keys: Iterable[EntryKey]) -> str:

@@ -16,7 +16,7 @@ from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
 from gwmond.reports.sites import SiteRow
 
-_STATUS = {1: "not running", 2: "running", 5: "not running"}
+_STATUS = {1: "not running", 2: "running", 5: "not running", 7: "suspended"}
 
 
 def document(situation: Situation) -> Document:
@@ -31,7 +31,8 @@ def first_line(situation: Situation, answer: Explanation) -> str:
     since = job.submitted if job.status == 1 and not job.runs else job.since
     age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
-    return f"{status}{age}: {answer.text}{'' if answer.text.endswith('?') else '.'}"
+    runs = f", after {counted(job.runs, 'run')}" if job.status == 1 and job.runs else ""
+    return f"{status}{age}{runs}: {answer.text}{'' if answer.text.endswith('?') else '.'}"
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
@@ -48,16 +49,21 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     if here.fitting_entries:
         known = [(key, here.entries.get(key)) for key in here.fitting_entries]
         yield table("Entries where it could run:", ENTRY_COLUMNS, known)
-    if here.job.status == 1 and here.openings:
+    if here.waits and here.openings:
         opened = [(one, here.units(one.entries)) for one in here.openings]
         yield table("What other requests, or other sites, would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
         yield from map(Paragraph, expected.texts(here))
-    fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
-    yield Paragraph(f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}.")
+    if here.job.is_matched:
+        yield Paragraph(_slots(here))
     for missing in here.missing:
         yield Paragraph(f"Not known: {missing} could not be read.", "caution")
+
+
+def _slots(here: Situation) -> str:
+    fates = [f"{here.fates[fate]} {fate}" for fate in Fate if here.fates[fate]]
+    return f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}."
 
 
 def answer_parts(line: str, found: Sequence[Explanation], missing: Sequence[str]) -> Iterator[Part]:

@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.clauses import REQUEST, ClauseCount, Opening, counts, openings, other_sites
+from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, other_sites
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
@@ -77,14 +77,8 @@ class Explanation(NamedTuple):
     proof: Proof = Proof.PROVEN
 
 
-_TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
+TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
 """A clause that holds for some time only."""
-_ANYTHING_LEFT = re.compile(r"(?:(?:my|target)\.)?(?:cpus|memory|gpus|disk)\s*>\s*0", re.IGNORECASE)
-
-
-def _of_size(clause: str) -> bool:
-    """Return whether a clause is about what is left of a slot."""
-    return bool(REQUEST.search(clause) or _ANYTHING_LEFT.fullmatch(clause))
 
 
 def fits(size: Size, room: Size) -> bool:
@@ -126,11 +120,18 @@ class Situation:
         self._everywhere = entries, examined.places
         if site and not all(is_at(place.entry, site) for place in examined.places):
             self.places = tuple(place for place in examined.places if is_at(place.entry, site))
+        if not self.job.is_matched:
+            self.places = ()
         if site:
             self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
         self.history = history
         self.now, self.missing, self.site = now, missing, site
         self.order, self.past, self.untried = order, past, untried
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job waits for a slot."""
+        return self.job.status == 1 and self.job.is_matched
 
     @cached_property
     def sites(self) -> list[str]:
@@ -165,11 +166,11 @@ class Situation:
         """Return what becomes of the job at a slot, as the slot is now."""
         if slot.takes_jobs and slot.matches:
             return Fate.FREE if self.lives_long_enough(slot) else Fate.SHORT_LIVED
-        texts, is_of_kind = self.objections(slot), (slot.entry, slot.group) in self._fitting_kinds
-        if all(map(_of_size, texts)) and fits(self.job.size, slot.whole):
+        is_of_kind = (slot.entry, slot.group) in self._fitting_kinds
+        if slot.matches or slot.only_full:
             if is_of_kind or self.lives_long_enough(slot):
                 return Fate.SMALL if slot.takes_jobs else Fate.BUSY
-        elif is_of_kind and all(map(_TIMED.search, texts)):
+        elif is_of_kind and all(map(TIMED.search, self.objections(slot))):
             return Fate.SHORT_LIVED if slot.takes_jobs else Fate.BUSY
         return Fate.NO_MATCH
 
@@ -193,6 +194,19 @@ class Situation:
         Nodes of one entry may differ: so there are some where the known empty pilot does not match.
         """
         return tuple(slot for slot in self.slots if self.fate(slot) in (Fate.SMALL, Fate.BUSY))
+
+    @cached_property
+    def leaving(self) -> tuple[JobPlace, ...]:
+        """Slots that the job accepts, of kinds of pilots of which none takes jobs any more.
+
+        What their empty pilots are like is not known.
+        """
+        known = {(place.entry, place.group) for place in self.pilots}
+        return tuple(
+            slot
+            for slot in self.slots
+            if not slot.blocked and (slot.entry, slot.group) not in known
+        )
 
     @cached_property
     def fitting_entries(self) -> tuple[EntryKey, ...]:

@@ -22,7 +22,11 @@ class WaitingJob(NamedTuple):
     - ``deferred_until``: DeferralTime; it runs no earlier.
     - ``clauses``: its Requirements, divided at ``&&``.
     - ``identity``: that of the group of idle jobs to which it belongs (see ``DemandGroup``).
-    - ``words``: strings of its ad to which Requirements or START refer, by name.
+    - ``words``: strings of its ad to which Requirements or START refer, by name; ``lacks``: to
+      what START refers, and the job does not have.
+    - ``vacated``, ``matched``: when its last run ended (LastVacateTime), and when the negotiator
+      last gave it a slot.
+    - ``walltime_by``: the attribute that says ``walltime_s``.
     """
 
     number: str
@@ -47,6 +51,18 @@ class WaitingJob(NamedTuple):
     submitter: str = ""
     priority: int = 0
     identity: str = ""
+    lacks: tuple[str, ...] = ()
+    vacated: int | None = None
+    matched: int | None = None
+    walltime_by: str = ""
+
+    @property
+    def is_matched(self) -> bool:
+        """Whether a negotiator gives it slots: jobs of the vanilla and parallel universes.
+
+        Container and docker jobs are vanilla ones.
+        """
+        return self.universe in (5, 11)
 
 
 UNKNOWN_JOB = WaitingJob(
@@ -65,6 +81,8 @@ class JobPlace(NamedTuple):
     - ``refusals``: clauses of its START, and of its other Requirements, that refuse the job.
     - ``remaining_s``: for how long it will run jobs, None if that is not known.
     - ``number`` of slots; 1 for an empty pilot.
+    - ``asks``: to what its START refers in a job, in lower case; known of empty pilots.
+    - ``only_full``: a slot that does not match would, if no job ran on it.
     """
 
     kind: Literal["slot", "pilot"]
@@ -78,6 +96,8 @@ class JobPlace(NamedTuple):
     evidence: Evidence
     remaining_s: int | None
     number: int
+    only_full: bool = False
+    asks: tuple[str, ...] = ()
 
     @property
     def matches(self) -> bool:

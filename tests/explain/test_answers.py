@@ -90,6 +90,9 @@ def test_impossible_anywhere() -> None:
     )
     assert pair.name == "clauses_together"
     assert "Without these two 1 kind of pilots fit" in pair.change
+    disk = first(situation(place(refusals=("TARGET.RequestDisk <= MY.Disk",))))
+    assert (disk.name, disk.mover) == ("too_large", Mover.YOU)
+    assert disk.change == "A smaller RequestDisk (condor_qedit)"
     refused = first(situation(place(refusals=("VO == 1",))))
     assert (refused.name, refused.mover) == ("start", Mover.FRONTEND)
     late = first(situation(place(remaining_s=3600), walltime_s=7200))
@@ -130,7 +133,7 @@ def test_nodes_of_an_entry_differ() -> None:
     """The known empty pilot does not match, but pilots that are busy do."""
     texts = "TARGET.OpSysMajorVer == 8", "TARGET.Cpus >= RequestCpus"
     other = place(blocked=(0,))
-    busy = place(kind="slot", blocked=(1,), number=3)
+    busy = place(kind="slot", blocked=(1,), number=3, size=Size(0, 0), only_full=True)
     entry = row(registered_pilots=7)
     found = first(situation(other, busy, entry=entry, clauses=texts))
     assert found.name == "pilots_busy"
@@ -139,9 +142,13 @@ def test_nodes_of_an_entry_differ() -> None:
     assert first(situation(other, nothing_left, entry=entry, clauses=texts)).name == "pilots_busy"
     claimed = place(kind="slot", takes_jobs=False, number=2)
     assert first(situation(other, claimed, clauses=texts)).name == "pilots_busy"
+    licences = busy._replace(size=Size(2, 2000))
+    assert "but none has enough left: TARGET.Cpus >= RequestCpus" in (
+        first(situation(other, licences, clauses=texts)).text
+    )
     for never in (
-        busy._replace(blocked=(0, 1)),
-        busy._replace(whole=Size(8, 1000)),
+        busy._replace(blocked=(0, 1), only_full=False),
+        busy._replace(whole=Size(8, 1000), only_full=False),
         busy._replace(remaining_s=60),
     ):
         here = situation(other, never, entry=entry, clauses=texts, walltime_s=600)
@@ -304,7 +311,7 @@ def test_each_slot_has_one_fate() -> None:
     slots = [
         place(kind="slot", number=1),
         place(kind="slot", number=2, refusals=("MaxWall < GLIDEIN_ToDie - time()",)),
-        place(kind="slot", number=4, blocked=(0,)),
+        place(kind="slot", number=4, blocked=(0,), only_full=True),
         place(kind="slot", number=8, takes_jobs=False),
         place(kind="slot", number=16, refusals=("VO == 1",)),
         place(kind="slot", number=32, takes_jobs=False, entry=EntryKey("S", "other")),
@@ -399,7 +406,8 @@ def test_all_idle_jobs_of_a_recording(
     file = tmp_path / "replay.toml"
     demo = Path(gwmond.__file__).parent / "data" / "demo.zip"
     file.write_text(f'[replay]\nfile = "{demo}"\n[ledger]\nurl = "{tmp_path}/none.sqlite"\n')
-    code, out, err = run("explain", "--all", "--config", file, "--format", "json")
+    asked = "explain", "--all", "--ask", "pool", "--config", file
+    code, out, err = run(*asked, "--format", "json")
     assert (code, err) == (0, "")
     record = json.loads(out)
     assert sum(one["jobs"] for one in record["reasons"]) > 100
@@ -471,3 +479,97 @@ def test_no_job_is_without_a_reason(
     assert found
     assert [one.tier for one in found] == sorted(one.tier for one in found)
     assert all(one.text and one.change and one.name for one in found)
+
+
+def test_what_no_negotiator_matches_has_no_slots() -> None:
+    """A job of the grid universe waits for none; one of the local universe may run."""
+    idle = situation(place(kind="slot"), place(), universe=9)
+    (found,) = answers(idle)
+    assert (found.name, found.text) == (
+        "other_universe",
+        "It is of universe 9, the grid universe, whose jobs do not run on pilots",
+    )
+    assert not idle.fates
+    assert "Slots now" not in str(list(document(idle).parts()))
+    assert first(situation(place(), universe=12, status=2)).name == "running"
+    assert first(situation(place(), universe=9, status=5, hold_reason="full")).name == "held"
+    nodes = first(situation(place(kind="slot"), place(), universe=11))
+    assert (nodes.name, nodes.proof) == ("slots_untaken", Proof.NOT_KNOWN)
+
+
+def test_why_a_job_leaves_the_queue_or_stands_still() -> None:
+    removed = situation(status=3, hold_reason="it was told to go away")
+    assert "leaves the queue: it was told to go away" in first(removed).text
+    suspended = situation(status=7)
+    assert first_line(suspended, first(suspended)).startswith("SUSPENDED for ")
+
+
+def test_the_time_to_run_has_passed() -> None:
+    """A job whose DeferralWindow has passed never runs, and a clause about time may come true."""
+    window = "time() < (DeferralTime + DeferralWindow)"
+    missed = first(situation(place(blocked=(0,)), clauses=(window,), deferred_until=6_400))
+    assert (missed.name, missed.mover) == ("deferred", Mover.YOU)
+    assert "It was to run 1h00m ago (DeferralTime)" in missed.text
+    later = first(situation(place(blocked=(0,)), clauses=("time() > 20000",)))
+    assert later.name == "requirements"
+    assert later.change.startswith("Time, if it comes true later")
+
+
+@pytest.mark.parametrize(
+    ("changed", "began", "forgotten"),
+    [
+        ({}, 9_900, True),
+        ({}, 9_050, False),  # no negotiation since
+        ({"vacated": None}, 9_900, False),
+        ({"vacated": 8_001}, 9_900, False),  # vacated, and not held
+        ({"rejected": 9_500}, 9_900, False),
+        ({"matched": 9_500}, 9_900, False),
+    ],
+)
+def test_a_job_that_was_released_before_its_run_ended(
+    changed: dict[str, Any], began: int, forgotten: bool
+) -> None:
+    """Its schedd offers it no more."""
+    job = {"since": 8_000, "rejected": 7_000, "matched": 7_500, "vacated": 9_000} | changed
+    examined = Examined(waiting_job(**job), (place(), place(kind="slot")))
+    here = Situation(examined, {}, _NOW, order=order(negotiators=(negotiator(began),)))
+    found = first(here)
+    assert (found.name == "not_offered") is forgotten
+    if forgotten:
+        assert "its run ended 16m40s ago" in found.text
+
+
+def test_a_walltime_is_proven_to_be_too_long_only_where_start_asks_for_it() -> None:
+    length: dict[str, Any] = {"walltime_s": 7200, "walltime_by": "MaxWallTimeMins"}
+    asks = place(remaining_s=3600, asks=("maxwalltimemins",))
+    assert first(situation(asks, **length)).proof is Proof.PROVEN
+    found = first(situation(asks, asks._replace(asks=("vo",)), **length))
+    assert (found.name, found.proof) == ("too_long", Proof.ESTIMATED)
+    assert "START does not ask for that" in found.text
+    slot = place(kind="slot", remaining_s=60)
+    ending = first(situation(place(), slot, walltime_s=600))
+    assert (ending.name, ending.proof) == ("too_short_lived", Proof.ESTIMATED)
+
+
+def test_what_start_asks_for_and_the_job_does_not_have() -> None:
+    refused = place(refusals=("TARGET.ProjectName == Team",))
+    found = first(situation(refused, lacks=("ProjectName", "Team", "Project")))
+    assert found.text.endswith(
+        "== Team. The job has no ProjectName. Neither job nor pilot has Team"
+    )
+
+
+def test_nobody_waits_for_a_negotiator_that_is_not_there() -> None:
+    examined = Examined(waiting_job(since=9_990), (place(), place(kind="slot")))
+    found = first(Situation(examined, {}, _NOW, order=order(negotiators=())))
+    assert (found.name, found.mover) == ("no_negotiator", Mover.POOL)
+
+
+def test_pilots_that_take_no_more_jobs() -> None:
+    """What their empty pilots are like is not known: that the job fits none is not."""
+    drained = place(kind="slot", takes_jobs=False, refusals=("false",), number=2)
+    other = place(entry=EntryKey("S", "other"), blocked=(0,))
+    found = first(situation(drained, other))
+    assert (found.name, found.tier, found.proof) == ("retiring", Tier.NO_PILOT, Proof.ESTIMATED)
+    assert found.text.startswith("It could run on 2 pilots (E)")
+    assert first(situation(drained._replace(blocked=(0,)), other)).name == "requirements"

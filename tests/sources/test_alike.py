@@ -141,6 +141,26 @@ def test_one_other_attribute_is_enough(
     assert [refusals in text for text in place.refusals] == [True] * bool(refusals)
 
 
+@pytest.mark.parametrize(
+    ("changed", "only_full"),
+    [
+        ({"Memory": 100, "TotalSlotMemory": 16384}, True),
+        ({"Memory": 100, "TotalSlotMemory": 1999}, False),
+        ({"Memory": 100, "TotalSlotMemory": 16384, "GLIDEIN_Site": "Blue"}, False),
+        ({"Cpus": 0, "StartsJobs": Expr("Cpus >= TARGET.RequestCpus"), "TotalSlotCpus": 8}, True),
+        ({"Cpus": 0, "StartsJobs": Expr("Cpus >= TARGET.RequestCpus"), "TotalSlotCpus": 0}, False),
+        ({"List": "b"}, False),
+    ],
+)
+def test_slots_that_are_only_full(changed: Ad, only_full: bool, examine: Examine) -> None:
+    """A slot counts as full if it would match without the jobs that run on it."""
+    (usual,) = examine([slot(1)])
+    found = examine([*(slot(number) for number in range(9)), slot(9, **changed)])
+    assert found.pop(usual) == 9
+    ((place, _),) = found.items()
+    assert (place.matches, place.only_full) == (False, only_full)
+
+
 _VALUES: dict[str, tuple[Value, ...]] = {
     "GLIDEIN_Site": ("Red", "red", "Blue"),
     "Memory": (1999, 2000, 2000.0, "2000"),

@@ -8,7 +8,7 @@ from its text: such an answer is worked out for each ad.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -114,6 +114,16 @@ class Alike:
         self._values = Values(job)
         self._closures: dict[References, References] = {}
         self._known: dict[Hashable, object] = {}
+
+    @cached_property
+    def left(self) -> frozenset[str]:
+        """The attributes, in lower case, that say what jobs have left of a slot.
+
+        Of the resources for which the job asks, among them any that a pool names itself.
+        """
+        names = (name.lower() for name in self.job.keys())  # noqa: SIM118 (as in matching)
+        asked = (name.removeprefix("request") for name in names if name.startswith("request"))
+        return frozenset(("cpus", "memory", "disk", "gpus", "availablegpus", *asked))
 
     def once(self, what: Hashable, rests_on: References, slot: Values, work: Callable[[], T]) -> T:
         """Return ``what``, which is ``work``'s, or what that was of a slot that is alike."""

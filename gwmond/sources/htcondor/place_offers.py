@@ -13,7 +13,7 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import ads, clauses, order, rejections, slots, waiting_job
-from gwmond.sources.htcondor.alike import Alike, Values
+from gwmond.sources.htcondor.alike import Alike
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from gwmond.model.facts import DemandGroup
     from gwmond.sources.htcondor.access import Access, Daemon
+    from gwmond.sources.htcondor.alike import Values
     from gwmond.sources.htcondor.waiting_job import ExplainTerms
 
 
@@ -110,10 +111,6 @@ def _both(
     if now is None:
         return
     yield now
-    empty = ads.parse(str(slot.ad))
-    for name, total in zip(waiting_job.FREE, waiting_job.WHOLE, strict=True):
-        if total in slot.ad:
-            empty[name] = slot.ad.lookup(total)
-    said = waiting_job.place(alike, Values(empty), wanted, "measured")
+    said = waiting_job.place(alike, waiting_job.emptied(slot), wanted, "measured")
     shown = now._replace(kind="pilot", size=now.whole, takes_jobs=True)
     yield shown._replace(blocked=said.blocked, refusals=said.refusals)

@@ -33,7 +33,7 @@ NUMBER = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
 _NAMES = (
     *("ClusterId", "ProcId", "GlobalJobId", "Owner", "User", "JobStatus", "QDate"),
     *("EnteredCurrentStatus", "NumShadowStarts", "HoldReason", "HoldReasonCode"),
-    *("RemoveReason", "DeferralTime"),
+    *("RemoveReason", "DeferralTime", "LastVacateTime", "LastMatchTime"),
     *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
     *("JobPrio", "AccountingGroup"),
 )
@@ -49,6 +49,7 @@ _ASKED = (
     *("LastHeardFrom", "ClassAdLifetime"),
 )
 """What is asked of a slot besides that to which jobs, START and the configuration refer."""
+_GPUS, _REQUEST = "availablegpus", "request"
 _MOST_TIMES = 3
 """So often slots are asked for: again for what those refer to that were found."""
 _REJECTION = rejections.SAID
@@ -150,7 +151,7 @@ def examine_groups(
         job = _job(ad, group.schedd, refers, terms.attributes)
         places = pilots.places(ad, job.clauses)
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
-        found.append(Examined(job._replace(size=group.size), places))
+        found.append(Examined(job._replace(size=group.size, lacks=()), places))
     return tuple(found), len(groups)
 
 
@@ -202,6 +203,7 @@ def empty_pilot(template: Template, place: JobPlace) -> JobPlace:
         whole=template.size,
         takes_jobs=True,
         remaining_s=template.lifetime_s,
+        asks=tuple(name.lower() for name in template.refers),
     )
 
 
@@ -252,6 +254,8 @@ def fetch_slots(
     needed = set(wanted)
     for pilot in pilots:
         needed.update(pilot.closure(("requirements", *wanted)).names)
+    if _GPUS in needed:
+        needed.add("assignedgpus")
     found: list[Values] = []
     for _ in range(_MOST_TIMES):
         query = _slot_query(needed, terms.attributes, only)
@@ -265,7 +269,9 @@ def fetch_slots(
 
 def _slot_query(names: Iterable[str], attributes: Attributes, only: str) -> Query:
     asked = {name.lower(): name for name in (*_ASKED, *pilot_ads.configured(attributes))}
-    for name in sorted(set(names) - ads.SECRET):
+    requests = {name.removeprefix(_REQUEST) for name in names if name.startswith(_REQUEST)}
+    totals = {f"totalslot{resource}" for resource in requests}
+    for name in sorted({*names, *requests, *totals} - ads.SECRET):
         asked.setdefault(name, name)
     query = slots.query(attributes)
     constraint = f"{query.constraint} && {only}" if only else query.constraint
@@ -285,12 +291,13 @@ def _refers(found: Iterable[Values], wanted: Iterable[str], terms: ExplainTerms)
     names: set[str] = set()
     seen = set()
     for slot in found:
-        start = slot["requirements"], slot["start"]
+        start = slot["requirements"], slot["start"], slot[_GPUS], slot["assignedgpus"]
         if start in seen:
             continue
         if terms.site in ("", *pilot_ads.entry_of(slot.ad, terms.attributes)):
             seen.add(start)
             names.update(slot.closure(("requirements", *wanted)).names)
+            names.update(name.lower() for name in matching.devices(slot.ad))
     return names
 
 
@@ -299,6 +306,8 @@ def _job(
 ) -> WaitingJob:
     referred = clauses.references(ad, "Requirements") | {name.lower() for name in refers}
     words = {name: text for name in sorted(referred) if (text := ads.text(ad, name)) is not None}
+    has, says = {name.lower() for name in ad.keys()}, attributes  # noqa: SIM118 (as in matching)
+    lengths = (*says.walltime_seconds, *says.walltime_minutes)
     return WaitingJob(
         number=f"{ads.count(ad, 'ClusterId')}.{ads.count(ad, 'ProcId')}",
         schedd=schedd,
@@ -321,6 +330,10 @@ def _job(
         deferred_until=_epoch(ad, "DeferralTime"),
         clauses=clauses.attribute_clauses(ad, "Requirements"),
         words=tuple((name, ads.printable(text)) for name, text in words.items()),
+        lacks=tuple(name for name in refers if name.lower() not in has | ads.SECRET),
+        vacated=_epoch(ad, "LastVacateTime"),
+        matched=_epoch(ad, "LastMatchTime"),
+        walltime_by=next((n for n in lengths if ads.number(ad, n) is not None), ""),
     )
 
 
@@ -352,7 +365,33 @@ def slot_place(
         blocked=said.blocked,
         refusals=said.refusals,
         remaining_s=None if dies is None else max(0, int(dies - terms.now)),
+        only_full=not said.matches and _is_only_full(alike, slot, wanted, said),
     )
+
+
+def emptied(slot: Values) -> Values:
+    """Return a slot as if no job ran on it."""
+    empty = ads.parse(str(slot.ad))
+    for name, value in matching.totals(slot.ad).items():
+        empty[name] = value
+    return Values(empty)
+
+
+def _is_only_full(alike: Alike, slot: Values, wanted: tuple[str, ...], said: JobPlace) -> bool:
+    """Return whether a slot would match if no job ran on it."""
+    texts = [*(wanted[i] for i in said.blocked), *said.refusals]
+    left = alike.left
+    for text in texts:
+        names = references(text).names
+        if left.isdisjoint(names) and left.isdisjoint(slot.closure(names).names):
+            return False  # a clause that is about something else
+    names = (*references(*texts).names, *(f"totalslot{name}" for name in left), "assignedgpus")
+    rests_on = References(tuple(dict.fromkeys(names)), references(*texts).complete)
+
+    def fits() -> bool:
+        return place(alike, emptied(slot), wanted, "measured").matches
+
+    return alike.once(("emptied", said), rests_on, slot, fits)
 
 
 def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
