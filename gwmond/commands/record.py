@@ -18,6 +18,7 @@ from rich.progress import Progress
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.times import parse_duration
+from gwmond.reports.render.formats import counted
 from gwmond.service import log
 from gwmond.service.pool import Pool
 from gwmond.sources.recording.recorder import Recorder
@@ -68,7 +69,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         finally:
             writer.close()
     print(
-        f"{path}: {path.stat().st_size / 1024:.0f} KiB, {recorder.frames} frames, "
+        f"{path}: {path.stat().st_size / 1024:.0f} KiB, {counted(recorder.frames, 'frame')}, "
         f"{recorder.records} ads"
     )
     for source, text in sorted(recorder.errors.items()):

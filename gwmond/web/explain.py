@@ -31,7 +31,8 @@ MOST_KEPT = 100
 """So many answers of a poll are kept."""
 _HIDDEN = (
     "Single jobs are not shown here. [http] jobs of gwmond's configuration says who may ask for "
-    "them. On a host that may query the schedd: gwmond explain JOB."
+    "them. On a host that may query the schedd: gwmond explain JOB. A pilot, an entry and all idle "
+    "jobs together are explained here to everybody."
 )
 _FIRST = "The first poll is under way: ask again once it has ended."
 _TITLES: Mapping[What, tuple[str, str]] = {
