@@ -23,6 +23,8 @@ from typing import Self
 
 _NUMBERS = itertools.count()
 _CREDENTIALS = struct.Struct("3i")
+#: The manager's own: all that was sent before it has been read.
+_MARK = b"MARK"
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,10 @@ class Manager:
         self._name = f"@gwmond-manager-{number}" if abstract else str(directory / "notify")
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self._socket.bind(f"\0{self._name[1:]}" if abstract else self._name)
+        self._address = f"\0{self._name[1:]}" if abstract else self._name
+        self._socket.bind(self._address)
         self._news = threading.Condition()
+        self._marked = False
         self._process: subprocess.Popen[bytes] | None = None
         self._reader = threading.Thread(target=self._listen, daemon=True)
         self._reader.start()
@@ -71,6 +75,11 @@ class Manager:
             data, ancillary, _, _ = self._socket.recvmsg(8192, socket.CMSG_SPACE(12))
             if not data:
                 return
+            if data == _MARK:
+                with self._news:
+                    self._marked = True
+                    self._news.notify_all()
+                continue
             pid = _CREDENTIALS.unpack(ancillary[0][2])[0]
             lines = (line.partition("=") for line in data.decode().split("\n") if line)
             fields = {name: value for name, _, value in lines}
@@ -105,6 +114,10 @@ class Manager:
                 cwd=cwd,
             )
 
+    def _send_mark(self) -> None:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own:
+            own.sendto(_MARK, self._address)
+
     @property
     def pid(self) -> int:
         """The service's main process."""
@@ -127,7 +140,10 @@ class Manager:
         timeout: float = 240,
         after: Message | None = None,
     ) -> Message:
-        """The first message that has the assignment, or fulfils the predicate, after another."""
+        """The first message that has the assignment, or fulfils the predicate, after another.
+
+        What a process says last may be read after its end.
+        """
 
         def fits(message: Message) -> bool:
             if isinstance(what, str):
@@ -143,8 +159,10 @@ class Manager:
         with self._news:
             while (found := first()) is None:
                 left = deadline - time.monotonic()
-                if left <= 0 or (self._process is not None and self._process.poll() is not None):
-                    state = "none" if self._process is None else self._process.poll()
+                state = None if self._process is None else self._process.poll()
+                if left <= 0 or (state is not None and self._marked):
                     raise AssertionError(f"no {what} within {timeout} s; exit status {state}")
+                if state is not None:
+                    self._send_mark()
                 self._news.wait(min(left, 0.2))
         return found

@@ -179,7 +179,7 @@ def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
         assert machine.show("NRestarts") == "0", machine.console
         machine.systemctl("kill", "--kill-whom=main", "--signal=STOP", "gwmond")
         machine.wait_for("the watchdog", lambda: machine.show("NRestarts") == "1")
-        assert "Watchdog timeout" in machine.console
+        machine.wait_for("what it says", lambda: "Watchdog timeout" in machine.console)
         machine.wait_state("active", "running")
 
 
