@@ -7,7 +7,6 @@ and its vmalert, which evaluates the shipped rules over both.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,8 +17,8 @@ import pytest
 from tests.alerts.rules import FILES
 from tests.build.demos import replay
 from tests.pool.ports import free_port
-from tests.pool.prometheus import Prometheus, Store, VictoriaMetrics, VmAlert
-from tests.pool.sandbox import PATIENCE_S
+from tests.pool.prometheus import Instant, Prometheus, VictoriaMetrics, VmAlert
+from tests.pool.sandbox import PATIENCE_S, wait_until
 
 HOSTS = ("fe1.example.org:9818", "fe2.example.org:9818")
 #: Sums that mean something: gauges of now, and a counter.
@@ -31,17 +30,17 @@ METRICS = (
 
 
 class Site(NamedTuple):
-    """The store, the Prometheus of each host, and an instant of which all samples have arrived."""
+    """The store, and what it and the Prometheus of each host have at one instant."""
 
     store: VictoriaMetrics
-    local: tuple[Prometheus, ...]
-    at: float
+    then: Instant
+    local: tuple[Instant, ...]
 
-    def sums(self, where: Store, metric: str) -> dict[str, float]:
-        """The sum of a metric at the instant, by instance."""
-        query = f'sum by (instance) ({metric}{{job="gwmond"}})'
-        rows = where.api("query", query=query, time=str(self.at))["result"]
-        return {row["metric"]["instance"]: float(row["value"][1]) for row in rows}
+
+def sums(seen: Instant, metric: str) -> dict[str, float]:
+    """The sum of a metric, by instance."""
+    rows = seen.query(f'sum by (instance) ({metric}{{job="gwmond"}})')
+    return {labels["instance"]: value for labels, value in rows}
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +57,30 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                 (listen,), interval="5s", options=options, remote_write=store.remote_write
             )
             local.append(stack.enter_context(prometheus))
+        every = " and ".join(f"sum({metric}) > 0" for metric in METRICS)
         for prometheus in local:
-            for metric in METRICS:
-                prometheus.wait_for(f"sum({metric}) > 0", timeout=2 * PATIENCE_S)
-        at = time.time()
-        store.wait_for(f'timestamp(up{{job="gwmond"}}) > {at}', lambda rows: len(rows) == 2)
-        yield Site(store, tuple(local), at)
+            prometheus.wait_for(every, timeout=2 * PATIENCE_S)
+        yield wait_until("an instant", lambda: _site(store, local, every))
+
+
+def _site(store: VictoriaMetrics, local: list[Prometheus], every: str) -> Site | None:
+    """Everything at one instant, unless a scrape just then failed."""
+    at = store.instant('count(up{job="gwmond"}) == 2').at
+    seen = tuple(Instant(prometheus, at) for prometheus in local)
+    return Site(store, Instant(store, at), seen) if all(of.query(every) for of in seen) else None
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_each_gwmond_has_its_own_series(site: Site, metric: str) -> None:
     """By instance there is what its own Prometheus has; the sum of all is the sum of these."""
     wanted: dict[str, float] = {}
-    for prometheus in site.local:
-        wanted |= site.sums(prometheus, metric)
-    found = site.sums(site.store, metric)
+    for of in site.local:
+        wanted |= sums(of, metric)
+    found = sums(site.then, metric)
     assert set(found) == set(HOSTS)
     assert all(found.values())
     assert found == pytest.approx(wanted, rel=1e-12)
-    (whole,) = site.store.api("query", query=f"sum({metric})", time=str(site.at))["result"]
-    assert float(whole["value"][1]) == pytest.approx(sum(wanted.values()), rel=1e-12)
+    assert site.then.value(f"sum({metric})") == pytest.approx(sum(wanted.values()), rel=1e-12)
 
 
 def test_the_rules_are_evaluated_over_all(site: Site, tmp_path: Path) -> None:

@@ -9,19 +9,19 @@ import pytest
 from tests.daemon.running import RunningDaemon, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS
-from tests.pool.prometheus import Prometheus
+from tests.pool.prometheus import Instant, Prometheus
 
 PLEDGES = {"Starved": 40, "Bored": 16, "Full": 8, "Queued": 16, "Down": 16}
 
 
-def _states(prometheus: Prometheus) -> dict[str, str]:
-    samples = prometheus.query("gwmond_site_state == 1")
+def _states(seen: Instant) -> dict[str, str]:
+    samples = seen.query("gwmond_site_state == 1")
     return {labels["site"]: labels["state"] for labels, _ in samples}
 
 
-def _wait(prometheus: Prometheus, **states: str) -> None:
-    """Until PromQL says that sites are in these states, and no other."""
-    prometheus.wait_for(
+def _wait(prometheus: Prometheus, **states: str) -> Instant:
+    """When PromQL says that sites are in these states, and no other."""
+    return prometheus.instant(
         "gwmond_site_state == 1",
         lambda samples: (
             states.items() <= {labels["site"]: labels["state"] for labels, _ in samples}.items()
@@ -29,20 +29,20 @@ def _wait(prometheus: Prometheus, **states: str) -> None:
     )
 
 
-def _units(prometheus: Prometheus, site: str) -> dict[str, float]:
+def _units(seen: Instant, site: str) -> dict[str, float]:
     """The capacity, and what it sums up from."""
     of = f'{{site="{site}",resource="cpu"}}'
     query = f"sum by (state) (gwmond_site_canonical_units{of}) > 0"
-    units = {labels["state"]: value for labels, value in prometheus.query(query)}
-    capacity = prometheus.value(f"gwmond_site_capacity_canonical_units{of}")
+    units = {labels["state"]: value for labels, value in seen.query(query)}
+    capacity = seen.value(f"gwmond_site_capacity_canonical_units{of}")
     assert capacity is not None
     return {"capacity": capacity, **units}
 
 
-def _shares(prometheus: Prometheus, site: str, window: str) -> dict[tuple[str, str], float]:
+def _shares(seen: Instant, site: str, window: str) -> dict[tuple[str, str], float]:
     """The site's time by state and reason: exact, for all its counters step at the same scrapes."""
     rate = f'rate({SECONDS}{{site="{site}"}}[{window}])'
-    samples = prometheus.query(f"sum by (state, reason) ({rate}) / scalar(sum({rate})) > 0")
+    samples = seen.query(f"sum by (state, reason) ({rate}) / scalar(sum({rate})) > 0")
     return {
         (labels["state"], labels.get("reason", "").partition("_total")[0]): share
         for labels, share in samples
@@ -69,7 +69,7 @@ def test_five_sites_as_prometheus_sees_them(
     tables = pledged(**PLEDGES) | patient(4)
     tables["site"]["pending_grace"] = "40s"  # and all that follows is asked before that
     running = daemon(scene.pool.collector, tables=tables, ready=False)
-    seen = prometheus(f"127.0.0.1:{running.port}")
+    watching = prometheus(f"127.0.0.1:{running.port}")
     expected = {
         "Starved": "provisioning_bottleneck",
         "Bored": "insufficient_demand",
@@ -78,7 +78,7 @@ def test_five_sites_as_prometheus_sees_them(
         "Down": "down",
     }
     # On a busy machine a schedd may miss the first poll's deadline: the verdict is unknown then.
-    _wait(seen, **expected)
+    seen = _wait(watching, **expected)
     assert set(_states(seen)) == set(expected)
     assert _units(seen, "Starved") == {
         "capacity": 40,
@@ -104,7 +104,7 @@ def test_five_sites_as_prometheus_sees_them(
     (limited,) = seen.query('gwmond_site_canonical_units{site="Starved",reason!=""}')
     assert limited[0]["reason"].startswith("frontend_limit")
 
-    _wait(seen, Queued="saturated")
+    seen = _wait(watching, Queued="saturated")
     assert _units(seen, "Queued") == {"capacity": 16}
     assert _shares(seen, "Starved", "15s") == pytest.approx(
         {
@@ -114,15 +114,17 @@ def test_five_sites_as_prometheus_sees_them(
         },
         rel=1e-6,
     )
-    # Between two polls counters stand still, so of a short window a rate is only about right.
-    whole = seen.value(f'sum(rate({SECONDS}{{site="Starved"}}[30s]))')
+    # Between two polls counters stand still, and so does the time of the last one; of a short
+    # window a rate is only about right.
+    passed = "scalar(delta(gwmond_poll_timestamp_seconds[30s]) / 30)"
+    whole = seen.value(f'sum(rate({SECONDS}{{site="Starved"}}[30s])) / {passed}')
     assert whole == pytest.approx(40, rel=0.5)
 
     scene.remove(waiting)
     more = scene.jobs(30, "Bored", "Down", schedd=1)
     scene.resource("Queued", pending=0)
-    _wait(
-        seen,
+    seen = _wait(
+        watching,
         Starved="insufficient_demand",
         Bored="provisioning_bottleneck",
         Queued="insufficient_demand",
@@ -130,11 +132,11 @@ def test_five_sites_as_prometheus_sees_them(
     (reason,) = seen.query('gwmond_site_canonical_units{site="Bored",reason!=""}')
     assert reason[0]["reason"] == "no_match_in_frontend"
     scene.resource("Down", down=False, requested_idle=3, staging=3)
-    _wait(seen, Down="provisioning_bottleneck", Bored="provisioning_bottleneck")
+    seen = _wait(watching, Down="provisioning_bottleneck", Bored="provisioning_bottleneck")
     (reason,) = seen.query('gwmond_site_canonical_units{site="Down",reason!=""}')
     assert reason[0]["reason"].startswith("not_acknowledged")
     scene.resource("Starved", down=True)
     scene.remove(more, schedd=1)
-    _wait(seen, Starved="down", Bored="insufficient_demand", Down="insufficient_demand")
+    seen = _wait(watching, Starved="down", Bored="insufficient_demand", Down="insufficient_demand")
     assert seen.value("max(max_over_time(gwmond_ledger_residual_seconds[1h]))") == 0
     assert seen.value("max_over_time(gwmond_series_folded{family='gwmond_site_state'}[1h])") == 0

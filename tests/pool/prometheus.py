@@ -12,7 +12,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tests.pool.ports import free_port
 from tests.pool.sandbox import PATIENCE_S, wait_until
@@ -88,9 +88,9 @@ class Store(Program):
         except urllib.error.HTTPError as error:
             raise ValueError(f"{path} {parameters}: {error.read().decode()}") from error
 
-    def query(self, promql: str) -> list[Sample]:
+    def query(self, promql: str, **at: str) -> list[Sample]:
         """The series of an instant query; a scalar gives one without labels."""
-        data = self.api("query", query=promql)
+        data = self.api("query", query=promql, **at)
         if data["resultType"] == "scalar":
             return [({}, float(data["result"][1]))]
         return [(row["metric"], float(row["value"][1])) for row in data["result"]]
@@ -104,10 +104,7 @@ class Store(Program):
 
     def value(self, promql: str) -> float | None:
         """The value of a query which gives at most one series."""
-        samples = self.query(promql)
-        if len(samples) > 1:
-            raise ValueError(f"{promql} gives {len(samples)} series")
-        return samples[0][1] if samples else None
+        return _only(promql, self.query(promql))
 
     def wait_for(
         self,
@@ -129,9 +126,54 @@ class Store(Program):
             raise
         return last
 
+    def instant(
+        self,
+        promql: str,
+        predicate: Callable[[list[Sample]], bool] = bool,
+        timeout: float = PATIENCE_S,
+    ) -> Instant:
+        """An instant of which the answer to the query satisfies the predicate, and what else is
+        asked of it is as old: a scrape that fails on a busy machine makes all series end.
+        """
+        at = time.time()
+
+        def probe() -> Instant | None:
+            nonlocal at
+            if (self.value("min(timestamp(up))") or 0) <= at:
+                return None  # a scrape that began before may still be under way
+            then, at = Instant(self, at), time.time()
+            return then if predicate(then.query(promql)) else None
+
+        try:
+            return wait_until(promql, probe, timeout, 0.2)
+        except TimeoutError as error:
+            error.add_note(f"answer now: {self.query(promql)}\n{self._state()}")
+            raise
+
     def _state(self) -> str:
         """What helps to see why there are no samples."""
         return (self._dir / "log").read_text(errors="replace")[-2000:]
+
+
+class Instant(NamedTuple):
+    """What a store had at one time (epoch seconds), of which it has got all scrapes."""
+
+    store: Store
+    at: float
+
+    def query(self, promql: str) -> list[Sample]:
+        """The series of an instant query."""
+        return self.store.query(promql, time=f"{self.at:.3f}")
+
+    def value(self, promql: str) -> float | None:
+        """The value of a query which gives at most one series."""
+        return _only(promql, self.query(promql))
+
+
+def _only(promql: str, samples: list[Sample]) -> float | None:
+    if len(samples) > 1:
+        raise ValueError(f"{promql} gives {len(samples)} series")
+    return samples[0][1] if samples else None
 
 
 class Prometheus(Store):
