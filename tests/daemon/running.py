@@ -50,17 +50,24 @@ Tables = Mapping[str, Mapping[str, object]]
 
 
 def polls(interval_s: float) -> dict[str, dict[str, object]]:
-    """Configuration in which a poll comes that often, and its queries have most of that time.
+    """Configuration in which a poll comes that often, and its queries have nearly all of that time.
 
-    For tests of what a daemon does about a source that does not answer; see ``patient``.
+    For tests of what depends on the interval that is configured; see ``patient``.
     """
-    deadline = round(interval_s * 750)
+    deadline = round(interval_s * 975)
     return {"poll": {"interval": f"{interval_s:g}s", "deadline": f"{deadline}ms"}}
 
 
-def patient(interval_s: float) -> dict[str, dict[str, object]]:
-    """Configuration in which polls come that often too, but may take long on a busy machine."""
-    return {"poll": {"interval": "60s", "deadline": "50s", _SOONER: interval_s}}
+def patient(
+    interval_s: float, deadline_s: float = 50, configured_s: float = 60
+) -> dict[str, dict[str, object]]:
+    """Configuration in which polls come that often too, but may take long on a busy machine.
+
+    ``deadline_s``: what queries have, in tests of sources that do not answer at all.
+    ``configured_s``: the interval that is configured, in tests of what is missed.
+    """
+    poll: dict[str, object] = {"interval": f"{configured_s:g}s", "deadline": f"{deadline_s:g}s"}
+    return {"poll": {**poll, _SOONER: interval_s}}
 
 
 def toml(tables: Tables) -> str:

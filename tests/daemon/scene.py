@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tests.daemon.running import patient
+from tests.daemon.running import patient, polls
 from tests.pool import feign
 from tests.pool.adtext import literal
 from tests.pool.condor import CondorPool
@@ -40,7 +40,7 @@ QUICK: Tables = {
 }
 
 #: The same for tests of what is decided by the interval of polls: as often as it is configured.
-PUNCTUAL: Tables = {**QUICK, "poll": {"interval": "4s", "deadline": "3900ms"}}
+PUNCTUAL: Tables = {**QUICK, **polls(4)}
 
 #: Attributes of real pilots.
 REAL = {"GLIDEIN_Site": "Real", "GLIDEIN_Entry_Name": "e-Real"}

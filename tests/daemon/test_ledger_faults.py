@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon.running import RunningDaemon, polls
+from tests.daemon.running import RunningDaemon, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS, Metrics
 from tests.ledger.tmpfs import Tmpfs
+from tests.pool.sandbox import wait_until
 
 Start = Callable[..., RunningDaemon]
 INTERVAL_S = 3.0
@@ -31,7 +32,7 @@ def steady(shared_scene: Scene) -> Scene:
 
 
 def _tables(url: str = "") -> dict[str, dict[str, object]]:
-    return polls(INTERVAL_S) | pledged(Busy=CAPACITY) | ({"ledger": {"url": url}} if url else {})
+    return patient(INTERVAL_S) | pledged(Busy=CAPACITY) | ({"ledger": {"url": url}} if url else {})
 
 
 def _counting(running: RunningDaemon, above: float = 0) -> Metrics:
@@ -119,21 +120,25 @@ def test_a_ledger_that_is_damaged_while_it_is_used(
     steady: Scene, daemon: Start, tmp_path: Path
 ) -> None:
     """Damage stops the counters; with a backup put back, what it lacks becomes unknown time."""
-    running = daemon(steady.pool.collector, tables=_tables())
+    configured_s = 30.0
+    poll = patient(INTERVAL_S, configured_s - 1, configured_s)
+    running = daemon(steady.pool.collector, tables=_tables() | poll)
     saved = _counting(running)
     assert running.stop()[0] == 0
+    ended = time.time()
     file, aside = tmp_path / "ledger.sqlite", tmp_path / "aside"
     backup = file.read_bytes()
     running.start()
     _counting(running, saved.seconds("Busy"))
     os.truncate(file, file.stat().st_size // 2)
     _told(running, "corrupt", "was cut", "restore a backup")
+    wait_until("more than two periods", lambda: time.time() > ended + 2 * configured_s)
     aside.mkdir()
+    restored = file.with_name("restored")
+    restored.write_bytes(backup)
     for damaged in tmp_path.glob("ledger.sqlite*"):
         if not damaged.name.endswith(".lock"):
             damaged.rename(aside / damaged.name)
-    restored = file.with_name("restored")
-    restored.write_bytes(backup)
     restored.rename(file)
     metrics = _over(running, "corrupt")
     last = _counting(running, metrics.seconds("Busy"))

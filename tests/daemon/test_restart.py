@@ -15,7 +15,7 @@ from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool.sandbox import wait_until
 
 Start = Callable[..., RunningDaemon]
-INTERVAL_S = 4.0
+INTERVAL_S = 6.0
 KILLS = 10
 
 
@@ -141,7 +141,7 @@ def test_it_ends_at_once_while_a_query_hangs(scene: Scene, daemon: Start) -> Non
     wait_until("a query that hangs", hanging, pause=2)
     code, seconds = running.stop()
     assert code == 0
-    assert seconds < 20, "its deadline is 37 s"
+    assert seconds < 20, "its deadline is 48 s"
     wait_until("the children's end", lambda: not running.processes())
     events = [entry["event"] for entry in running.log()]
     # On a slow machine the query's deadline passes before it is seen to hang: then one of a
