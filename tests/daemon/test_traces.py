@@ -9,7 +9,8 @@ from typing import Any
 from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import PUNCTUAL, REAL
-from tests.pool.condor import CondorPool
+from tests.pool.condor import CLEANED, CondorPool
+from tests.sources.history_scenario import again
 
 TRACE, SUBMITTER = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 OTHER = TRACE[::-1]
@@ -30,7 +31,6 @@ def submitted(pool: CondorPool) -> dict[str, int]:
     data.chmod(0o644)
     schedd = pool.schedds[0]
     moved: dict[str, Any] = {"transfer_input_files": data, "request_memory": 500}
-    again = "test -e /tmp/again && exec sleep 3; touch /tmp/again; exec sleep 600"
     return {
         "traced": pool.submit(
             schedd,
@@ -43,8 +43,9 @@ def submitted(pool: CondorPool) -> dict[str, int]:
         "evicted": pool.submit(
             schedd,
             environment=f'"SECRET={SECRET} TRACEPARENT=00-{OTHER}-{SUBMITTER}-01"',
+            requirements=CLEANED,
             **moved,
-            **shell(again),
+            **shell(again(3)),
         ),
         "held": pool.submit(schedd, **moved, **shell("exec sleep 600")),
     }

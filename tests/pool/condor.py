@@ -26,6 +26,10 @@ T = TypeVar("T")
 #: Requirements of jobs which no slot shall ever match.
 NEVER = "TARGET.GwmondTestNever =?= True"
 
+#: Requirements of jobs that are vacated: HTCondor 25 would try the same claim again, and once more,
+#: while it is still being cleaned.
+CLEANED = "time() > (MY.LastVacateTime ?: 0) + 3"
+
 #: Daemon name -> what its command line has, and what it has not.
 _DAEMONS = {
     "MASTER": ("condor_master", "", "-local-name"),

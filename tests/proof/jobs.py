@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.pool.condor import CLEANED
+
 GOOD = "goodput"
 CUT_OFF = "preemption_badput"
 OTHER = "unclassified"
@@ -139,8 +141,7 @@ PLANS: tuple[Plan, ...] = (
     Plan(
         *("vacated", "alice", 1),
         (End("steady", OTHER, "vacated"), End("steady", GOOD, "exit_zero")),
-        # HTCondor 25 would try the same claim again while it is still being cleaned.
-        requirements="time() > (MY.LastVacateTime ?: 0) + 3",
+        requirements=CLEANED,
         acted=True,
     ),
     # The pilot's end cuts it off.

@@ -46,9 +46,10 @@ def _sh(script: str) -> dict[str, object]:
     return {"executable": "/bin/sh", "arguments": f"\"-c '{script}'\""}
 
 
-def _again(mark: str) -> str:
-    """Run for ever the first time, and for two seconds from then on."""
-    return f"test -e /tmp/{mark} && exec sleep 2; touch /tmp/{mark}; exec sleep 600"
+def again(seconds: float = 2) -> str:
+    """Run for ever the first time, however soon that is ended, and so long from then on."""
+    first = "grep -q ^NumShadowStarts.=.1$ $_CONDOR_JOB_AD"
+    return f"{first} && exec sleep 600; exec sleep {seconds:g}"
 
 
 def _once(mark: str, first: str, then: str = "exit 0") -> str:
@@ -71,8 +72,8 @@ STEADY = (
     Job("signal", "main", "main", "sleep 1; kill -11 $$"),
     Job("removed", "main", "main"),
     Job("held", "main", "main"),
-    Job("held_then_done", "main", "main", _again("held")),
-    Job("vacated_by_user", "main", "main", _again("vacated")),
+    Job("held_then_done", "main", "main", again()),
+    Job("vacated_by_user", "main", "main", again()),
     Job("two_runs", "main", "main", "sleep 2; exit 5", {"on_exit_remove": "NumShadowStarts > 1"}),
     Job("exit_then_held", "main", "main", "sleep 1; exit 7", {"on_exit_hold": "true"}),
     Job("no_program", "main", "main", "", {"executable": "/nonexistent/program"}),
@@ -93,13 +94,13 @@ TRANSFERS = (
     Job("output_missing", "main", "main", "sleep 1", {"transfer_output_files": "nothing"}),
 )
 ENDING = (
-    Job("evicted", "graceful", "main", _again("evicted")),
+    Job("evicted", "graceful", "main", again()),
     Job("evicted_then_removed", "graceful", "nowhere"),
     Job("caught_and_evicted", "graceful", "nowhere", _CATCH),
     Job("drained", "draining", "nowhere"),
     Job("startd_killed", "dying", "nowhere"),
     Job("evicted_then_held", "graceful", "nowhere"),
-    Job("killed", "hard", "main", _again("killed")),
+    Job("killed", "hard", "main", again()),
     Job(
         "exit_then_killed",
         "hard",

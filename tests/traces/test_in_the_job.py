@@ -21,7 +21,7 @@ from gwmond.sources.htcondor.access import LiveAccess
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
 from gwmond.traces.ids import SpanName, span_id
 from tests.build.otlp_sink import Sink, sink
-from tests.pool.condor import CondorPool
+from tests.pool.condor import CLEANED, CondorPool
 from tests.pool.sandbox import USERS
 from tests.sources import history_scenario as scenario
 
@@ -56,7 +56,7 @@ class Played:
         program.write_text(_PROGRAM)
         program.chmod(0o755)
         self.pilot = pool.start_pilot("p1", cores=8)
-        self.submit(1, attrs={"TraceParent": PARENT})
+        self.submit(1, attrs={"TraceParent": PARENT}, requirements=CLEANED)
         self.began(1)
         pool.act("Vacate", self.schedd, "ClusterId == 1")
         self.began(2)
@@ -230,6 +230,7 @@ def test_a_wrapped_program_that_is_vacated(traced: Traced) -> None:
         traced.home / SCRIPT.name,
         arguments="./payload CANARY",
         transfer_input_files=payload,
+        requirements=CLEANED,
     )
     traced.played.pool.wait_for("the payload", (traced.home / "asked").exists)
     traced.played.pool.act("Vacate", traced.played.schedd, f"ClusterId == {cluster}")
