@@ -9,6 +9,8 @@ from html import unescape
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.pool.sandbox import PATIENCE_S
+
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--allow-file-access-from-files", "--virtual-time-budget=3000"),
@@ -39,7 +41,7 @@ class Layout(NamedTuple):
 def chromium(*options: str, profile: Path) -> str:
     """Run the browser; its standard output."""
     command = ["chromium", *_OPTIONS, f"--user-data-dir={profile}", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,12 +30,13 @@ OK = Reply()
 
 
 class Received(NamedTuple):
-    """A request as it came."""
+    """A request as it came, and when (monotonic clock, before it was answered)."""
 
     path: str
     headers: dict[str, str]
     raw: bytes
     accepted: bool
+    time: float
 
     @property
     def spans(self) -> list[Span]:
@@ -84,7 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
         reply = self.server.replies.pop(0) if self.server.replies else self.server.reply
         headers = {name.lower(): value for name, value in self.headers.items()}
         accepted = reply.status == 200 and not reply.hang
-        self.server.received.append(Received(self.path, headers, raw, accepted))
+        now = time.monotonic()
+        self.server.received.append(Received(self.path, headers, raw, accepted, now))
         if reply.hang:
             self.server.over.wait()
             self.close_connection = True

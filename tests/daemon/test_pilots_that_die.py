@@ -36,6 +36,11 @@ SHORT: dict[str, Value] = {
 }
 
 
+def silent(page: str) -> str | None:
+    """The page, if it has silent pilots."""
+    return page if "Silent pilots" in page else None
+
+
 def test_a_killed_pilot_is_silent_and_then_ends(epochs: CondorPool, daemon: Start) -> None:
     """It is not idle: after two updates it is called silent, with when it was heard of last; and
     once its ad has expired it has ended then, though the collector is not an hour old."""
@@ -44,8 +49,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(epochs: CondorPool, daemon: Star
     running = daemon(epochs.collector, tables=TABLES)
     running.wait_until("two pilots", lambda m: m.registered(site="Short") == 2)
     killed.kill9()
-    wait_until("the page to say it", lambda: "Silent pilots" in running.get("/"))
-    page = running.get("/")
+    page = wait_until("the page to say it", lambda: silent(running.get("/")))
     place = ">Short</a></td><td><a [^>]*>short</a></td>"
     assert re.search(f"{place}<td>{re.escape(killed.name)}</td><td>", page)
     assert alive.name not in page
@@ -58,7 +62,7 @@ def test_a_killed_pilot_is_silent_and_then_ends(epochs: CondorPool, daemon: Star
     ((row,), _) = running.stored(killed.name)
     assert row.end_source == "ad_expired"
     assert row.end_us == row.last_heard_us
-    wait_until("the page without it", lambda: "Silent pilots" not in running.get("/"))
+    wait_until("the page without it", lambda: not silent(running.get("/")))
     alive.stop_graceful()
 
 

@@ -36,9 +36,9 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
     pool.wait_for("three jobs to run", lambda: len(pool.jobs(schedd, "JobStatus == 2")) == 3)
 
     running = daemon(pool.collector, tables=pledged(Real=12))
-    metrics = running.wait_until("four busy units", lambda m: _pilot_units(m)["busy"] == 4)
     # A core is left, but no memory: the third job takes two units, as the one that waits would.
-    assert _pilot_units(metrics) == {"busy": 4, "idle": 0, "remainder": 0}
+    four = {"busy": 4, "idle": 0, "remainder": 0}
+    metrics = running.wait_until("four busy units", lambda m: _pilot_units(m) == four)
     assert metrics.units("Real", "provisioned") == 4
     assert _demand(metrics) == {"idle": 2, "absorbed": 0, "assigned": 2}
     assert metrics.state("Real") == "provisioning_bottleneck"
@@ -51,8 +51,8 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
 
     pool.start_pilot("two", cores=4, memory=8192, attrs=entry)
     scene.resource("Real", cpus=4, memory=8192, running=2)
-    metrics = running.wait_until("six busy units", lambda m: _pilot_units(m)["busy"] == 6)
-    assert _pilot_units(metrics) == {"busy": 6, "idle": 2, "remainder": 0}
+    six = {"busy": 6, "idle": 2, "remainder": 0}
+    metrics = running.wait_until("six busy units", lambda m: _pilot_units(m) == six)
     metrics = running.wait_state(Real="insufficient_demand")
     assert _demand(metrics) == {"idle": 0, "absorbed": 0, "assigned": 0}
     assert metrics.units("Real", "provisioned") == 8

@@ -50,6 +50,10 @@ def test_a_second_run_soon_after_the_first_is_shown_and_runs_on(
     )
     _runs_again(epochs, cluster)
     wait_until("two runs", lambda: len(running.stored("retried@pool.test")[1]) == 2)
+    wait_until(
+        "the record of the first",
+        lambda: running.stored("retried@pool.test")[1][0].key.shadow_start == 1,
+    )
     first, second = running.stored("retried@pool.test")[1]
     assert (first.key.shadow_start, first.end_us is None) == (1, False)
     assert second.start_us - first.start_us < 60_000_000

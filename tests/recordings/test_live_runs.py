@@ -122,13 +122,13 @@ def play(pool: CondorPool, path: Path) -> Outcome:
     recorder = Recorder(Config(), Targets((pool.collector,), (), ()))
     writer = Writer(path, recorder.asked())
     observer = Observer(pool.collector, schedd)
-    access, began = LiveAccess(), time.monotonic()
+    access = LiveAccess()
     lasting = f"ClusterId == {clusters['removed']} || ClusterId == {clusters['evicted']}"
     pool.wait_for(
         "what lasts to run",
         lambda: len(pool.jobs(schedd.name, f"({lasting}) && JobStatus == 2")) == 2,
     )
-    over = False
+    over, began = False, time.monotonic()
     while time.monotonic() < began + LONGEST_S and not over:
         over = observer.is_over  # and once more: a frame is a bit older than a look
         now = time.time()
@@ -139,6 +139,7 @@ def play(pool: CondorPool, path: Path) -> Outcome:
             pilot.stop_graceful()
         time.sleep(EVERY_S)
     writer.close()
+    assert over, observer.kept()
     assert recorder.errors == {}
     return observer.kept()
 

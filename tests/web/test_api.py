@@ -38,7 +38,7 @@ def serving(state: Any) -> Iterator[httpx.Client]:
     """A client of a real server."""
     with (
         serve(state) as (server, _),
-        httpx.Client(base_url=f"{server.url}/api/v1", timeout=30) as client,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=120) as client,
     ):
         yield client
 

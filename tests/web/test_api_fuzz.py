@@ -60,7 +60,7 @@ def test_random_questions(
     @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
     @given(cases)
     def ask(case: Case[Any]) -> None:
-        case.call_and_validate(base_url=url, session=client, checks=CHECKED, timeout=30)
+        case.call_and_validate(base_url=url, session=client, checks=CHECKED, timeout=120)
 
     ask()
 
