@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -42,11 +43,20 @@ class Tmpfs:
         return self.path / "filler"
 
     def fill(self, left_kib: int = 0) -> None:
-        """Take all space but ``left_kib`` KiB."""
-        free = os.statvfs(self.path)
-        size = free.f_bavail * free.f_frsize - left_kib * 1024
+        """Take all space but ``left_kib`` KiB; who writes meanwhile may take some of it first."""
         with self._filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, max(size, 4096))
+            while (size := self._free_bytes() - left_kib * 1024) > 0:
+                try:
+                    os.posix_fallocate(file.fileno(), 0, size)
+                except OSError as error:
+                    if error.errno != errno.ENOSPC:
+                        raise
+                else:
+                    return
+
+    def _free_bytes(self) -> int:
+        free = os.statvfs(self.path)
+        return free.f_bavail * free.f_frsize
 
     def free(self) -> None:
         self._filler.unlink(missing_ok=True)
