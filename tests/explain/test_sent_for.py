@@ -153,12 +153,12 @@ def test_the_command_looks_into_the_ledger(
     run: Callable[..., tuple[int, str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also where no pool can be asked; by a part of the name, or the number."""
+    """Also where no pool can be asked, then with code 3; by a part of the name, or the number."""
     monkeypatch.setenv("CONDOR_CONFIG", "ONLY_ENV")
     config = tmp_path / "gwmond.toml"
     config.write_text(f'[ledger]\nurl = "sqlite:///{ledger}"\n')
     code, out, _ = run("explain", "--pilot", "glidein_2", "--config", config)
-    assert code == 0
+    assert code == 3
     assert "Pilot glidein_2@wn2.example.org NEVER HAD A JOB in 1h00m: When it was sent, the" in out
     assert "Runs of jobs that began meanwhile on pilots of its group:" in out
     _, out, _ = run("explain", "--pilot", "1", "--config", config)
