@@ -57,7 +57,7 @@ lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20 \
-	    --reruns 1 --only-rerun '^TimeoutError: waited' $(PYTEST_ARGS)
+	    --reruns 1 --only-rerun '^TimeoutError' $(PYTEST_ARGS)
 
 lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest versions that pyproject.toml allows
 	$(SAY) 'pytest with the lowest versions'
