@@ -42,6 +42,7 @@ from gwmond.model.pilot_facts import (
     PilotLife,
     RunKey,
     Validation,
+    union,
 )
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.pilot_segments import (
@@ -258,11 +259,22 @@ def advance(
     return Delta(gains.increments, signed, settled_to_us)
 
 
+def is_settled(segment: Segment, own: Category | None) -> bool:
+    """Return whether a segment's time is posted; ``own`` is the category of the pilot's own."""
+    return own is not None and segment.known and segment.finished
+
+
+def settled_times(life: PilotLife) -> tuple[Interval, ...]:
+    """Return when a pilot's time is posted, whatever it is: sorted, disjoint, none empty."""
+    own = own_category(life)
+    return union((one.start_us, one.end_us) for one in cut(life) if is_settled(one, own))
+
+
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
     category = own_category(life)
     own = None if category is None else Outcome(category, "")
     return [
-        _Divided(segment, own, settled=own is not None and segment.known and segment.finished)
+        _Divided(segment, own, settled=is_settled(segment, category))
         for segment in cut(life, window)
     ]
 

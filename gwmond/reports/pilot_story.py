@@ -29,7 +29,7 @@ from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
 from gwmond.pilots.ad_times import silent_before_us
 from gwmond.pilots.merged_runs import Merged, merge
 from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
-from gwmond.pilots.pilot_time import own_category, partition
+from gwmond.pilots.pilot_time import is_settled, own_category, partition
 from gwmond.pilots.rules import Rules
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.phases import phases
@@ -221,9 +221,9 @@ def own_spans(
         amounts = {kind: parts(segment, interval, *kind, memory_per_unit_mib).own for kind in KINDS}
         if segment.running and not any(amounts.values()):
             continue
-        settled = segment.known and segment.finished
         free: Free = "part" if segment.running else "all"
-        span = OwnSpan(*interval, own if settled else None, free, segment.estimated, amounts)
+        category = own if is_settled(segment, own) else None
+        span = OwnSpan(*interval, category, free, segment.estimated, amounts)
         last = spans[-1] if spans else None
         if last and last.end_us == span.start_us and last[2:5] == span[2:5]:
             both = {kind: last.amounts[kind] + amounts[kind] for kind in KINDS}

@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory_jobs import QueueRecord, place_name
+from gwmond.model.pilot_facts import Interval
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.pilots.pilot_time import settled_times
+from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.traces.contexts import is_traced
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.pilot_trace import pilot_spans
@@ -26,7 +29,8 @@ SOME = 20
 class Traced(NamedTuple):
     """A trace; ``runs``: those of the job, or those on the pilot, in the order of time.
 
-    ``job``: GlobalJobId, or nothing; ``pilot``: the pilot whose trace it is, or None.
+    ``job``: GlobalJobId, or nothing; ``pilot``: the pilot whose trace it is, or None, and
+    ``posted``: when its time is, sorted and disjoint.
     """
 
     title: str
@@ -34,6 +38,7 @@ class Traced(NamedTuple):
     runs: Sequence[RunRow] = ()
     job: str = ""
     pilot: PilotRow | None = None
+    posted: Sequence[Interval] = ()
 
 
 def names_job(text: str) -> bool:
@@ -62,8 +67,9 @@ def trace_of_pilot(ledger: LedgerReader, row: PilotRow, join_at_most: int, now_u
     """Return a pilot's trace up to now."""
     runs = ledger.runs_of([row.id]).get(row.id, [])
     runs.sort(key=lambda run: (run.start_us, run.key))
-    spans = pilot_spans(row, runs, join_at_most, queue_of(ledger, row), now_us)
-    return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row)
+    posted = () if row.runs_pruned else settled_times(StoredPilot(row, runs).life_now)
+    spans = pilot_spans(row, runs, join_at_most, queue_of(ledger, row), now_us, posted)
+    return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row, posted=posted)
 
 
 def queue_of(ledger: LedgerReader, row: PilotRow) -> QueueRecord | None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_facts import Category, Interval, beside
 from gwmond.model.stored_pilots import RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import INFOS
@@ -81,7 +81,7 @@ def bars(traced: Traced) -> list[SpanBar]:
     def below(parent: bytes, depth: int) -> Iterator[SpanBar]:
         for one in children[parent]:
             number = pilots.get(one.start_us, 0) if one.name is SpanName.RUN else 0
-            yield _bar(one, depth)._replace(pilot=number)
+            yield _bar(one, depth, traced.posted)._replace(pilot=number)
             yield from below(one.context.span_id, depth + 1)
 
     found = list(below(b"", 0))
@@ -181,7 +181,7 @@ def _drawing(title: str, found: Sequence[SpanBar]) -> Drawing:
     return drawing
 
 
-def _bar(one: Span, depth: int) -> SpanBar:
+def _bar(one: Span, depth: int, posted: Sequence[Interval]) -> SpanBar:
     known = dict(one.attributes)
     number = known.get("htcondor.run.number")
     label = f"run {number}" if one.name is SpanName.RUN and number is not None else one.name.value
@@ -196,10 +196,12 @@ def _bar(one: Span, depth: int) -> SpanBar:
         look = str(known.get("gwmond.category") or "open")
     elif one.error and one.name is SpanName.VALIDATION:
         look = Category.VALIDATION_FAILS.value
-    return SpanBar(label, depth, one.start_us, one.end_us, look, _note(one), bool(one.error))
+    return SpanBar(
+        label, depth, one.start_us, one.end_us, look, _note(one, posted), bool(one.error)
+    )
 
 
-def _note(one: Span) -> str:
+def _note(one: Span, posted: Sequence[Interval]) -> str:
     """Return what to say of a span beside its bar."""
     known = dict(one.attributes)
     found = [
@@ -217,8 +219,15 @@ def _note(one: Span) -> str:
     found += [str(event["gwmond.outcome"]) for event in said if "gwmond.outcome" in event]
     causes = [str(event["gwmond.wait.cause"]) for event in said if "gwmond.wait.cause" in event]
     found.append(", then ".join(words(cause) for cause in causes[-_CAUSES:]))
-    found.append("not settled" if known.get("gwmond.settled") is False else "")
+    found.append(_loose(one, posted) if known.get("gwmond.settled") is False else "")
     return ", ".join(filter(None, found))
+
+
+def _loose(one: Span, posted: Sequence[Interval]) -> str:
+    """Return how much of the time of a span that may still change is not settled."""
+    open_us = sum(end - start for start, end in beside((one.start_us, one.end_us), posted))
+    part = 0 < open_us < one.end_us - one.start_us
+    return f"{span(open_us)} not settled" if part else "not settled"
 
 
 def _of_run(number: int, run: RunRow, until_us: int) -> SpanBar:

@@ -1,8 +1,9 @@
 """The trace of a pilot: what it waited for, its validation, its idle times, its end.
 
 All spans are settled when the pilot is closed (``PilotRow.closed``); before that there are none,
-unless ``now_us`` says until when to show them.  Its runs are links of the ``pilot`` span to the
-runs' spans, at most ``LINKS``.  Times are whole microseconds since the epoch.
+unless ``now_us`` says until when to show them.  Then those are settled whose time is posted.
+Its runs are links of the ``pilot`` span to the runs' spans, at most ``LINKS``.
+Times are whole microseconds since the epoch.
 
 - ``requested``: from its submission until its factory handed it to the site; ``pending``: from then
   until it began.  Known where a factory's queue is read.
@@ -49,8 +50,12 @@ def pilot_spans(
     join_at_most: int,
     queue: QueueRecord | None = None,
     now_us: int | None = None,
+    posted: Sequence[Interval] = (),
 ) -> list[Span]:
-    """Return the spans of a closed pilot; ``queue``: its factory's records of it, if known."""
+    """Return the spans of a closed pilot; ``queue``: its factory's records of it, if known.
+
+    ``posted``: when its time is, sorted and disjoint; it matters while the pilot is not closed.
+    """
     start = sane(pilot.start_us)
     if start is None or not (pilot.closed or now_us):
         return []
@@ -76,14 +81,20 @@ def pilot_spans(
         }
         if part.kind is SpanName.VALIDATION:
             values |= _validated(pilot)
-        span = made(part.kind, own, root.span_id, times, values, part.error, settled=pilot.closed)
+        settled = pilot.closed or _within_one(posted, (part.start_us, part.end_us))
+        span = made(part.kind, own, root.span_id, times, values, part.error, settled=settled)
         spans.append(span)
         if part.kind is SpanName.VALIDATION:
-            spans += _tests(pilot, span)
+            spans += _tests(pilot, span, settled=settled)
     return spans
 
 
-def _tests(pilot: PilotRow, validation: Span) -> Iterator[Span]:
+def _within_one(intervals: Sequence[Interval], part: Interval) -> bool:
+    """Return whether a part is within one of disjoint intervals."""
+    return any(start <= part[0] and part[1] <= end for start, end in intervals)
+
+
+def _tests(pilot: PilotRow, validation: Span, *, settled: bool) -> Iterator[Span]:
     """Yield the tests of a validation that are known."""
     interval, context = (validation.start_us, validation.end_us), validation.context
     output = pilot.facts.output
@@ -98,9 +109,8 @@ def _tests(pilot: PilotRow, validation: Span) -> Iterator[Span]:
             "cicd.pipeline.task.run.result": "error" if test.failure else "success",
         }
         own = context._replace(span_id=span_id(SpanName.TEST, *identity))
-        closed = pilot.closed
         yield made(
-            *(SpanName.TEST, own, context.span_id, times, values, test.failure), settled=closed
+            *(SpanName.TEST, own, context.span_id, times, values, test.failure), settled=settled
         )
 
 

@@ -49,6 +49,18 @@ def test_a_pilot_has_its_runs(ledger: Path) -> None:
     assert "(4 more lines" in some
 
 
+def test_a_pilot_that_runs_has_as_much_time_that_is_not_settled_as_its_story(ledger: Path) -> None:
+    """Of the five minutes before its first job the last one may still be a run's."""
+    done = gwmond("trace", "3", "--ledger", ledger)
+    (idle,) = (line for line in done.stdout.splitlines() if line.startswith("  idle"))
+    assert idle.endswith("5m00s  1m00s not settled")
+    story = json.loads(gwmond("pilot", "3", "--ledger", ledger, "--format", "json").stdout)
+    assert [
+        (part["settled"], part["end_epoch_seconds"] - part["start_epoch_seconds"])
+        for part in story["own_time"]
+    ] == [(True, 240), (False, 60)]
+
+
 def test_json_has_all_and_otlp_what_is_settled(ledger: Path) -> None:
     found = json.loads(gwmond("trace", JOB, "--ledger", ledger, "--format", "json").stdout)
     names = [one["name"] for one in found["spans"]]

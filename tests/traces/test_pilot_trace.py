@@ -103,6 +103,14 @@ def test_a_pilot_that_is_there_is_shown_only_if_asked() -> None:
     assert all(("gwmond.settled", False) in span.attributes for span in spans)
 
 
+def test_what_is_posted_of_a_pilot_that_is_there_is_settled() -> None:
+    row, runs = pilot(end=None), [run(1, 100, 200), run(2, 300, 400)]
+    posted = [(us(0), us(250)), (us(300), us(450))]
+    spans = pilot_spans(row, runs, JOIN_AT_MOST, now_us=us(500), posted=posted)
+    loose = [span for span in spans if ("gwmond.settled", False) in span.attributes]
+    assert times(loose) == [("pilot", 0, 500), ("idle", 200, 300), ("idle", 400, 500)]
+
+
 def test_links_and_idle_times_are_bounded() -> None:
     runs = [run(n + 1, 100 + 20 * n, 110 + 20 * n) for n in range(LINKS + 5)]
     spans = pilot_spans(pilot(end=10**5), runs, JOIN_AT_MOST)
