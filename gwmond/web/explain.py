@@ -141,6 +141,8 @@ class Explanations:
         there = {what: name.strip() for what, name in names.items() if name is not None}
         full = [what for what, name in there.items() if name or what == "all"]
         what: What = next(iter(full or there), "job")
+        if what == "job" and not full and not self.shows_jobs:
+            what = "pilot"  # a form of what is explained here
         name = "" if what == "all" else there.get(what, "")
         question = Question(name, schedd, site.strip(), what)
         if len(full) > 1:
@@ -186,6 +188,8 @@ class Explanations:
         title = _TITLES[question.what][1]
         if parts and isinstance(parts[0], Paragraph):
             title, parts = parts[0].text, parts[1:]  # the answer itself
+        elif answer.is_form and not self.shows_jobs:
+            parts = [Paragraph(_HIDDEN)]
         again = [
             link("explain", f"The same as {name}", **question.query, format=form)
             for form, name in (("text", "text"), ("json", "JSON"))
@@ -198,6 +202,7 @@ class Explanations:
             choices=[
                 Tab(text, what == question.what, f"explain?{what}=")
                 for what, (text, _) in _TITLES.items()
+                if what in ("pilot", "entry", "all") or self.shows_jobs
             ],
             fields=self._fields(question),
             error="" if answer.is_form else answer.error,

@@ -17,7 +17,7 @@ from gwmond.model.times import HOUR_US
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.pilots import FIELDS
 from gwmond.reports.render import fields
-from gwmond.reports.render.document import Part
+from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
 from gwmond.reports.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
@@ -154,7 +154,10 @@ def trace_page(
 def trace_form(job: str, pilot: int, error: str, *, shows_jobs: bool) -> str:
     """Return the page that asks for a trace; ``error``: why there is none of what was asked for."""
     form = _trace_form(job, pilot, shows_jobs=shows_jobs)
-    return _page("Trace of a job, or of a pilot", [], error, form=form)
+    if shows_jobs:
+        return _page("Trace of a job, or of a pilot", [], error, form=form)
+    hidden = [] if error == WHO else [Paragraph(f"{WHO[0].upper()}{WHO[1:]}.")]
+    return _page("Trace of a pilot", hidden, error, form=form)
 
 
 def _trace_form(job: str, pilot: int, *, shows_jobs: bool) -> list[FormField]:

@@ -266,7 +266,7 @@ def test_a_job_is_asked_for(browser: Browser, url: str, script: bool) -> None:
     context = browser.new_context(java_script_enabled=script)
     page = context.new_page()
     page.goto(url)
-    page.get_by_role("link", name="Why a job is not running").click()
+    page.get_by_role("link", name="Why jobs are not running").click()
     page.get_by_label("Job").press_sequentially("4711.0")
     page.get_by_label("Job").press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("NOT RUNNING for 3h03m: ")
