@@ -156,7 +156,7 @@ def trace_form(job: str, pilot: int, error: str, *, shows_jobs: bool) -> str:
     form = _trace_form(job, pilot, shows_jobs=shows_jobs)
     if shows_jobs:
         return _page("Trace of a job, or of a pilot", [], error, form=form)
-    hidden = [] if error == WHO else [Paragraph(f"{WHO[0].upper()}{WHO[1:]}.")]
+    hidden: list[Part] = [Paragraph(f"{WHO[0].upper()}{WHO[1:]}.")] if error != WHO else []
     return _page("Trace of a pilot", hidden, error, form=form)
 
 
