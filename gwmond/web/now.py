@@ -50,14 +50,15 @@ def _known(s: Snapshot) -> dict[str, Any]:
     """Return what the page says of a poll."""
     rows = worst_first(site_rows(s))
     silent = s.pilot_time.silent if s.pilot_time is not None else ()
+    checked = any(row.verdicts_checked for row in rows)
     return {
         "down": _down(s),
         "summary": _summary(s),
         "warnings": _warnings(s),
         "uses": USES,
         "matching": _MATCHING,
-        "right": _RIGHT,
-        "sites": table("", _SITES, rows[:_ROWS]),
+        "right": _RIGHT if checked else "",
+        "sites": table("", (*_SITES, _VERDICTS) if checked else _SITES, rows[:_ROWS]),
         "more_sites": len(rows) - _ROWS if len(rows) > _ROWS else 0,
         "idle": table("", _IDLE, s.idle[:_REASONS]),
         "more_idle": len(s.idle) - _REASONS,
@@ -154,7 +155,9 @@ _SITES: tuple[Column[SiteRow], ...] = (
     Column("site", lambda row: site_link(row.site), name=True),
     *ROW_COLUMNS,
     Column("matching jobs before assign\u00adment", jobs_text, hint=_MATCHING),
-    Column("verdicts right", lambda r: verdicts_text(r) if r.verdicts_checked else "", hint=_RIGHT),
+)
+_VERDICTS: Column[SiteRow] = Column(
+    "verdicts right", lambda r: verdicts_text(r) if r.verdicts_checked else "", hint=_RIGHT
 )
 _IDLE: tuple[Column[IdleReason], ...] = (
     Column("reason", lambda one: words(one.reason), text=True),

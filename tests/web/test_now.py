@@ -115,6 +115,14 @@ def test_landing_page_explains_states_that_no_site_has() -> None:
     assert [state for state in State if f"<dt>{state.replace('_', ' ')}</dt><dd>" not in text] == []
 
 
+def test_landing_page_has_no_verdicts_before_one_was_checked() -> None:
+    """No column without a value, and no words on it, as on a new ledger."""
+    seen = snapshot()
+    assert page(seen, NOW).lower().count("verdicts right") == 2
+    new = replace(seen, verdicts={})
+    assert "verdicts right" not in page(new, NOW).lower()
+
+
 def test_landing_page_names_pilots_that_are_silent() -> None:
     """With when each was heard of last; of many the first, and how many more."""
     shown = snapshot()
