@@ -20,7 +20,6 @@ from gwmond.explain.situation import (
     Proof,
     Situation,
     Tier,
-    fits,
 )
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
@@ -223,7 +222,7 @@ def _too_large(here: Situation) -> Explanation | None:
             f"{one.change} opens {_kinds(one.pilots)} ({names_text(one.entries)})"
             for one in openings
         )
-    elif clauses_left and not any(fits(size, place.whole) for place in here.pilots):
+    elif clauses_left and not any(size.is_within(place.whole) for place in here.pilots):
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(size)}; the largest pilot, of {largest.entry.entry}, has "
         text += size_text(largest.whole)
@@ -485,10 +484,11 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
 
 def _too_little(here: Situation) -> str:
     """Return what full slots have too little of; a pool may have resources of its own."""
+    size = here.job.size
     for slot in here.full:
-        if slot.takes_jobs and fits(here.job.size, slot.size) and (texts := here.objections(slot)):
+        if slot.takes_jobs and size.is_within(slot.size) and (texts := here.objections(slot)):
             return f"enough left: {texts[0]}"
-    return f"{size_text(here.job.size)} free"
+    return f"{size_text(size)} free"
 
 
 def _refusing(here: Situation) -> Counter[str]:
@@ -516,13 +516,18 @@ def _untaken(here: Situation) -> Explanation:
         text = f"{free}, and no negotiator advertises to the pool's collector"
         return Explanation(tier, "no_negotiator", text, "A negotiator that runs", Mover.POOL)
     last = f"; the negotiator's last word: {said}" if said else ""
-    place = order.place(here.job, here.order)
+    place = order.place(here.job, here.order, here.rivals)
     if place is not None and place.nobody:
-        text = f"{free}, nobody is ahead of it in the order, and it was not given one{last}"
+        who = "nobody is ahead of it in the order"
+        if place.users_ahead or place.own_ahead:
+            who += f" that could take one ({place.ahead()})"
+        text = f"{free}, {who}, and it was not given one{last}"
         change = "What the logs say of it (NegotiatorLog, MatchLog, ShadowLog)"
         proof = Proof.ESTIMATED
         return Explanation(tier, "slots_untaken", text, change, Mover.POOL, proof)
     who = "others are before it in the order" if place is None else place.ahead()
+    if place is not None and place.counts_all:
+        who += ". These are all idle jobs, also such as could not run where it could"
     text = f"{free}, and it was not given one: {who}{last}"
     change = "Its turn: a better priority (condor_userprio, JobPrio)"
     return Explanation(tier, "behind_others", text, change, Mover.WAIT, Proof.ESTIMATED)

@@ -53,7 +53,7 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
         opened = [(one, here.units(one.entries)) for one in here.openings]
         yield table("What other requests, or other sites, would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
-        yield Paragraph(f"Place in the order: {order.words(here.job, here.order)}.")
+        yield Paragraph(f"Place in the order: {order.words(here.job, here.order, here.rivals)}.")
         yield from map(Paragraph, expected.texts(here))
     if here.job.is_matched:
         yield Paragraph(_slots(here))
@@ -169,7 +169,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "slots": sum(place.number for place in here.slots),
         "slots_free": sum(place.number for place in here.free),
         "slots_by_fate": {fate.name.lower(): here.fates[fate] for fate in Fate},
-        "order": order.record(order.place(job, here.order)),
+        "order": order.record(order.place(job, here.order, here.rivals)),
         "expected": expected.record(here),
         "not_read": list(here.missing),
     }

@@ -7,19 +7,30 @@ round again (HTCondor manual, "User Priorities and Negotiation").
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+from gwmond.model.evaluation import IdleJobs
+from gwmond.model.facts import Size
 from gwmond.model.order import AccountingQuota, Order, Submitter
-from gwmond.model.waiting_job import WaitingJob
+from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.render.formats import counted, number
+
+
+class Rivals(NamedTuple):
+    """How many other idle jobs, of the same schedd and of all, could run where a job could."""
+
+    schedd: int
+    every: int
 
 
 class PlaceInOrder(NamedTuple):
     """Who is served before a job.
 
     ``users``: others with idle jobs; ``users_ahead`` of them are served before, and have
-    ``jobs_ahead``; ``own_ahead``: jobs of the same user on the same schedd.  Used amounts, shares
-    and quotas are in slot weights.
+    ``jobs_ahead``; ``own_ahead``: jobs of the same user on the same schedd.  ``..._there``: at most
+    so many of these could run where the job could; None: not known.  Used amounts, shares and
+    quotas are in slot weights.
     """
 
     users: int
@@ -31,11 +42,21 @@ class PlaceInOrder(NamedTuple):
     group: str
     group_used: float | None
     group_quota: float | None
+    jobs_ahead_there: int | None = None
+    own_ahead_there: int | None = None
 
     @property
     def nobody(self) -> bool:
-        """Whether no user, and no job of the same user, is ahead."""
-        return not self.users_ahead and self.own_ahead == 0
+        """Whether no job is ahead that could run where the job could."""
+        others = self.users_ahead and self.jobs_ahead_there != 0
+        return not others and 0 in (self.own_ahead, self.own_ahead_there)
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether jobs are counted of which it is not known where they could run."""
+        return bool(self.jobs_ahead and self.jobs_ahead_there is None) or (
+            self.own_ahead != 0 and self.own_ahead_there is None
+        )
 
     def ahead(self) -> str:
         """Return, in words, who is ahead."""
@@ -45,11 +66,12 @@ class PlaceInOrder(NamedTuple):
                 f"{self.users_ahead} of {counted(self.users, 'other user')} with idle jobs "
                 f"{_are(self.users_ahead)} ahead by effective priority, with "
                 f"{counted(self.jobs_ahead, 'idle job')}"
+                f"{_there(self.jobs_ahead, self.jobs_ahead_there)}"
             )
         own = counted(self.own_ahead, "idle job") if self.own_ahead is not None else "? idle jobs"
         return (
             f"{others}; {own} of its own user {_are(self.own_ahead)} ahead in the same schedd "
-            "(JobPrio, QDate)"
+            f"(JobPrio, QDate){_there(self.own_ahead, self.own_ahead_there)}"
         )
 
     def text(self) -> str:
@@ -68,7 +90,38 @@ def _are(number: int | None) -> str:
     return "is" if number == 1 else "are"
 
 
-def place(job: WaitingJob, order: Order | None) -> PlaceInOrder | None:
+def _there(number: int | None, there: int | None) -> str:
+    """Return, in words, how many jobs of a number could run where the job could."""
+    if not number or there is None:
+        return ""
+    return f", of which {f'at most {there}' if there else 'none'} could run where it could"
+
+
+def rivals(job: WaitingJob, idle: Iterable[IdleJobs], places: Sequence[JobPlace]) -> Rivals | None:
+    """Return how many others of a poll's idle jobs could run at places where a job could.
+
+    By the kinds of pilots that they match, and the sizes that are free there.  None where the poll
+    does not see the job there, as where nodes of one entry differ.
+    """
+    rooms: dict[tuple[str, ...], set[Size]] = {}
+    for one in places:
+        rooms.setdefault((*one.entry, one.group), set()).add(one.size)
+    schedd = every = 0
+    for group, kinds in ((one.group, one.kinds) for one in idle):
+        sizes = {size for kind in kinds for size in rooms.get((*kind.entry, kind.group), ())}
+        there = any(group.size.is_within(size) for size in sizes)
+        is_own = (group.schedd, group.identity) == (job.schedd, job.identity)
+        if is_own and not there:
+            return None
+        number = (group.jobs - is_own) * there
+        every += number
+        schedd += number * (group.schedd == job.schedd)
+    return Rivals(schedd, every)
+
+
+def place(
+    job: WaitingJob, order: Order | None, rivals: Rivals | None = None
+) -> PlaceInOrder | None:
     """Return a job's place; None where the negotiator accounts nothing of its user."""
     mine = None if order is None else order.submitters.get(job.submitter)
     if order is None or mine is None or mine.priority is None:
@@ -76,16 +129,19 @@ def place(job: WaitingJob, order: Order | None) -> PlaceInOrder | None:
     others = [s for name, s in order.submitters.items() if name != job.submitter and s.idle]
     ahead = [other for other in others if _before(other, mine, order)]
     quota = order.groups.get(mine.group) if "<" not in mine.group else None
+    jobs, own = sum(other.idle for other in ahead), order.own_ahead
     return PlaceInOrder(
         users=len(others),
         users_ahead=len(ahead),
-        jobs_ahead=sum(other.idle for other in ahead),
-        own_ahead=order.own_ahead,
+        jobs_ahead=jobs,
+        own_ahead=own,
         used=mine.used,
         share=mine.share,
         group=mine.group,
         group_used=None if quota is None else quota.used,
         group_quota=None if quota is None else quota.quota,
+        jobs_ahead_there=None if rivals is None else min(jobs, rivals.every),
+        own_ahead_there=None if rivals is None or own is None else min(own, rivals.schedd),
     )
 
 
@@ -122,14 +178,17 @@ def _before(other: Submitter, mine: Submitter, order: Order) -> bool:
     return theirs is not None and own is not None and theirs.sort_key < own.sort_key
 
 
-def words(job: WaitingJob, order: Order | None) -> str:
+def words(job: WaitingJob, order: Order | None, rivals: Rivals | None = None) -> str:
     """Return a job's place in words, and on what they rest."""
     if order is None:
         return "not known: the negotiator's ads, or the schedd, could not be read"
-    found = place(job, order)
+    found = place(job, order, rivals)
     if found is None:
         return "not known: the negotiator accounts nothing of its user yet"
-    return f"{found.text()} (estimated: not all of these jobs want the same pilots)"
+    why = "not all of these jobs want the same pilots"
+    if not found.counts_all:
+        why = "by the groups of idle jobs of the last poll"
+    return f"{found.text()} (estimated: {why})"
 
 
 def record(found: PlaceInOrder | None) -> dict[str, Any] | None:

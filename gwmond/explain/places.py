@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gwmond.explain.answers import duration, limit_on, plain, size_text, without_pilots
 from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
@@ -156,7 +156,7 @@ class PlaceSituation:
     def _of_now(self, group: DemandGroup, offer: GroupOffer) -> Obstacle:
         if not self.accepting:
             return Obstacle("no_free_slot", "no slot there is free for them", Mover.WAIT)
-        roomy = [p for p in self.accepting if any(_fits(group.size, free) for free in p.free)]
+        roomy = [p for p in self.accepting if any(map(group.size.is_within, p.free))]
         if not roomy:
             text = f"they ask for {size_text(group.size)}, and less than that is free of a pilot"
             return Obstacle("remainder_too_small", text, Mover.WAIT)
@@ -180,17 +180,13 @@ def _of_empty(group: DemandGroup, offer: GroupOffer) -> Obstacle:
     """Return what keeps a group from empty pilots: from the one with the fewest obstacles."""
     empty = [place for place in offer.places if place.kind == "pilot"]
     best = min(empty, key=lambda place: len(place.blocked) + len(place.refusals))
-    if not _fits(group.size, best.whole):
+    if not group.size.is_within(best.whole):
         text = f"they ask for {size_text(group.size)}; a pilot has {size_text(best.whole)}"
         return Obstacle("too_large", text, Mover.USERS)
     if best.blocked:
         text = f"their Requirements exclude it: {offer.clauses[best.blocked[0]]}"
         return Obstacle("requirements", text, Mover.USERS)
     return Obstacle("start", f"START refuses them: {best.refusals[0]}", Mover.FRONTEND)
-
-
-def _fits(size: Size, free: Size) -> bool:
-    return all(mine <= has for mine, has in zip(size, free, strict=True))
 
 
 def place_answers(here: PlaceSituation) -> list[Explanation]:

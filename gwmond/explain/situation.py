@@ -13,7 +13,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, other_sites
-from gwmond.model.facts import EntryKey, Size
+from gwmond.explain.order import Rivals, rivals
+from gwmond.model.evaluation import IdleJobs
+from gwmond.model.facts import EntryKey
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.past_waits import PastWaits
@@ -81,11 +83,6 @@ TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORE
 """A clause that holds for some time only."""
 
 
-def fits(size: Size, room: Size) -> bool:
-    """Return whether a size is within another."""
-    return all(mine <= has for mine, has in zip(size, room, strict=True))
-
-
 CYCLE_S = 60
 """How long a negotiation cycle lasts where no negotiator says so (NEGOTIATOR_INTERVAL)."""
 
@@ -101,6 +98,7 @@ class Situation:
     ``entries`` are the rows of ``gwmond sites`` for CPUs; ``missing``: what could not be read, in
     words; ``site``: only places of that site, or of that entry, are looked at (empty: all).
     ``history``: for which reasons jobs like it waited since its submission, in the order of time.
+    ``idle``: all idle jobs of the last poll, and where they could run; None: not all are known.
     """
 
     def __init__(
@@ -127,6 +125,7 @@ class Situation:
         self.history = history
         self.now, self.missing, self.site = now, missing, site
         self.order, self.past, self.untried = order, past, untried
+        self.idle: Sequence[IdleJobs] | None = None
 
     @property
     def waits(self) -> bool:
@@ -186,6 +185,13 @@ class Situation:
     def free(self) -> tuple[JobPlace, ...]:
         """Slots that could take the job now."""
         return tuple(p for p in self.slots if p.matches and p.takes_jobs)
+
+    @cached_property
+    def rivals(self) -> Rivals | None:
+        """Other idle jobs that could take the same free slots, or else run on the same pilots."""
+        lasting = tuple(filter(self.lives_long_enough, self.free))
+        places = lasting or self.fitting
+        return rivals(self.job, self.idle, places) if self.idle is not None and places else None
 
     @cached_property
     def full(self) -> tuple[JobPlace, ...]:

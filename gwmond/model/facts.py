@@ -59,6 +59,10 @@ class Size(NamedTuple):
     memory_mib: float
     gpus: float = 0
 
+    def is_within(self, room: Size) -> bool:
+        """Return whether no part of it is more than that of another."""
+        return all(mine <= has for mine, has in zip(self, room, strict=True))
+
 
 class Pilot(NamedTuple):
     """One running pilot: the slots of one startd taken together.

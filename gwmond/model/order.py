@@ -79,6 +79,7 @@ class Order(NamedTuple):
     - ``negotiators``: those that advertise.
     - ``own_ahead``: idle jobs of the same submitter that its schedd offers before this one.
     - ``running``, ``most_running``: jobs of the schedd, and how many it runs (MAX_JOBS_RUNNING).
+    - ``schedds``: those that have idle jobs of the submitters.
     """
 
     submitters: Mapping[str, Submitter]
@@ -87,6 +88,7 @@ class Order(NamedTuple):
     own_ahead: int | None
     running: int | None
     most_running: int | None
+    schedds: frozenset[str] = frozenset()
 
     @property
     def cycle_began(self) -> int | None:

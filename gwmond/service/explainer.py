@@ -17,7 +17,7 @@ from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
-from gwmond.model.evaluation import MatchedKind
+from gwmond.model.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Template
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Limits, Order
@@ -351,7 +351,19 @@ class Explainer:
     def situation(self, examined: Examined, order: Order | None = None) -> Situation:
         """Return all that the explanation of a job rests on."""
         known, history = (self._entries, self._now, self.missing), self._history(examined.job)
-        return Situation(examined, *known, site=self._site, order=order, history=history)
+        here = Situation(examined, *known, site=self._site, order=order, history=history)
+        here.idle = self._idle(order)
+        return here
+
+    def _idle(self, order: Order | None) -> Sequence[IdleJobs] | None:
+        """Return all idle jobs that an order has; None where the poll has not all of them.
+
+        Jobs of other pools' schedds may flock here, and of some schedds too many groups are idle.
+        """
+        asked = {schedd.name for schedd in self.schedds(None)}
+        if self._snapshot is None or order is None or not order.schedds <= asked:
+            return None
+        return None if self.missing or self.left_out() else self._snapshot.evaluation.idle
 
     def _order(self, job: WaitingJob) -> Order | None:
         """Return in which order a job is served, if it waits; None where that cannot be read."""

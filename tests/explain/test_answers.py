@@ -265,6 +265,11 @@ def test_slots_that_match_and_are_not_taken() -> None:
     found = first(here)
     assert (found.name, found.proof) == ("behind_others", Proof.ESTIMATED)
     assert "2 of 4 other users with idle jobs are ahead by effective priority" in found.text
+    assert "also such as could not run where it could" in found.text
+    here = situation(place(), free, entry=busy)
+    here.order, here.idle = order(negotiators=(negotiator(9_000),)), ()
+    assert (first(here).name, first(here).proof) == ("slots_untaken", Proof.ESTIMATED)
+    assert "nobody is ahead of it in the order that could take one (2 of 4" in first(here).text
     here.order = order(submitters={"alice@pool": Submitter("", 1.0, 0.0, 1.0, 1)}, own_ahead=0)
     assert (first(here).name, first(here).mover) == ("slots_untaken", Mover.POOL)
     here.order = order(negotiators=())

@@ -93,6 +93,7 @@ def test_its_place_in_the_order(
     idle = 'JobStatus == 1 && JobUniverse == 5 && User == "alice@pool.test"'
     before = f"{idle} && ClusterId < {number.split('.')[0]} && AccountingGroup is undefined"
     assert order["own_ahead"] == len(pool.jobs(schedd, before)) > 20
+    assert 0 < order["own_ahead_there"] < order["own_ahead"]  # most could not run on that pilot
     assert (order["users"], order["users_ahead"]) == (1, 0)  # the other is alice of group_full
     assert order["share"] > order["used"] == 1
     _, out, _ = run("explain", number, "--collector", pool.collector, "--schedd", schedd)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from gwmond.explain.order import full_group, place, words
-from gwmond.model.facts import Size
+from typing import Any
+
+from gwmond.explain.order import Rivals, full_group, place, rivals, words
+from gwmond.model.evaluation import IdleJobs, MatchedKind
+from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import AccountingQuota
 from gwmond.sources.htcondor.order import ahead
+from tests.build import waiting
 from tests.build.waiting import QUOTAS, order, waiting_job
 
 
@@ -34,6 +38,42 @@ def test_one_is_ahead_and_none_are_said_as_such() -> None:
     assert "1 of 4 other users with idle jobs is ahead by" in one
     assert "; 1 idle job of its own user is ahead in" in one
     assert mine._replace(users=0, users_ahead=0).ahead().startswith("no other user has idle jobs; ")
+
+
+def idle(jobs: int, *entries: str, **more: Any) -> IdleJobs:
+    group = DemandGroup("ap", "", "s", "[]", jobs, Size(1, 2000), None)._replace(**more)
+    keys = tuple(EntryKey("S", entry) for entry in entries)
+    kinds = tuple(MatchedKind(key, "f.g", sure=True) for key in keys)
+    return IdleJobs(group, 0.0, 0.0, keys, kinds=kinds)
+
+
+def test_only_jobs_that_could_take_the_same_slots_count() -> None:
+    """By the kinds of pilots, what is free of them, and the schedd of those of the same user."""
+    job = waiting_job(identity="me")
+    free = [waiting.place(size=Size(2, 4000)), waiting.place(size=Size(1, 8000))]
+    every = [
+        idle(3, "E", identity="me"),
+        idle(4, "E", "other"),
+        idle(100),
+        idle(100, "other"),
+        idle(100, "E", size=Size(2, 8000)),
+        idle(2, "E", schedd="ap2", identity="me"),
+    ]
+    found = rivals(job, every, free)
+    assert found == Rivals(6, 8)
+    mine = place(job, order(), found)
+    assert mine is not None
+    assert (mine.jobs_ahead, mine.jobs_ahead_there) == (9, 8)
+    assert (mine.own_ahead, mine.own_ahead_there) == (12, 6)
+    text = words(job, order(), found)
+    assert "with 9 idle jobs, of which at most 8 could run where it could; 12 idle jobs" in text
+    assert "(JobPrio, QDate), of which at most 6 could run where it could; " in text
+    assert not mine.nobody
+    alone = place(job, order(), rivals(job, every[2:5], free))
+    assert alone is not None
+    assert alone.nobody
+    assert alone.ahead().count("of which none could run where it could") == 2
+    assert rivals(job, [idle(3, "other", identity="me")], free) is None  # nodes there differ
 
 
 def test_a_quota_without_room_for_the_job() -> None:

@@ -77,6 +77,9 @@ def fetch(
         own_ahead=_count(access, schedd, ahead(job)) if _is_whole(job.user) else None,
         running=None if own is None else ads.count(own, "TotalRunningJobs"),
         most_running=None if own is None else ads.count(own, "MaxJobsRunning"),
+        schedds=frozenset(
+            ads.text(ad, "ScheddName") or "" for ad in submitters if ads.count(ad, "IdleJobs")
+        ),
     )
     return order, len(accounting) + len(submitters)
 
