@@ -393,7 +393,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
-            f"could run ({names_text(pending)}); none runs there yet"
+            f"could run ({names_text(pending)}); none runs there yet{_unseen(here)}"
         )
         change = "A pilot that starts"
         yield Explanation(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
@@ -405,8 +405,22 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         grouped.setdefault(without_pilots(row), []).append(key)
     for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
         where = f"{len(keys)} of {total} where it could run ({names_text(keys)})"
-        whole = f"No pilot is at {where}: {text}"
+        whole = f"No pilot is at {where}: {text}{_unseen(here)}"
         yield Explanation(Tier.NO_PILOT, name, whole, change, mover, proof)
+
+
+def _unseen(here: Situation) -> str:
+    """Return the clauses that no known pilot passes, where those that are not known may."""
+    seen = [set(place.blocked) for place in here.places if place.evidence == "measured"]
+    untold = [set(place.untold) for place in here.fitting]
+    found = sorted(set.intersection(*seen, *untold)) if seen and untold else []
+    if not found:
+        return ""
+    texts, at = (
+        " && ".join(here.job.clauses[i] for i in found),
+        f" at {here.site}" * bool(here.site),
+    )
+    return f". Whether pilots there pass {texts} is not known, and no pilot that is seen{at} does"
 
 
 def without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:

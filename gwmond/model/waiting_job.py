@@ -83,6 +83,7 @@ class JobPlace(NamedTuple):
     - ``number`` of slots; 1 for an empty pilot.
     - ``asks``: to what its START refers in a job, in lower case; known of empty pilots.
     - ``only_full``: a slot that does not match would, if no job ran on it.
+    - ``untold``: indexes of the job's clauses that count as met, as what they need is not known.
     """
 
     kind: Literal["slot", "pilot"]
@@ -98,6 +99,7 @@ class JobPlace(NamedTuple):
     number: int
     only_full: bool = False
     asks: tuple[str, ...] = ()
+    untold: tuple[int, ...] = ()
 
     @property
     def matches(self) -> bool:

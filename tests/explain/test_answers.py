@@ -257,6 +257,20 @@ def test_pilots_on_their_way_and_there() -> None:
     assert first(situation(place(), short, entry=busy, walltime_s=600)).name == "too_short_lived"
 
 
+def test_a_clause_that_no_pilot_is_seen_to_pass() -> None:
+    """Where only an ad of the factory shows the entry, the clause may be met."""
+    known = place(evidence="estimated", untold=(0, 1))
+    others = place(kind="slot", blocked=(0, 1)), place(entry=EntryKey("S", "F"), blocked=(0,))
+    text = ". Whether pilots there pass A is not known, and no pilot that is seen does"
+    for entry in (row(pending_pilots=3), row(state=State.DOWN)):
+        assert first(situation(known, *others, entry=entry)).text.endswith(text)
+        passed = place(entry=EntryKey("S", "G"), blocked=(1,))
+        assert "is seen" not in first(situation(known, *others, passed, entry=entry)).text
+        assert "is seen" not in first(situation(known, entry=entry)).text
+        told = known._replace(untold=())
+        assert "is seen" not in first(situation(told, *others, entry=entry)).text
+
+
 def test_slots_that_match_and_are_not_taken() -> None:
     """Who is ahead is counted; if nobody is, or nobody negotiates, that is said."""
     free, busy = place(kind="slot", number=4), row(registered_pilots=2)

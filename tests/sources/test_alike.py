@@ -277,4 +277,7 @@ def test_what_jobs_are_known_not_to_have_may_be_the_pilots_own() -> None:
     terms = ExplainTerms((), (template,), ATTRIBUTES, DemandOptions(), NOW)
     (found,), _ = waiting_job.examine_groups([group], terms)
     assert [place.matches for place in found.places] == [True]
+    group = group._replace(ad='[Requirements = TARGET.OpSys == "WINDOWS" && TARGET.Cpus > 1]')
+    (windows,), _ = waiting_job.examine_groups([group], terms)
+    assert [(one.blocked, one.untold) for one in windows.places] == [((), (0,))]
     assert matching.evaluate([ad], [template], [(0, 0)])[0] == [Verdict.POSSIBLE]

@@ -417,27 +417,31 @@ def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidenc
     estimated, ungrouped = evidence == "estimated", bool(ads.truth(alike.job, matching.UNGROUPED))
     text, refused = slot["requirements"]
 
-    def blocks(clause: str, *, own: bool) -> bool:
-        """Return whether a clause of the job, or of the slot's ``own``, is not met."""
+    def met(clause: str, *, own: bool) -> bool | None:
+        """Return whether a clause of the job, or of the slot's ``own``, is met; None: not told."""
         expression = _parsed(clause)
         sides = (slot.ad, alike.job) if own else (alike.job, slot.ad)
         untold = estimated or (own and ungrouped)
         value = expression and matching.holds(expression, *sides, untold=untold)
-        return value is False or (not value and not untold)
+        return value if value is not None or untold else False
 
-    def once(clause: str, *, own: bool) -> bool:
+    def once(clause: str, *, own: bool) -> bool | None:
         what = clause, own, estimated
-        return alike.once(what, references(clause), slot, lambda: blocks(clause, own=own))
+        return alike.once(what, references(clause), slot, lambda: met(clause, own=own))
 
-    def blocked() -> tuple[int, ...]:
-        return tuple(i for i, clause in enumerate(wanted) if once(clause, own=False))
+    def those(said: bool | None) -> tuple[int, ...]:
+        def found() -> tuple[int, ...]:
+            return tuple(i for i, clause in enumerate(wanted) if once(clause, own=False) is said)
+
+        return alike.once((wanted, estimated, said), references(*wanted), slot, found)
 
     def refusals() -> tuple[str, ...]:
         own = clauses.attribute_clauses(slot.ad, "Requirements")
-        return tuple(clause for clause in own if once(clause, own=True))
+        return tuple(clause for clause in own if once(clause, own=True) is False)
 
     return _BLANK._replace(
-        blocked=alike.once((wanted, estimated), references(*wanted), slot, blocked),
+        blocked=those(False),
         refusals=alike.once((text, estimated), refused, slot, refusals),
         evidence="estimated" if ungrouped else evidence,
+        untold=those(None) if estimated else (),
     )
