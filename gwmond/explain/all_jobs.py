@@ -21,7 +21,10 @@ from gwmond.sites.need import need_at, own_need
 
 
 class ReasonSum(NamedTuple):
-    """One reason, how many idle jobs it holds for, and the words of the largest group of them."""
+    """One reason, how many idle jobs it holds for, and the words of the largest group of them.
+
+    ``example`` is empty where it is withheld.
+    """
 
     tier: Tier
     reason: str
@@ -151,6 +154,7 @@ def document(
                     "tier": int(cause.tier),
                     "mover": cause.mover.value,
                     "proof": cause.proof.value,
+                    "example": cause.example or None,
                 }
                 for cause in found
             ],

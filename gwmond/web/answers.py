@@ -50,16 +50,19 @@ Key: TypeAlias = tuple[str | int, ...]
 
 MOST, MOST_LINES = 500, 1000
 """Items of a page; lines of each part of one pilot or trace."""
+NO_CURSOR = "this is no cursor of this list: leave it out to begin"
 _LONGEST_US = 400 * DAY_US
 _OF_JOBS = frozenset(
     {"job", "user", "users", "users_now", "job_group", "htcondor.job.id", "htcondor.job.user"}
 )
 """What tells a job or its user, by its name in any record."""
-Name = Annotated[str, Field(max_length=256, pattern=r"^[^\x00-\x1f\x7f]*$")]
+NAME, CURSOR = r"^[^\x00-\x1f\x7f]*$", r"^[A-Za-z0-9_-]*$"
+"""What names and cursors are of."""
+Name = Annotated[str, Field(max_length=256, pattern=NAME)]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="items at most")]
 After = Annotated[
     str,
-    Field(max_length=1024, pattern=r"^[A-Za-z0-9_-]*$", description="`next` of the page before"),
+    Field(max_length=1024, pattern=CURSOR, description="`next` of the page before"),
 ]
 When = Annotated[str, Field(max_length=40, description=FORMS)]
 YesOrNo = Literal["true", "false"]
@@ -428,4 +431,4 @@ def _position(text: str, length: int) -> Any:
 
 
 def _bad_cursor() -> Refused:
-    return Refused(422, "this is no cursor of this list: leave it out to begin", "after")
+    return Refused(422, NO_CURSOR, "after")

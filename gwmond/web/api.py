@@ -34,12 +34,32 @@ OPENAPI = Path(__file__).parents[1] / "data" / "openapi.json"
 """The description that is served: written by ``python -m tests.web.openapi``."""
 NUMBER = r"^([^\x00-\x20#/]+#)?[0-9]{1,10}\.[0-9]{1,10}(#[0-9]{1,12})?$"
 """A job: cluster.proc, or a GlobalJobId."""
-NamePart: TypeAlias = Annotated[str, InPath(max_length=256, pattern=r"^[^\x00-\x20\x7f/]+$")]
+_PART = r"^[^\x00-\x20\x7f/]+$"
+NamePart: TypeAlias = Annotated[str, InPath(max_length=256, pattern=_PART)]
 """A name of a pilot or an entry, as a part of a path."""
 PROBLEM = "application/problem+json"
 _SOON_S = 5
 _FIRST = "the first poll is under way"
 _NO_PARAMETER = f"no such parameter: {ROOT}/openapi.json has those of this path"
+_WHOLE = "must be a whole number"
+_WORDS = {
+    "extra_forbidden": _NO_PARAMETER,
+    "literal_error": "must be one of {expected}",
+    "enum": "must be one of {expected}",
+    "greater_than_equal": f"{_WHOLE}, {{ge}} or more",
+    "less_than_equal": f"{_WHOLE}, {{le}} or less",
+    "less_than": f"{_WHOLE}, less than {{lt}}",
+    "int_parsing": _WHOLE,
+    "int_parsing_size": f"{_WHOLE}, of fewer digits",
+    "string_too_long": "must be of {max_length} characters at most",
+}
+_PATTERNS = {
+    answers.NAME: "must be without control characters",
+    answers.CURSOR: answers.NO_CURSOR,
+    _PART: "must be a name, without blanks, slashes and control characters",
+    NUMBER: "must be CLUSTER.PROC, or a GlobalJobId",
+}
+"""What pydantic's errors mean, by their type; by the pattern that a text does not have."""
 _HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 
 
@@ -249,8 +269,7 @@ def _add_errors(api: FastAPI) -> None:
     async def invalid(_request: Request, error: RequestValidationError) -> Response:
         found: dict[str, str] = {}
         for one in error.errors():  # the last of a choice is that it may be empty
-            unknown = one["type"] == "extra_forbidden"
-            found.setdefault(str(one["loc"][1]), _NO_PARAMETER if unknown else str(one["msg"]))
+            found.setdefault(str(one["loc"][1]), _allowed(one))
         errors = [{"parameter": name, "detail": text} for name, text in found.items()]
         what = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
         return problem(422, what, errors)
@@ -270,6 +289,13 @@ def _add_errors(api: FastAPI) -> None:
             detail = "only GET and HEAD are answered"
             return problem(405, detail, (), {"Allow": "GET, HEAD"})
         return problem(error.status_code, detail, (), error.headers)
+
+
+def _allowed(error: Mapping[str, Any]) -> str:
+    """Return what is allowed instead of what pydantic has an error of."""
+    known = error.get("ctx", {})
+    words = _WORDS.get(error["type"]) or _PATTERNS.get(known.get("pattern", ""))
+    return words.format(**known) if words else "has no value that it can have"
 
 
 def _answered(

@@ -419,6 +419,15 @@ def test_no_idle_job_is_not_the_same_as_none_known() -> None:
     assert said == [NONE_KNOWN, "Not known: ap demand could not be read."]
 
 
+def test_words_of_a_reason_that_are_withheld_are_null() -> None:
+    """As other fields are; a person sees an empty cell."""
+    group = DemandGroup("ap1", "cms", "x", "", 3, Size(1, 2000), None)
+    (one,) = causes([(group, situation(place()))], 2000)
+    for known, example in ((one, one.example), (one._replace(example=""), None)):
+        made: Any = document_of_all([known], (), {}).record()
+        assert made["reasons"][0]["example"] == example
+
+
 def test_all_idle_jobs_of_a_recording(
     run: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
