@@ -36,6 +36,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="time between two frames, such as 60s or 5m (default: 60s)",
     )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace FILE if it exists, which is refused else"
+    )
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
@@ -51,7 +54,11 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     recorder = Recorder(config, pool.targets)
     path: Path = arguments.output
     try:
-        writer = Writer(path, recorder.asked())
+        writer = Writer(path, recorder.asked(), overwrite=arguments.overwrite)
+    except FileExistsError:
+        raise ConfigError(
+            f"{path}: it exists: name another file, or replace it with --overwrite"
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot write it: {error.strerror}") from None
     with Progress(transient=True) as progress:

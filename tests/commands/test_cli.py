@@ -482,6 +482,7 @@ def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> 
     [
         (["record", "x.zip", "--every", "5"], "--every: write a duration"),
         (["record", "/no/such/place.zip"], "/no/such/place.zip: cannot write it"),
+        (["record", __file__], f"{__file__}: it exists: name another file, or replace it with"),
         (["demo", "--speed", "0"], "--speed: replay.speed: must be more than 0"),
         (["demo", "--recording", "/no/such.zip"], "--recording: /no/such.zip: cannot read it"),
         (["demo", "--recording", __file__], f"--recording: {__file__}: not a recording made by"),

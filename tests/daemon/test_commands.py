@@ -237,7 +237,13 @@ def test_check_of_a_pool_that_denies(denying_pool: CondorPool, tmp_path: Path) -
 def test_a_recording_of_the_pool_shows_the_same(sites: Scene, config: str, tmp_path: Path) -> None:
     """What ``record`` writes is replayed to the same states, and holds no user's name."""
     file = tmp_path / "pool.zip"
-    done = gwmond("record", str(file), "--config", config, "--frames", "2", "--every", "1s")
+    file.write_text("an older recording")
+    refused = gwmond("record", str(file), "--config", config)
+    assert (refused.returncode, file.read_text()) == (2, "an older recording")
+    done = gwmond(
+        *("record", str(file), "--config", config),
+        *("--frames", "2", "--every", "1s", "--overwrite"),
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert f"{file}: " in done.stdout
     assert "2 frames" in done.stdout

@@ -137,10 +137,15 @@ class _Wanted:
 
 
 class Writer:
-    """Writes frames as they come; close it, also after an interruption, to have a whole file."""
+    """Writes frames as they come; close it, also after an interruption, to have a whole file.
 
-    def __init__(self, path: Path, daemons: Mapping[str, Sequence[str]]) -> None:
-        self._zip = zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA)
+    Raises OSError; without ``overwrite`` FileExistsError where there is a file.
+    """
+
+    def __init__(
+        self, path: Path, daemons: Mapping[str, Sequence[str]], *, overwrite: bool = False
+    ) -> None:
+        self._zip = zipfile.ZipFile(path, "w" if overwrite else "x", zipfile.ZIP_LZMA)
         self._daemons = {kind: list(names) for kind, names in daemons.items()}
         self._times: list[float] = []
         self._last: dict[str, Answer] = {}
