@@ -56,8 +56,12 @@ def kind_of(group: DemandGroup) -> Kind:
 
 
 def nowhere(examined: Examined, rows: Mapping[EntryKey, SiteRow], now: float) -> Cause:
-    """Return why a job could run nowhere, of which each clause was tried with every pilot."""
-    return _cause(answers(Situation(examined, rows, now))[0], NONE)
+    """Return why a job could run nowhere, of which each clause was tried with every pilot.
+
+    Pilots that it accepts may be there, and take no more jobs.
+    """
+    here = Situation(examined, rows, now)
+    return _cause(answers(here)[0], _site(tuple(p.entry for p in here.slots if not p.blocked)))
 
 
 class Causes:

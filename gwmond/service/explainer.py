@@ -31,6 +31,7 @@ from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
 from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.recording.recording import ReplayAccess
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ class Explainer:
         groups = self.groups(schedd)
         most = min(waiting_job.FEW_GROUPS, waiting_job.MOST_PLACES // max(1, len(self._templates)))
         few = demand.by_share(group for group in groups if not self._fitting(group).places)[:most]
-        tried = self._run("gwmond", waiting_job.examine_groups, few) if few else ()
+        tried = self._examined(few) if few else ()
         if tried is None:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
         examined = dict(zip(map(_kind_of, few), tried, strict=True))
@@ -241,6 +242,14 @@ class Explainer:
             for group in groups
             for said in group.by_rejection()
         ]
+
+    def _examined(self, groups: Sequence[DemandGroup]) -> tuple[Examined, ...] | None:
+        """Return groups that could run nowhere; a recording has not all of pilots that retire."""
+        kinds = waiting_job.leaving_kinds(self.pilots, self._terms.templates)
+        kinds = tuple(kind for kind in kinds if is_at(kind[0], self._site))
+        if not kinds or isinstance(self._access, ReplayAccess):
+            return self._run("gwmond", waiting_job.examine_groups, groups)
+        return self._run("gwmond", waiting_job.examine_lost, self._access, kinds, groups)
 
     def _said(
         self, group: DemandGroup, examined: Examined | None, said: Rejection

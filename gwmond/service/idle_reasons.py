@@ -6,7 +6,8 @@ one poll, those of most units first, and of each again after a while.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
@@ -37,7 +38,7 @@ class _Analysed(NamedTuple):
 
     cause: Cause
     at: float
-    templates: frozenset[str] | None
+    templates: frozenset[Hashable] | None
 
 
 class IdleReasons:
@@ -64,7 +65,11 @@ class IdleReasons:
         now: float,
     ) -> None:
         """Analyse the largest of those kinds that are new, or that were analysed long ago."""
-        templates = frozenset(template.signature for template in state.facts.templates)
+        known = state.facts.templates
+        leaving = waiting_job.leaving_kinds(state.facts.pilots or (), known)
+        if leaving and self._pool.recording is not None:
+            leaving = ()  # a recording has not all that jobs may ask of them
+        templates = frozenset((*(template.signature for template in known), *leaving))
         kinds = {kind_of(idle.group): idle for idle in sorted(lost, key=lambda one: one.cpu)}
         self._analysed = {kind: one for kind, one in self._analysed.items() if kind in kinds}
 
@@ -80,10 +85,15 @@ class IdleReasons:
             return
         groups = [idle.group for idle in due[:AT_ONCE]]
         terms = waiting_job.ExplainTerms(
-            (), tuple(state.facts.templates), self._config.attributes, self._config.demand, now
+            (), tuple(known), self._config.attributes, self._config.demand, now
         )
-        run = self._pool.gatherer.run
-        examined = run("gwmond", "explain", waiting_job.examine_groups, groups, terms, keep=False)
+        run = partial(self._pool.gatherer.run, "gwmond", "explain", keep=False)
+        if leaving:
+            access = self._pool.access(self._pool.clock.tick())
+            terms = terms._replace(hosts=self._pool.targets.collectors)
+            examined = run(waiting_job.examine_lost, access, leaving, groups, terms)
+        else:
+            examined = run(waiting_job.examine_groups, groups, terms)
         if examined is None:  # others come first in the next poll: one of these may be the cause
             for kind in map(kind_of, groups):
                 before = self._analysed.get(kind)

@@ -10,6 +10,7 @@ import pytest
 
 from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
+from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.situation import Situation
 from gwmond.model.question import Question
@@ -179,6 +180,16 @@ def explainer(jobs: tuple[CondorPool, Jobs]) -> Iterator[Explainer]:
         for name, value in pool.client_env().items():
             patch.setenv(name, value)
         yield asked(Config.model_validate(config), Question())
+
+
+def test_groups_wait_for_pilots_that_retire_as_one_job_does(
+    jobs: tuple[CondorPool, Jobs], explainer: Explainer
+) -> None:
+    """Each idle job once."""
+    found = causes(explainer.all_jobs(), explainer.memory_per_unit_mib)
+    retiring = next(one for one in found if one.reason == "retiring")
+    assert (retiring.jobs, "1 pilot (Leaving)" in retiring.example) == (1, True)
+    assert sum(one.jobs for one in found) == sum(group.jobs for group in explainer.groups())
 
 
 @pytest.mark.parametrize("name", KINDS)

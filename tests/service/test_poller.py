@@ -16,7 +16,7 @@ from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
 from tests.build.polls import ENTRY, Polls, job, made
-from tests.pool.adtext import Ad
+from tests.pool.adtext import Ad, Expr
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.make import NOW, heard
 
@@ -66,6 +66,27 @@ def test_why_jobs_wait(polls: Polls) -> None:
     assert found.records["gwmond", "explain"] == 1
     polls.pool.answers["<ap1>", "demand"] = []
     assert polls.poll().idle == ()
+
+
+def test_jobs_that_only_retiring_pilots_would_take(polls: Polls) -> None:
+    """As of one job; these pilots keep no other jobs, and the sums are those of all jobs."""
+    more = {"GLIDEIN_Site": "Old", "GLIDEIN_Entry_Name": "old"}
+    slot = partitionable_slot(
+        "q", started=NOW - 60, now=NOW, glidein=glidein() | more, Draining=True, Start=False
+    )
+    slot |= {"State": "Drained", "Requirements": Expr("START")}
+    polls.pool.answers["cm", "slots"] = [*polls.pool.answers["cm", "slots"], heard(slot, NOW)]
+    here, elsewhere = (f'TARGET.GLIDEIN_Site == "{name}"' for name in ("Old", "Atlantis"))
+    polls.pool.answers["<ap1>", "demand"] = [job(12), job(3, here), job(2, elsewhere)]
+    found = polls.poll(0)
+    assert {(one.reason, one.cause, one.site): one.jobs for one in found.idle} == {
+        ("pilots_there", "pilots_busy", "Site"): 12.0,
+        ("no_pilot", "retiring", "Old"): 3.0,
+        ("nowhere", "requirements", "none"): 2.0,
+    }
+    polls.pool.asked()
+    polls.poll(60)
+    assert polls.pool.asked().count("cm slots") == 1  # what was analysed is known
 
 
 def test_why_jobs_wait_for_which_there_is_room(polls: Polls) -> None:

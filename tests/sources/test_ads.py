@@ -168,3 +168,7 @@ def test_ads_are_found_by_their_names_with_few_comparisons() -> None:
     steps = ({"(": 1, ")": -1}.get(letter, 0) for letter in ads.named(many))
     assert max(itertools.accumulate(steps)) <= 10
     assert classad2.ExprTree(ads.named(())).eval() is False
+    by_entry = classad2.ExprTree(ads.named("abcd", "Entry"))
+    entries = "a", "c", "e", None
+    there = [by_entry.eval(classad2.ClassAd({"Name": "a", "Entry": one})) for one in entries]
+    assert [value is True for value in there] == [True, True, False, False]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.problem_names import ProblemName
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
-    from gwmond.model.facts import DemandGroup, Evidence, Template
+    from gwmond.model.facts import DemandGroup, Evidence, Pilot, Template
     from gwmond.sources.htcondor.access import Access, Daemon
 
 NUMBER = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
@@ -153,6 +153,41 @@ def examine_groups(
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
         found.append(Examined(job._replace(size=group.size, lacks=()), places))
     return tuple(found), len(groups)
+
+
+Kind: TypeAlias = tuple[EntryKey, str]
+
+
+def leaving_kinds(pilots: Iterable[Pilot], templates: Iterable[Template]) -> tuple[Kind, ...]:
+    """Return entries and frontend groups of which no pilot takes jobs, and no empty one is known.
+
+    That is so where all of them retire or are drained, and none was seen before.
+    """
+    there = [pilot for pilot in pilots if not pilot.failed]
+    known = {(template.entry, template.group) for template in templates}
+    known.update((pilot.entry, pilot.group) for pilot in there if pilot.accepting)
+    return tuple(sorted({(pilot.entry, pilot.group) for pilot in there} - known))
+
+
+def examine_lost(
+    access: Access, kinds: Sequence[Kind], groups: Sequence[DemandGroup], terms: ExplainTerms
+) -> tuple[tuple[Examined, ...], int]:
+    """Return groups as ``examine_groups`` does, tried also with slots of pilots of ``kinds``."""
+    examined, _ = examine_groups(groups, terms)
+    says = terms.attributes
+    entries = {key.entry for key, _ in kinds}
+    sites = {key.site for key, _ in kinds if key.site == key.entry}  # pilots may say one of both
+    named = [ads.named(entries, name) for name in says.entry]
+    named += [ads.named(sites, name) for name in says.site]
+    alikes = [Alike(ads.parse(group.ad)) for group in groups]
+    found = fetch_slots(access, [a.job for a in alikes], (), terms, f"({' || '.join(named)})")
+    every = []
+    for one, alike in zip(examined, alikes, strict=True):
+        seen = (slot_place(alike, slot, one.job.clauses, terms) for slot in found)
+        places = Counter(p for p in seen if p is not None and (p.entry, p.group) in kinds)
+        slots = (place._replace(number=number) for place, number in places.items())
+        every.append(Examined(one.job, (*one.places, *slots)))
+    return tuple(every), len(groups) + len(found)
 
 
 class EmptyPilots:
