@@ -114,6 +114,36 @@ def test_a_pilot_can_be_read_by_all(page: Page, daemon: Daemon, url: str, tmp_pa
             page.get_by_role("link", name=links[heading], exact=True).click()
 
 
+def test_tables_of_pilots_and_groups_fit_a_laptop(
+    page: Page, daemon: Daemon, url: str, tmp_path: Path
+) -> None:
+    """At 1366 pixels nothing is scrolled sideways, and no number and no heading is divided."""
+    daemon.ledger = str(tmp_path / "ledger.sqlite")
+    pilot_ledger.write(daemon.ledger, hostile="_of_a_Distant_University")
+    page.set_viewport_size({"width": 1366, "height": 768})
+    lists = [f"/pilots?which={which}" for which in ("running", "past", "all")]
+    places = "/site?site=T2_Bored", "/entry?site=T2_Starving&entry=starving-ce1"
+    for path in (*lists, "/pilot?id=1", *places):
+        page.goto(url + path)
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll(".wide")]
+              .filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText)"""
+        )
+        assert (path, wide) == (path, [])
+        assert page.locator(".names table").count()
+        divided = page.evaluate(
+            """() => [...document.querySelectorAll(".names :is(th, button, td.n)")].flatMap(cell =>
+              [...cell.childNodes].filter(node => node.nodeType == 3).flatMap(text =>
+                [...text.data.matchAll(/\\S+/g)].filter(word => {
+                  const range = document.createRange();
+                  range.setStart(text, word.index);
+                  range.setEnd(text, word.index + word[0].length);
+                  return range.getClientRects().length > 1;
+                }).map(String)))"""
+        )
+        assert (path, divided) == (path, [])
+
+
 def test_pages_fit_a_phone(page: Page, url: str) -> None:
     """Only tables are scrolled sideways."""
     page.set_viewport_size({"width": PHONE, "height": 844})
