@@ -555,7 +555,10 @@ def test_single_jobs_are_not_shown(
         daemons["nobody"].get(f"/explain?job={jobs[1]['held']}")
     assert error.value.code == 403
     file = "--config", str(daemons["nobody"].config)
-    for words, why in (([jobs[1]["held"]], "not shown here"), (["--entry", "ne-1"], "no clauses")):
+    for words, why in (
+        ([jobs[1]["held"]], "shows no single jobs"),
+        (["--entry", "ne-1"], "no clauses"),
+    ):
         code, out, err = run("explain", *words, *file)
         assert (code, AS_OF in out) == (0, False)
         assert why in err
