@@ -72,15 +72,11 @@ def _status(here: Situation) -> Iterator[Explanation]:
         text = f"It was {word}, and leaves the queue{why}"
         yield Explanation(tier, word, text, "Nothing", Mover.WAIT)
     elif not job.is_matched:
-        name = _WITHOUT_PILOTS.get(job.universe)
-        if name:
-            text, proof = f"the {name} universe, whose jobs do not run on pilots", Proof.PROVEN
-        else:
-            text, proof = "which gwmond does not match", Proof.NOT_KNOWN
-        text, change = (
-            f"It is of universe {job.universe}, {text}",
-            "condor_q -better-analyze may say",
-        )
+        why, proof = "which gwmond does not match", Proof.NOT_KNOWN
+        if name := _WITHOUT_PILOTS.get(job.universe):
+            why, proof = f"the {name} universe, whose jobs do not run on pilots", Proof.PROVEN
+        text = f"It is of universe {job.universe}, {why}"
+        change = "condor_q -better-analyze may say"
         yield Explanation(tier, "other_universe", text, change, Mover.YOU, proof)
     elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
         text = (
@@ -95,7 +91,9 @@ def _status(here: Situation) -> Iterator[Explanation]:
             *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
             *("condor_qedit DeferralTime, or wait", Mover.YOU),
         )
-    elif job.deferred_until is not None and any(map(_WINDOW.search, _impassable(here))):
+    elif job.deferred_until is not None and any(
+        _WINDOW.search(one.clause) for one in here.impassable
+    ):
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
         change = "condor_qedit DeferralTime, or a longer DeferralWindow"
@@ -105,10 +103,6 @@ def _status(here: Situation) -> Iterator[Explanation]:
 _WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
 _SHADOW_ENDS_S = 2
 """A job that is vacated, and not held, is idle since that second."""
-
-
-def _impassable(here: Situation) -> list[str]:
-    return [one.clause for one in here.impassable]
 
 
 def _is_forgotten(here: Situation, vacated: int) -> bool:
@@ -416,10 +410,8 @@ def _unseen(here: Situation) -> str:
     found = sorted(set.intersection(*seen, *untold)) if seen and untold else []
     if not found:
         return ""
-    texts, at = (
-        " && ".join(here.job.clauses[i] for i in found),
-        f" at {here.site}" * bool(here.site),
-    )
+    texts = " && ".join(here.job.clauses[i] for i in found)
+    at = f" at {here.site}" if here.site else ""
     return f". Whether pilots there pass {texts} is not known, and no pilot that is seen{at} does"
 
 

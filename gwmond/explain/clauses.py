@@ -152,7 +152,7 @@ def openings(
             slot.number
             for slot in slots
             if not slot.matches
-            and all(mine <= has for mine, has in zip(smaller, slot.size, strict=True))
+            and smaller.is_within(slot.size)
             and all(
                 REQUEST.search(t) for t in (*(clauses[k] for k in slot.blocked), *slot.refusals)
             )

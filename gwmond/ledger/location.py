@@ -76,3 +76,12 @@ def parse(text: str) -> Location:
             )
         return PostgresDatabase(url.set(drivername="postgresql+psycopg"))
     raise LedgerLocation(f"{scheme}://...", f"no ledger can be kept in {scheme}", _FORMS + ".")
+
+
+def may_be_there(text: str) -> bool:
+    """Return whether a ledger may be at a location: not if it is a file that does not exist.
+
+    Raises LedgerLocation, and OSError where the file cannot be looked for.
+    """
+    place = parse(text)
+    return not isinstance(place, SqliteFile) or place.path.exists()

@@ -30,7 +30,7 @@ class Traced(NamedTuple):
     """A trace; ``runs``: those of the job, or those on the pilot, in the order of time.
 
     ``job``: GlobalJobId, or nothing; ``pilot``: the pilot whose trace it is, or None, and
-    ``posted``: when its time is, sorted and disjoint.
+    ``posted``: when its time is, sorted and disjoint; of a closed pilot that is not said.
     """
 
     title: str
@@ -67,7 +67,7 @@ def trace_of_pilot(ledger: LedgerReader, row: PilotRow, join_at_most: int, now_u
     """Return a pilot's trace up to now."""
     runs = ledger.runs_of([row.id]).get(row.id, [])
     runs.sort(key=lambda run: (run.start_us, run.key))
-    posted = () if row.runs_pruned else settled_times(StoredPilot(row, runs).life_now)
+    posted = () if row.closed or row.runs_pruned else settled_times(StoredPilot(row, runs).life_now)
     spans = pilot_spans(row, runs, join_at_most, queue_of(ledger, row), now_us, posted)
     return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row, posted=posted)
 

@@ -245,10 +245,10 @@ class Explainer:
 
     def _examined(self, groups: Sequence[DemandGroup]) -> tuple[Examined, ...] | None:
         """Return groups that could run nowhere; a recording has not all of pilots that retire."""
-        kinds = waiting_job.leaving_kinds(self.pilots, self._terms.templates)
-        kinds = tuple(kind for kind in kinds if is_at(kind[0], self._site))
-        if not kinds or isinstance(self._access, ReplayAccess):
-            return self._run("gwmond", waiting_job.examine_groups, groups)
+        kinds: tuple[waiting_job.Kind, ...] = ()
+        if not isinstance(self._access, ReplayAccess):
+            every = waiting_job.leaving_kinds(self.pilots, self._terms.templates)
+            kinds = tuple(kind for kind in every if is_at(kind[0], self._site))
         return self._run("gwmond", waiting_job.examine_lost, self._access, kinds, groups)
 
     def _said(
@@ -415,8 +415,7 @@ class Explainer:
     def _read(self, ask: Callable[[LedgerReader], T]) -> T | None:
         """Return what the ledger says; None where there is none, or none can be read."""
         try:
-            place = location.parse(self._ledger_url)
-            if isinstance(place, location.SqliteFile) and not place.path.exists():
+            if not location.may_be_there(self._ledger_url):
                 return None
         except (LedgerError, OSError):
             return None

@@ -7,7 +7,6 @@ one poll, those of most units first, and of each again after a while.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from functools import partial
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
@@ -66,9 +65,9 @@ class IdleReasons:
     ) -> None:
         """Analyse the largest of those kinds that are new, or that were analysed long ago."""
         known = state.facts.templates
-        leaving = waiting_job.leaving_kinds(state.facts.pilots or (), known)
-        if leaving and self._pool.recording is not None:
-            leaving = ()  # a recording has not all that jobs may ask of them
+        leaving: tuple[waiting_job.Kind, ...] = ()  # a recording has not all that jobs ask of them
+        if self._pool.recording is None:
+            leaving = waiting_job.leaving_kinds(state.facts.pilots or (), known)
         templates = frozenset((*(template.signature for template in known), *leaving))
         kinds = {kind_of(idle.group): idle for idle in sorted(lost, key=lambda one: one.cpu)}
         self._analysed = {kind: one for kind, one in self._analysed.items() if kind in kinds}
@@ -84,16 +83,11 @@ class IdleReasons:
         if not due or state.facts.pilots is None:
             return
         groups = [idle.group for idle in due[:AT_ONCE]]
-        terms = waiting_job.ExplainTerms(
-            (), tuple(known), self._config.attributes, self._config.demand, now
-        )
-        run = partial(self._pool.gatherer.run, "gwmond", "explain", keep=False)
-        if leaving:
-            access = self._pool.access(self._pool.clock.tick())
-            terms = terms._replace(hosts=self._pool.targets.collectors)
-            examined = run(waiting_job.examine_lost, access, leaving, groups, terms)
-        else:
-            examined = run(waiting_job.examine_groups, groups, terms)
+        says, hosts = self._config, self._pool.targets.collectors
+        terms = waiting_job.ExplainTerms(hosts, tuple(known), says.attributes, says.demand, now)
+        access = self._pool.access(self._pool.clock.tick())
+        task = waiting_job.examine_lost, access, leaving, groups, terms
+        examined = self._pool.gatherer.run("gwmond", "explain", *task, keep=False)
         if examined is None:  # others come first in the next poll: one of these may be the cause
             for kind in map(kind_of, groups):
                 before = self._analysed.get(kind)

@@ -509,8 +509,7 @@ def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | Non
     Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
     """
     try:
-        place = location.parse(config.ledger.url)
-        if isinstance(place, location.SqliteFile) and not place.path.exists():
+        if not location.may_be_there(config.ledger.url):
             return EMPTY, None
         from gwmond.ledger.sites_reader import SitesReader  # noqa: PLC0415 (slow to load)
 

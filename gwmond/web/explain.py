@@ -202,7 +202,7 @@ class Explanations:
             choices=[
                 Tab(text, what == question.what, f"explain?{what}=")
                 for what, (text, _) in _TITLES.items()
-                if what in ("pilot", "entry", "all") or self.shows_jobs
+                if what != "job" or self.shows_jobs
             ],
             fields=self._fields(question),
             error="" if answer.is_form else answer.error,

@@ -38,7 +38,13 @@ class Gatherer:
 
 def test_one_group_that_cannot_be_analysed_keeps_no_other_from_it() -> None:
     gatherer = Gatherer()
-    pool: Any = SimpleNamespace(gatherer=gatherer)
+    pool: Any = SimpleNamespace(
+        gatherer=gatherer,
+        recording=None,
+        targets=SimpleNamespace(collectors=()),
+        clock=SimpleNamespace(tick=lambda: None),
+        access=lambda _tick: None,
+    )
     facts = SimpleNamespace(totals={}, templates=(), pilots=())
     state: Any = SimpleNamespace(pilot_groups={}, facts=facts, limits=NO_LIMITS)
     evaluation = Evaluation({}, {}, {}, idle=IDLE)

@@ -172,8 +172,13 @@ def leaving_kinds(pilots: Iterable[Pilot], templates: Iterable[Template]) -> tup
 def examine_lost(
     access: Access, kinds: Sequence[Kind], groups: Sequence[DemandGroup], terms: ExplainTerms
 ) -> tuple[tuple[Examined, ...], int]:
-    """Return groups as ``examine_groups`` does, tried also with slots of pilots of ``kinds``."""
-    examined, _ = examine_groups(groups, terms)
+    """Return groups as ``examine_groups`` does, tried also with slots of pilots of ``kinds``.
+
+    Collectors are asked only if there are such kinds.
+    """
+    examined, number = examine_groups(groups, terms)
+    if not kinds:
+        return examined, number
     says = terms.attributes
     entries = {key.entry for key, _ in kinds}
     sites = {key.site for key, _ in kinds if key.site == key.entry}  # pilots may say one of both
@@ -187,7 +192,7 @@ def examine_lost(
         places = Counter(p for p in seen if p is not None and (p.entry, p.group) in kinds)
         slots = (place._replace(number=number) for place, number in places.items())
         every.append(Examined(one.job, (*one.places, *slots)))
-    return tuple(every), len(groups) + len(found)
+    return tuple(every), number + len(found)
 
 
 class EmptyPilots:
