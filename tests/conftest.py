@@ -41,6 +41,7 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 #: Files that take minutes: begun first, each by a worker of its own, they end with the others.
 LONG = (
+    "glideinwms/",
     "proof/",
     "alerts/test_incidents.py",
     "daemon/test_first_hour.py",
@@ -207,8 +208,10 @@ def _process() -> dict[str, dict[Any, Any]]:
 @pytest.fixture(autouse=True)
 def leaves_its_process_as_it_was() -> Iterator[None]:
     """A test that leaves a change of its process fails, rather than those that come after it."""
+    os.environ.pop("PYTHONSAFEPATH", None)  # of child.start: programs of tests are found in "."
     before = _process()
     yield
+    os.environ.pop("PYTHONSAFEPATH", None)
     after = _process()
     left = [
         f"{kind} {name}: {before[kind].get(name)!r} is {after[kind].get(name)!r}"

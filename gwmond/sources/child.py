@@ -18,6 +18,7 @@ import os
 import pickle
 import resource
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from multiprocessing import resource_tracker
@@ -77,6 +78,7 @@ def start(*, files: bool = True, once: bool = False) -> None:
     host, the bindings get an empty configuration, else they warn.
     """
     global _context  # noqa: PLW0603
+    _no_current_directory()
     if "CONDOR_CONFIG" not in os.environ and not os.path.exists("/etc/condor/condor_config"):
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
     _context = multiprocessing.get_context("fork" if once else "forkserver")
@@ -85,6 +87,21 @@ def start(*, files: bool = True, once: bool = False) -> None:
             importlib.import_module(module)
     else:
         _context.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
+
+
+def _no_current_directory() -> None:
+    """Have no interpreter that is started look for modules in the directory that is current then.
+
+    ``python -c``, which the fork server is, begins its path with it, unless PYTHONSAFEPATH is set
+    (docs.python.org/3/using/cmdline.html); an empty part of PYTHONPATH means it, too.
+    """
+    os.environ["PYTHONSAFEPATH"] = "1"
+    for paths in (sys.path, given := os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+        paths[:] = [path for path in paths if os.path.isabs(path)]
+    if given:
+        os.environ["PYTHONPATH"] = os.pathsep.join(given)
+    else:
+        os.environ.pop("PYTHONPATH", None)
 
 
 def nothing() -> None:
@@ -210,9 +227,11 @@ def child_main(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
+    os.umask(0o077)
     gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
     collect_after(COMMAND)
     with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it may have tokens
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
     try:
         payload = _pickled(task(*args))

@@ -1,8 +1,14 @@
-"""Commands of gwmond in this process: another one takes seconds to load what a command needs."""
+"""Commands of gwmond in this process: another one takes seconds to load what a command needs.
+
+And programs of the tests in processes of their own.
+"""
 
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 from contextlib import redirect_stderr, redirect_stdout
 from subprocess import CompletedProcess
 from unittest import mock
@@ -17,3 +23,15 @@ def gwmond(*words: object) -> CompletedProcess[str]:
     with redirect_stdout(out), redirect_stderr(err), mock.patch("gwmond.service.log.configure"):
         code = cli.main(typed)
     return CompletedProcess(typed, code, out.getvalue(), err.getvalue())
+
+
+def program(module: str, *words: object) -> str:
+    """Return what a program of the tests prints; raises CalledProcessError.
+
+    It is found in the current directory, also where this process has started children
+    (``child.start`` sets PYTHONSAFEPATH).
+    """
+    command = [sys.executable, "-m", module, *map(str, words)]
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=280, env=env)
+    return done.stdout

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
+from tests.build.command_line import program
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import QUICK, REAL
 from tests.daemon.scrape import Metrics
@@ -163,11 +162,7 @@ def test_what_pilots_wrote_into_a_factorys_directories(
     factory = tmp_path / "factory"
     tables = {**QUICK, "factory": {"directories": [str(factory)], "every": "1s"}}
     tables["histories"] = {"lookback": "10y"}
-    subprocess.run(
-        [sys.executable, "-m", "tests.build.gwms.generate", str(factory), "--number", "40"],
-        check=True,
-        capture_output=True,
-    )
+    program("tests.build.gwms.generate", factory, "--number", 40)
     for lost in factory.glob("client/**/job.*.0.*"):
         lost.unlink()
     running = daemon(epochs.collector, tables=tables)

@@ -28,6 +28,20 @@ def fork_server() -> None:
     child.start()
 
 
+def test_what_a_child_is_born_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No relative path, nothing that is open in the daemon, files for nobody else, no core."""
+    monkeypatch.setattr(sys, "path", ["", ".", *sys.path])
+    child.start()
+    assert sys.path[0] != ""
+    with (tmp_path / "of the daemon").open("w") as opened:
+        os.set_inheritable(opened.fileno(), True)
+        path, umask, has_open, core = child.run(tasks.surroundings, deadline_s=60)[0]
+    assert [one for one in path if not os.path.isabs(one)] == []
+    assert umask == 0o077
+    assert core == (0, 0)
+    assert not [one for one in has_open if "of the daemon" in one or one.startswith("socket:")]
+
+
 def problem(task: Callable[..., object], *args: object, deadline_s: float = 60) -> QueryError:
     with pytest.raises(QueryError) as caught:
         child.run(task, *args, deadline_s=deadline_s, memory_mib=1024)
@@ -141,8 +155,9 @@ with ThreadPoolExecutor(8) as threads:
 
 def test_a_command_forks_children_from_many_threads() -> None:
     """A child whose end another thread sees first, as that forks, is waited for all the same."""
+    script = f"import sys\nsys.path.append({os.getcwd()!r}){_FORKS}"
     ended = subprocess.run(
-        [sys.executable, "-c", _FORKS], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False
     )
     assert (ended.stdout, ended.stderr) == ("19900\n", "")
 

@@ -35,6 +35,12 @@ def received() -> Iterator[Sink]:
         yield running
 
 
+def _as_on_a_node() -> None:
+    """Let no signal be ignored: whoever began the tests may ignore some, and a shell keeps that."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Node:
     """A job's place on a node: its directory, its ad, its environment."""
 
@@ -62,6 +68,7 @@ class Node:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            preexec_fn=_as_on_a_node,  # noqa: PLW1509 (no thread of a test holds a lock then)
         )
 
     def run(self, *arguments: str, stdin: str = "", **env: str) -> tuple[int, str, str]:
