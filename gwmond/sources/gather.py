@@ -3,6 +3,10 @@
 A source that fails leaves its last answer, marked with its age; what is too old counts as unknown
 where it is used.  Schedds are asked at once at the addresses known from the round before, and
 once more when discovery finds them new or moved; a busy one only every so many rounds.
+
+A schedd goes on with a query whose child was killed, in a process of its own, of which it has few.
+So one that did not answer in time is left alone, each time twice as long, and then asked by a
+thread that asks nobody else, until another one of these does not answer either.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Problem, Status
@@ -44,8 +48,24 @@ RETRY_KEY_S = 3600.0
 """A job attribute that could not be grouped by is tried again after this."""
 
 _LEAST_S = 1.0
+_LATE_S = 5.0
+"""So long after the deadline what is late is still asked, for ``_LEAST_S`` each."""
+_LONGEST_REST_S = 3600.0
+_NEW_SHARE = 3
+"""Of many schedds one that never answered has this part of the time, lest it takes others'."""
+_QUEUE = "queue"
+_OURS = "gwmond"
 SAMPLES_AT_ONCE = 2000
 """A whole ad has some 10 kB: it takes a collector a second at most, and is 20 MB."""
+
+
+class _Silence(NamedTuple):
+    """How often a schedd did not answer where, until when it is left alone (monotonic)."""
+
+    address: str
+    times: int
+    until: float
+    detail: str
 
 
 class Gatherer:
@@ -67,6 +87,8 @@ class Gatherer:
         self._problems: list[Problem] = []
         self._took: list[tuple[float, str]] = []  # seconds of queries within what is allowed
         self.busy: set[str] = set()  # schedds that are asked less often
+        self._silences: dict[str, _Silence] = {}
+        self._one_was_silent = False
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
         self._claims_every = config.pilots.claims_every / speed
@@ -96,10 +118,13 @@ class Gatherer:
         with (
             ThreadPoolExecutor(parallel, "collector") as first,
             ThreadPoolExecutor(parallel, "schedd") as second,
+            ThreadPoolExecutor(1, "silent") as alone,
         ):
+            self._one_was_silent = False
+            pools = second, alone
             discovery, others = self._ask_collectors(first, access, now)
             early = self._targets.groups and not self._rounds  # START is not known yet
-            asked = {} if early else self._ask_schedds(second, access, self._seen.values(), {})
+            asked = {} if early else self._ask_schedds(pools, access, self._seen.values(), {})
             for future in discovery:
                 future.result()
             self._discover(now)
@@ -110,8 +135,8 @@ class Gatherer:
                 if beside is not None:
                     beside(self.last())
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
-            self._ask_schedds(second, access, fresh, asked)
-            queues = self._ask_factory_schedds(second, access, now)
+            asked = {**asked, **self._ask_schedds(pools, access, fresh, asked)}
+            queues = self._ask_factory_schedds(pools, access, now, asked)
             for future in others:
                 future.result()
             if not answered:
@@ -168,14 +193,22 @@ class Gatherer:
         task: Callable[..., tuple[T, int]],
         *args: Any,
         keep: bool = True,
+        within_s: float | None = None,
     ) -> T | None:
         """Run one task in a child within what is left of the deadline, and note how it went.
 
-        Without ``keep`` the answer is only returned, not remembered.
+        Without ``keep`` the answer is only returned, not remembered.  ``within_s``: within less.
         """
         started, limit = time.monotonic(), self._config.poll.memory_limit_mib
-        left = max(_LEAST_S, self.left_s)
+        queue = kind in (DEMAND, _QUEUE)
+        if source in self._silences and not queue:
+            self._rests(source, kind)
+            return None
         hurried = self.left_s < min(_LEAST_S, self._allowed / 2)
+        if source != _OURS and (hurried if queue else self.left_s < -_LATE_S):
+            self._failed(source, kind, ProblemName.NO_TIME_LEFT, self._used_up())
+            return None
+        left = max(_LEAST_S, self.left_s if within_s is None else min(self.left_s, within_s))
         try:
             (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
@@ -205,6 +238,28 @@ class Gatherer:
         return (
             f"the deadline was used up by {len(took)} queries on a busy host; the longest: {what}"
         )
+
+    def _rests(self, schedd: str, kind: str) -> None:
+        """Note that a schedd is not asked now, for it did not answer before."""
+        known = self._silences[schedd]
+        left = max(1.0, known.until - time.monotonic())
+        when = f"asked again in {child.rounded(left)} s at the earliest"
+        note = self._failed if kind in (DEMAND, _QUEUE) else self.down  # one problem is enough
+        note(schedd, kind, ProblemName.TIMEOUT, f"{known.detail}: {when}")
+
+    def _note_silence(self, schedd: str, address: str, kind: str) -> None:
+        """Note whether a schedd whose queue was asked for did answer."""
+        status = self._statuses[schedd, kind]
+        if status.problem == ProblemName.NO_TIME_LEFT:
+            return  # it had none
+        if status.problem != ProblemName.TIMEOUT:
+            self._silences.pop(schedd, None)
+            return
+        before = self._silences.get(schedd)
+        times = before.times + 1 if before else 1
+        rest_s = min(_LONGEST_REST_S, self._config.poll.interval * 2.0 ** min(times, 30))
+        self._silences[schedd] = _Silence(address, times, time.monotonic() + rest_s, status.detail)
+        self._one_was_silent = True
 
     def failure(self, source: str, kind: str) -> Problem:
         """Return why a query failed that was run last."""
@@ -268,15 +323,20 @@ class Gatherer:
 
     def _ask_schedds(
         self,
-        pool: ThreadPoolExecutor,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
         access: Access,
         wanted: Iterable[schedds.ScheddSeen],
         before: dict[Daemon, Future[Any] | None],
     ) -> dict[Daemon, Future[Any] | None]:
-        """Ask schedds, each after what was asked of it ``before`` (at another address)."""
+        """Ask schedds, each after what was asked of it ``before`` (at another address).
+
+        Those that have answered come first, those that were silent last.
+        """
         poll = self._config.poll
         asked: dict[Daemon, Future[Any] | None] = {}
-        for schedd in list(wanted):
+        every = sorted(wanted, key=self._trust)
+        share = _NEW_SHARE if len(every) > poll.parallel else 1
+        for schedd in every:
             name = schedd.daemon.name
             busy = schedd.duty_cycle is not None and schedd.duty_cycle > poll.busy_duty_cycle
             status = self._statuses.get((name, DEMAND))
@@ -288,11 +348,45 @@ class Gatherer:
             if not busy:
                 self.busy.discard(name)
             earlier = next((f for d, f in before.items() if d.name == name and f), None)
-            asked[schedd.daemon] = pool.submit(self._ask_schedd, access, schedd, earlier)
+            new = status is None or (status.last_success is None and name not in self._silences)
+            call = self._ask_schedd, access, schedd, earlier, share if new else 1
+            asked[schedd.daemon] = self._submit(pools, schedd.daemon, DEMAND, *call)
         return asked
 
+    def _trust(self, schedd: schedds.ScheddSeen) -> tuple[float, bool]:
+        """Return what those that answer have less of."""
+        name = schedd.daemon.name
+        known, status = self._silences.get(name), self._statuses.get((name, DEMAND))
+        return known.until if known else 0.0, status is None or status.last_success is None
+
+    def _submit(
+        self,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
+        schedd: Daemon,
+        kind: str,
+        call: Callable[..., None],
+        *args: Any,
+    ) -> Future[Any] | None:
+        """Have a schedd's queue asked for, alone if it was silent; None: not now."""
+        name = schedd.name
+        known = self._silences.get(name)
+        if known is not None and known.address != schedd.address:  # it was started anew
+            known = None
+        if known is not None and time.monotonic() < known.until:
+            self._rests(name, kind)
+            return None
+
+        def ask() -> None:
+            if known is not None and self._one_was_silent:
+                self._rests(name, kind)
+                return
+            call(*args)
+            self._note_silence(name, schedd.address, kind)
+
+        return pools[known is not None].submit(ask)
+
     def _ask_schedd(
-        self, access: Access, schedd: schedds.ScheddSeen, earlier: Future[Any] | None
+        self, access: Access, schedd: schedds.ScheddSeen, earlier: Future[Any] | None, share: int
     ) -> None:
         if earlier is not None:
             earlier.result()
@@ -302,7 +396,8 @@ class Gatherer:
         start = self._start_keys(name) if self._targets.groups else demand.NO_KEYS
         grouping = demand.JobGrouping(config.attributes, config.demand, start)
         arguments = access, schedd.daemon, grouping, factories, self._apart
-        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments)
+        within_s = self._allowed / share
+        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments, within_s=within_s)
         for attribute in found.ungrouped if found else ():
             self._ungrouped.setdefault((name, attribute), time.monotonic())
 
@@ -328,8 +423,13 @@ class Gatherer:
         self._seen = chosen
 
     def _ask_factory_schedds(
-        self, pool: ThreadPoolExecutor, access: Access, now: float
+        self,
+        pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
+        access: Access,
+        now: float,
+        before: Mapping[Daemon, Future[Any] | None],
     ) -> list[Future[Any]]:
+        """Ask factories' schedds, each after its idle jobs were asked for ``before``."""
         known: dict[str, Daemon] = {}
         for host in self._targets.wms_collectors:
             if answer := self._answers.get((WMS + host, SCHEDDS)):
@@ -339,14 +439,22 @@ class Gatherer:
             if name not in known:
                 self._failed(
                     name,
-                    "queue",
+                    _QUEUE,
                     ProblemName.UNKNOWN_SCHEDD,
                     "no WMS collector knows this factory schedd",
                 )
                 continue
             rest: Sequence[Any] = (access, known[name], self._config.site.pending_grace, now)
-            futures.append(pool.submit(self.run, name, "queue", tasks.factory_queue, *rest))
+            earlier = next((f for d, f in before.items() if d.name == name and f), None)
+            call = self._ask_queue, name, earlier, rest
+            if (future := self._submit(pools, known[name], _QUEUE, *call)) is not None:
+                futures.append(future)
         return futures
+
+    def _ask_queue(self, name: str, earlier: Future[Any] | None, rest: Sequence[Any]) -> None:
+        if earlier is not None:
+            earlier.result()
+        self.run(name, _QUEUE, tasks.factory_queue, *rest)
 
     def _since(self, sample: SampleSlot) -> float:
         """Return since when an entry is known, so that strangers come last."""
@@ -389,6 +497,8 @@ class Gatherer:
             if name not in self._seen:
                 self._statuses.pop((name, kind), None)
                 self._answers.pop((name, kind), None)
+        for name in self._silences.keys() - self._seen.keys() - {*self._targets.factory_schedds}:
+            del self._silences[name]
         now = time.monotonic()
         for key in [k for k, at in self._ungrouped.items() if now - at > RETRY_KEY_S]:
             del self._ungrouped[key]

@@ -76,7 +76,8 @@ class Polls:
         self.hear()
 
     def hear(self) -> None:
-        """The collector hears of everybody now."""
+        """The collector hears of everybody now, and nobody is left alone any more."""
+        self.pool.gatherer._silences.clear()
         now = int(self.pool.time.tick().wall)
         slot = partitionable_slot("p", started=NOW - 60, now=now, glidein=glidein(), Cpus=0)
         schedd: Ad = {"Name": "ap1", "MyAddress": "<ap1>", "JobsUnmaterialized": 0}

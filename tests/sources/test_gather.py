@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -160,11 +161,75 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
     assert status(found, "cm", "slots").up
     slow: Any = child_tasks.sleep
     silent = status(found, "ap1", "demand").detail
-    for name in ("ap1", "ap2"):
-        late.gatherer.run(name, "history", slow)
-        of = status(late.gatherer.last(), name, "history")
-        assert of.problem == "no_time_left"
-        assert of.detail == f"the deadline was used up: ap1 (demand): {silent}"
+    late.gatherer.run("ap2", "history", slow)
+    of = status(late.gatherer.last(), "ap2", "history")
+    assert of.problem == "no_time_left"
+    assert of.detail == f"the deadline was used up: ap1 (demand): {silent}"
+    late.gatherer.run("ap1", "history", slow)
+    of = status(late.gatherer.last(), "ap1", "history")
+    assert of.detail.startswith(f"{silent}: asked again in ")
+
+
+def test_a_silent_schedd_has_one_query_at_work_and_is_left_alone(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time for twice as long; what it was asked last goes on in it.  It is told of always."""
+    clock = [0.0]
+    real = time.monotonic
+    monkeypatch.setattr("gwmond.sources.gather.time.monotonic", lambda: real() + clock[0])
+    quick = options(interval="10s", deadline="4s")
+    late = World(tmp_path / "late", quick, Targets(("cm",), (), ()))
+    late.answers = dict(world.answers)
+    late.round()
+    late.answers["<ap1>", "demand"] = ["~60"]
+    rounds = []
+    for _ in range(16):
+        found, asked = late.round()
+        rounds.append("<ap1> demand" in asked)
+        assert status(found, "ap1", "demand").problem == "timeout"
+        assert [p.problem for p in found.problems] == ["timeout"]
+        clock[0] += 10.0  # and some for a query
+    assert rounds[0]
+    when = [number for number, was in enumerate(rounds) if was]
+    assert 3 <= len(when) <= 4
+    assert all(b - a > 1 for a, b in pairwise(when))
+    assert when[2] - when[1] > when[1] - when[0]
+    assert "asked again in " in status(found, "ap1", "demand").detail
+    late.answers["<ap1>", "demand"] = [job(5)]
+    clock[0] += 3600.0
+    assert idle(late.round()[0], "ap1") == 5
+    late.answers["<ap1>", "demand"] = ["~60"]
+    late.round()
+    late.answers["cm", "schedds"] = [schedd("ap1", "<moved>")]
+    late.answers["<moved>", "demand"] = [job(6)]
+    assert idle(late.round()[0], "ap1") == 6
+
+
+def test_many_silent_schedds(tmp_path: Path) -> None:
+    """A round keeps its deadline, however many are silent; those that answer are soon known."""
+    names = [f"ap{number:02}" for number in range(40)]
+    late = World(
+        tmp_path / "late", options(interval="30s", deadline="6s"), Targets(("cm",), (), ())
+    )
+    late.answers = {
+        ("cm", "slots"): [slot()],
+        ("cm", "schedds"): [schedd(name, f"<{name}>") for name in names],
+        **{
+            (f"<{name}>", "demand"): ["~60"] if number % 2 else [job(1)]
+            for number, name in enumerate(names)
+        },
+    }
+    slow: Any = child_tasks.sleep
+    for _ in range(4):
+        began = time.monotonic()
+        found, _ = late.round()
+        assert time.monotonic() - began < 6 + 3
+        for name in names:  # as histories are read
+            if status(found, name, "demand").problem == "timeout":
+                late.gatherer.run(name, "history", slow)
+        assert time.monotonic() - began < 6 + 3
+    up = {s.source for s in found.statuses if s.kind == "demand" and s.up}
+    assert up == set(names[::2])
 
 
 def test_many_queries_may_use_up_the_deadline(
