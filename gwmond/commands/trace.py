@@ -15,7 +15,14 @@ from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilo
 from gwmond.config.settings import Config
 from gwmond.reports import waterfall
 from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.traced import SOME, Traced, find_jobs, names_job, trace_of_job, trace_of_pilot
+from gwmond.reports.traced import (
+    SeveralJobs,
+    Traced,
+    find_job,
+    names_job,
+    trace_of_job,
+    trace_of_pilot,
+)
 from gwmond.service import log
 
 if TYPE_CHECKING:
@@ -91,11 +98,12 @@ def _traced(
             complain(f'of pilot "{text}" it is not known when it began, so it has no trace')
             return None
         return traced
-    jobs = find_jobs(ledger, text, arguments.schedd)
-    if len(jobs) > 1:
-        complain(f'{len(jobs)} jobs fit "{text}"; give one, or --schedd: {"; ".join(jobs[:SOME])}')
+    try:
+        job = find_job(ledger, text, arguments.schedd)
+    except SeveralJobs as several:
+        complain(f"{several}. Give one of them, or --schedd")
         return None
-    traced = trace_of_job(ledger, jobs[0], join_at_most, now_us) if jobs else None
+    traced = trace_of_job(ledger, job, join_at_most, now_us) if job else None
     if traced is None:
         complain(
             f'no run of a job "{text}" in ledger {ledger.where}: it has not run yet, its records '

@@ -86,9 +86,9 @@ class PilotFilter(NamedTuple):
     """Which pilots; what is None does not matter.
 
     Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
-    ``user`` has at least one run on it.  ``ended``: in that period.  In ``node`` a * stands for
-    anything.  ``failed``: their validation failed, and no job ran.  ``category``: of part of their
-    settled time.
+    ``user``, with a domain or of any, has at least one run on it.  ``ended``: in that period.
+    In ``node`` a * stands for anything.  ``failed``: their validation failed, and no job ran.
+    ``category``: of part of their settled time.
     """
 
     since_us: int | None = None
@@ -236,8 +236,13 @@ class LedgerReader(PilotLookup, SitesReader):
         c, (since_us, until_us) = runs.c, wanted.period
         query = RUN_ROWS.where(c.start_us >= since_us, c.start_us < until_us)
         query = query.where(func.coalesce(c.outcome, "") != SUMMARISED)
-        equal = (c.user_name, wanted.user), (c.job, wanted.job), (c.category, wanted.category)
-        query = query.where(*(column == value for column, value in equal if value is not None))
+        if wanted.user is not None:
+            query = query.where(_of_user(wanted.user))
+        if wanted.job is not None:
+            named = c.job.contains(f"#{wanted.job}#", autoescape=True)
+            query = query.where(c.job == wanted.job if "#" in wanted.job else named)
+        if wanted.category is not None:
+            query = query.where(c.category == wanted.category)
         query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
         return self._with_pilots(query.limit(limit).offset(wanted.skip), wanted.place)
 
@@ -373,6 +378,16 @@ def _within(
         yield table.c.start_us < until_us
 
 
+def _of_user(user: str) -> ColumnElement[bool]:
+    """Return what runs of a user fulfil: of ``user@domain``, or of a user of any domain."""
+    name = runs.c.user_name
+    return (
+        name == user
+        if "@" in user
+        else or_(name == user, name.startswith(f"{user}@", autoescape=True))
+    )
+
+
 def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     c = pilots.c
     yield from _within(pilots, wanted.since_us, wanted.until_us)
@@ -386,7 +401,7 @@ def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.name is not None:
         yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
     if wanted.user is not None:
-        yield exists().where(runs.c.pilot == c.id, runs.c.user_name == wanted.user)
+        yield exists().where(runs.c.pilot == c.id, _of_user(wanted.user))
     if wanted.ended is not None:
         yield c.end_us >= wanted.ended.since_us
         yield c.end_us < wanted.ended.until_us

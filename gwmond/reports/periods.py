@@ -18,7 +18,8 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 FORMS = (
     "a time is RFC 3339 (2026-01-31T08:00:00Z; without an offset it is UTC), a date (its beginning "
-    "in UTC), how long ago (2h, 7d, 1h30m), epoch seconds, today, yesterday, or now"
+    "in UTC), how long ago (2h, 7d, 1h30m, now-2h), epoch seconds or milliseconds, today, "
+    "yesterday, or now"
 )
 FORMS_HELP = textwrap.fill(f"times: {FORMS}.", 99)
 
@@ -41,13 +42,15 @@ def parse_time(text: str, now_us: int) -> int:
         case "yesterday":
             return to_us(day - timedelta(days=1))
     try:
-        if re.fullmatch(r"[0-9]{5,}(\.[0-9]{1,6})?", word):
+        if re.fullmatch(r"[0-9]{12,14}", word):  # as Grafana has it in links
+            found = int(word) * 1000
+        elif re.fullmatch(r"[0-9]{5,}(\.[0-9]{1,6})?", word):
             found = round(float(word) * SECOND_US)
         elif _DATE.match(word):
             time = datetime.fromisoformat(word)
             found = to_us(time if time.tzinfo else time.replace(tzinfo=UTC))
         else:
-            found = now_us - round(parse_duration(word) * SECOND_US)
+            found = now_us - round(parse_duration(word.removeprefix("now-")) * SECOND_US)
     except (ValueError, OverflowError):
         found = -1
     if not 0 <= found <= LATEST_US:

@@ -46,11 +46,21 @@ def names_job(text: str) -> bool:
     return "#" in text or _NUMBER.fullmatch(text) is not None
 
 
-def find_jobs(ledger: LedgerReader, text: str, schedd: str = "") -> list[str]:
-    """Return the jobs that a GlobalJobId, or cluster.proc (of a schedd), may mean: at most 21."""
-    if "#" in text:
-        return [text] if ledger.find_runs([text]) else []
-    return ledger.jobs_numbered(text, schedd, SOME + 1)
+class SeveralJobs(Exception):
+    """A person may mean several jobs; the text names some."""
+
+
+def find_job(ledger: LedgerReader, text: str, schedd: str = "") -> str | None:
+    """Return the job that a GlobalJobId, or cluster.proc (of a schedd), means; None: no such job.
+
+    Raises SeveralJobs.
+    """
+    if _NUMBER.fullmatch(text) is None:
+        return text if ledger.find_runs([text]) else None
+    jobs = ledger.jobs_numbered(text, schedd, SOME + 1)
+    if len(jobs) > 1:
+        raise SeveralJobs(f'{len(jobs)} jobs fit "{text}": {"; ".join(jobs[:SOME])}')
+    return jobs[0] if jobs else None
 
 
 def trace_of_job(ledger: LedgerReader, job: str, join_at_most: int, now_us: int) -> Traced | None:

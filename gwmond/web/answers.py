@@ -11,7 +11,7 @@ import binascii
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -41,6 +41,7 @@ from gwmond.reports.runs import runs_json
 from gwmond.reports.sites import SiteRow
 from gwmond.reports.stored_pages import pilot_list, pilot_story, traced
 from gwmond.reports.time_by_hour import RANGES, read
+from gwmond.reports.traced import SeveralJobs
 from gwmond.web.pilots import WHO, Selection
 from gwmond.web.problems import counted_problems
 
@@ -92,6 +93,17 @@ class Asked(BaseModel):
         return {field.alias or name for name, field in cls.model_fields.items()}
 
 
+class Listed(Asked):
+    """Parameters of a list; ``rows`` is the name of the list in its record."""
+
+    rows: ClassVar[str]
+    format: Annotated[
+        Literal["json", "csv"], Field(description="csv: the lines of the list alone")
+    ] = "json"
+    limit: Limit = 100
+    after: After = ""
+
+
 class OfPlace(Asked):
     site: Name = ""
     entry: Name = ""
@@ -118,19 +130,20 @@ class OfPeriod(OfPlace):
         return period
 
 
-class SitesAsked(Asked):
+class SitesAsked(Listed):
+    rows = "sites"
     site: Name = ""
     state: State | Literal[""] = ""
     resource: Resource | Literal[""] = ""
-    limit: Limit = 100
-    after: After = ""
 
 
 class EntriesAsked(SitesAsked):
+    rows = "entries"
     entry: Name = ""
 
 
-class PilotsAsked(OfPlace):
+class PilotsAsked(OfPlace, Listed):
+    rows = "pilots"
     which: Literal["running", "past", "all"] = "running"
     node: Annotated[Name, Field(description="`*` stands for anything")] = ""
     last: Annotated[
@@ -141,27 +154,23 @@ class PilotsAsked(OfPlace):
     failed: Annotated[
         YesOrNo | Literal[""], Field(description="true: validation failed, no job ran")
     ] = ""
-    limit: Limit = 100
-    after: After = ""
 
 
-class RunsAsked(OfPeriod):
+class RunsAsked(OfPeriod, Listed):
     """Runs that began in the period."""
 
-    user: Name = ""
-    job: Annotated[Name, Field(description="a GlobalJobId")] = ""
+    rows = "runs"
+    user: Annotated[Name, Field(description="user@domain, or user of any domain")] = ""
+    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
     category: Category | Literal[""] = ""
-    limit: Limit = 100
-    after: After = ""
 
 
-class ReportAsked(OfPeriod):
+class ReportAsked(OfPeriod, Listed):
+    rows = "groups"
     by: Annotated[
         Name, Field(description=f"one, or two with a comma between: {', '.join(GROUPINGS)}")
     ] = "site"
     hours_only: Annotated[YesOrNo, Field(description="true: fast, no numbers of pilots")] = "false"
-    limit: Limit = 100
-    after: After = ""
 
 
 class TotalsAsked(OfPlace):
@@ -179,13 +188,16 @@ class AdviseAsked(OfPeriod):
 
 
 class TracesAsked(Asked):
-    job: Annotated[Name, Field(description="a GlobalJobId")] = ""
+    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
     pilot: Annotated[int, Field(ge=0, lt=1 << 62, description="its number")] = 0
 
 
-class ListAsked(Asked):
-    limit: Limit = 100
-    after: After = ""
+class ProblemsAsked(Listed):
+    rows = "problems"
+
+
+class IdleAsked(Listed):
+    rows = "idle"
 
 
 class ExplainAsked(Asked):
@@ -227,12 +239,13 @@ class Answers:
         ]
         page, following = _paged(wanted, lambda row: (row.site, row.entry, row.resource), asked)
         record = _record(sites.document(self._s, page, entries=name == "entries"))
-        return {**record, name: record.pop("sites"), "next": following}
+        rows_json = record.pop("sites")
+        return {**record, name: rows_json, "next": following}
 
     def pilots(self, asked: PilotsAsked) -> Record:
         """Return pilots, the latest first."""
         after = _position(asked.after, 2)
-        selection = Selection(**asked.model_dump(exclude={"limit", "after", "failed"}))
+        selection = Selection(**asked.model_dump(exclude={"limit", "after", "failed", "format"}))
         failed = asked.failed == "true" if asked.failed else None
         wanted = selection.wanted(self._now_us)._replace(after=after, failed=failed)
         found, following = pilot_list(self._config, self._now_us, wanted, asked.limit)
@@ -327,7 +340,7 @@ class Answers:
             )
         return bounded(_record(document(found, age)), most=asked.limit)
 
-    def problems(self, asked: ListAsked) -> Record:
+    def problems(self, asked: ProblemsAsked) -> Record:
         """Return the problems that were counted since the daemon began."""
         rows = counted_problems(self._s)
         page, following = _paged(rows, lambda row: (row.source, row.problem.value), asked)
@@ -339,7 +352,7 @@ class Answers:
             "next": following,
         }
 
-    def idle(self, asked: ListAsked) -> Record:
+    def idle(self, asked: IdleAsked) -> Record:
         """Return why idle jobs are not running: jobs and canonical units by reason."""
         page, following = _paged(self._s.idle, lambda one: one[:4], asked)
         names = ("reason", "cause", "site", "whose_move", "jobs", "cpu_units", "gpu_units")
@@ -352,7 +365,10 @@ class Answers:
             raise Refused(422, "give a job or a pilot, and not both", "job, pilot")
         if asked.job and not self._shows_jobs:
             raise Refused(403, WHO, "job")
-        found = traced(self._config, self._now_us, asked.job, asked.pilot)
+        try:
+            found = traced(self._config, self._now_us, asked.job, asked.pilot)
+        except SeveralJobs as several:
+            raise Refused(422, f"{several}. Give one of them", "job") from None
         if found is None:
             what = f"job {asked.job}" if asked.job else f"pilot {asked.pilot}"
             raise Refused(404, f"there is no trace of {what}")
@@ -388,7 +404,7 @@ def bounded(record: Mapping[str, Any], *names: str, most: int = MOST_LINES) -> R
 
 
 def _paged(
-    rows: Iterable[R], key: Callable[[R], tuple[str, ...]], asked: SitesAsked | ListAsked
+    rows: Iterable[R], key: Callable[[R], tuple[str, ...]], asked: Listed
 ) -> tuple[list[R], str | None]:
     """Return a page of rows by their keys, and the cursor of the next one."""
     after = _decoded(asked.after)

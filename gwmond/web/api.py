@@ -1,14 +1,15 @@
 """REST at ``/api/v1/``: reading only, one poll at a time, errors as RFC 9457 has them.
 
-Answers are made in worker threads, and kept until the next poll.  ``ETag`` stands for the poll, so
-that who asks again with ``If-None-Match`` costs nothing until there is another one.
+Answers are made at desks (``desks``), and kept until the next poll.  ``ETag`` stands for the poll,
+so that who asks again with ``If-None-Match`` costs nothing until there is another one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -23,10 +24,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.model.question import Question
-from gwmond.reports.ledger_reading import DEADLINE_S, Unreadable
+from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.render.document import write_csv
+from gwmond.reports.render.formats import flatten
 from gwmond.web import answers
-from gwmond.web.answers import Answers, Asked, Record, Refused
-from gwmond.web.pages import Busy, Pages
+from gwmond.web.answers import Answers, Asked, Listed, Record, Refused
+from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
+from gwmond.web.pages import Pages
 
 log = structlog.get_logger()
 ROOT = "/api/v1"
@@ -38,7 +42,6 @@ _PART = r"^[^\x00-\x20\x7f/]+$"
 NamePart: TypeAlias = Annotated[str, InPath(max_length=256, pattern=_PART)]
 """A name of a pilot or an entry, as a part of a path."""
 PROBLEM = "application/problem+json"
-_SOON_S = 5
 _FIRST = "the first poll is under way"
 _NO_PARAMETER = f"no such parameter: {ROOT}/openapi.json has those of this path"
 _WHOLE = "must be a whole number"
@@ -71,11 +74,12 @@ class State(Protocol):
 
 
 class Made(NamedTuple):
-    """An answer as it is sent."""
+    """An answer as it is sent; ``following``: the cursor of the next page of CSV."""
 
     body: bytes
     status: int = 200
     kind: str = "application/json"
+    following: str = ""
 
     def __len__(self) -> int:
         return len(self.body)
@@ -115,12 +119,12 @@ class _Reading:
         await self._app(scope, receive, send)
 
 
-def mounted(state: State) -> ASGIApp:
+def mounted(state: State, desks: Desks) -> ASGIApp:
     """Return what answers below ``ROOT``."""
-    return _Reading(create_api(state))
+    return _Reading(create_api(state, desks))
 
 
-def create_api(state: State) -> FastAPI:
+def create_api(state: State, desks: Desks) -> FastAPI:
     """Make the application."""
     api = FastAPI(
         title="gwmond",
@@ -130,48 +134,52 @@ def create_api(state: State) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    ask = partial(_answered, state)
-    _add_poll(api, ask)
-    _add_ledger(api, ask)
-    _add_explain(api, state)
+    _add_poll(api, partial(_answered, state, desks.memory))
+    _add_ledger(api, partial(_answered, state, desks.ledger))
+    _add_explain(api, state, desks.pool)
     _add_description(api)
     _add_errors(api)
     return api
 
 
-Ask = Callable[[Request, Asked | None, Callable[[Answers], Record]], Response]
+Ask = Callable[[Request, Asked | None, Callable[[Answers], Record]], Awaitable[Response]]
 
 
 def _add_poll(api: FastAPI, ask: Ask) -> None:
     """Add what the last poll says."""
 
     @api.get("/sites")
-    def sites(request: Request, asked: Annotated[answers.SitesAsked, Query()]) -> Response:
+    async def sites(request: Request, asked: Annotated[answers.SitesAsked, Query()]) -> Response:
         """Sites now: state, reason, capacity, pilots, demand; as `gwmond sites`."""
-        return ask(request, asked, lambda made: made.sites(asked))
+        return await ask(request, asked, lambda made: made.sites(asked))
 
     @api.get("/entries")
-    def entries(request: Request, asked: Annotated[answers.EntriesAsked, Query()]) -> Response:
+    async def entries(
+        request: Request, asked: Annotated[answers.EntriesAsked, Query()]
+    ) -> Response:
         """Entries now; as `gwmond sites --entries`."""
-        return ask(request, asked, lambda made: made.entries(asked))
+        return await ask(request, asked, lambda made: made.entries(asked))
 
     @api.get("/problems")
-    def problems(request: Request, asked: Annotated[answers.ListAsked, Query()]) -> Response:
+    async def problems(
+        request: Request, asked: Annotated[answers.ProblemsAsked, Query()]
+    ) -> Response:
         """Problems since the daemon began, what they mean, and what to do."""
-        return ask(request, asked, lambda made: made.problems(asked))
+        return await ask(request, asked, lambda made: made.problems(asked))
 
     @api.get("/explain")
-    def idle(request: Request, asked: Annotated[answers.ListAsked, Query()]) -> Response:
+    async def idle(request: Request, asked: Annotated[answers.IdleAsked, Query()]) -> Response:
         """Why idle jobs are not running: jobs and units by reason."""
-        return ask(request, asked, lambda made: made.idle(asked))
+        return await ask(request, asked, lambda made: made.idle(asked))
 
 
-def _add_explain(api: FastAPI, state: State) -> None:
+def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
     """Add what asks HTCondor: few questions at a time, as the page asks them."""
 
-    def ask(request: Request, asked: answers.ExplainAsked, question: Question) -> Response:
+    async def ask(request: Request, asked: answers.ExplainAsked, question: Question) -> Response:
         _given_once(request, asked)
-        found = state.pages.explanations.answer(question)
+        explanations = state.pages.explanations
+        found = await desk.made(request, lambda: explanations.answer(question))
         if found.status != 200:
             status = 422 if found.status == 400 else found.status
             raise Refused(status, found.error, again_s=found.again_s)
@@ -180,80 +188,87 @@ def _add_explain(api: FastAPI, state: State) -> None:
         return Response(body, 200, headers, media_type="application/json")
 
     @api.get("/explain/jobs")
-    def jobs(request: Request, asked: Annotated[answers.ExplainJobsAsked, Query()]) -> Response:
+    async def jobs(
+        request: Request, asked: Annotated[answers.ExplainJobsAsked, Query()]
+    ) -> Response:
         """Why idle jobs are not running, with the words of each reason's largest group of jobs."""
-        return ask(request, asked, Question("", asked.schedd, asked.site, "all"))
+        return await ask(request, asked, Question("", asked.schedd, asked.site, "all"))
 
     @api.get("/explain/pilots/{name}")
-    def pilot(
+    async def pilot(
         request: Request, name: NamePart, asked: Annotated[answers.ExplainAsked, Query()]
     ) -> Response:
         """Why a pilot has no job, or never had one: by its startd's name, or its number."""
-        return ask(request, asked, Question(name, what="pilot"))
+        return await ask(request, asked, Question(name, what="pilot"))
 
     @api.get("/explain/entries/{entry}")
-    def entry(
+    async def entry(
         request: Request, entry: NamePart, asked: Annotated[answers.ExplainEntryAsked, Query()]
     ) -> Response:
         """Why an entry's pilots have no job."""
-        return ask(request, asked, Question(entry, site=asked.site, what="entry"))
+        return await ask(request, asked, Question(entry, site=asked.site, what="entry"))
 
     @api.get("/explain/{job}")
-    def job(
+    async def job(
         request: Request,
         job: Annotated[str, InPath(max_length=256, pattern=NUMBER)],
         asked: Annotated[answers.ExplainJobsAsked, Query()],
     ) -> Response:
         """Why one job is not running, what would change that, whose move it is."""
-        return ask(request, asked, Question(job, asked.schedd, asked.site))
+        return await ask(request, asked, Question(job, asked.schedd, asked.site))
 
 
 def _add_ledger(api: FastAPI, ask: Ask) -> None:
     """Add what the ledger says."""
 
     @api.get("/pilots")
-    def pilots(request: Request, asked: Annotated[answers.PilotsAsked, Query()]) -> Response:
+    async def pilots(request: Request, asked: Annotated[answers.PilotsAsked, Query()]) -> Response:
         """Pilots, the latest first; as `gwmond pilots`."""
-        return ask(request, asked, lambda made: made.pilots(asked))
+        return await ask(request, asked, lambda made: made.pilots(asked))
 
     @api.get("/pilots/{number}")
-    def pilot(request: Request, number: Annotated[int, InPath(ge=1, lt=1 << 62)]) -> Response:
+    async def pilot(request: Request, number: Annotated[int, InPath(ge=1, lt=1 << 62)]) -> Response:
         """One pilot's life, its runs and the evidence; as `gwmond pilot`."""
-        return ask(request, None, lambda made: made.pilot(number))
+        return await ask(request, None, lambda made: made.pilot(number))
 
     @api.get("/runs")
-    def runs(request: Request, asked: Annotated[answers.RunsAsked, Query()]) -> Response:
+    async def runs(request: Request, asked: Annotated[answers.RunsAsked, Query()]) -> Response:
         """Runs of jobs that began in a period, the latest first."""
-        return ask(request, asked, lambda made: made.runs(asked))
+        return await ask(request, asked, lambda made: made.runs(asked))
 
     @api.get("/report")
-    def report(request: Request, asked: Annotated[answers.ReportAsked, Query()]) -> Response:
+    async def report(request: Request, asked: Annotated[answers.ReportAsked, Query()]) -> Response:
         """Where pilots' time went in a period; as `gwmond report`."""
-        return ask(request, asked, lambda made: made.report(asked))
+        return await ask(request, asked, lambda made: made.report(asked))
 
     @api.get("/totals")
-    def totals(request: Request, asked: Annotated[answers.TotalsAsked, Query()]) -> Response:
+    async def totals(request: Request, asked: Annotated[answers.TotalsAsked, Query()]) -> Response:
         """Capacity by state and pilots by category over time; as the page of time."""
-        return ask(request, asked, lambda made: made.totals(asked))
+        return await ask(request, asked, lambda made: made.totals(asked))
 
     @api.get("/failures")
-    def failures(request: Request, asked: Annotated[answers.FailuresAsked, Query()]) -> Response:
+    async def failures(
+        request: Request, asked: Annotated[answers.FailuresAsked, Query()]
+    ) -> Response:
         """What failed in a period, the worst first; as the page of failures."""
-        return ask(request, asked, lambda made: made.failures(asked))
+        return await ask(request, asked, lambda made: made.failures(asked))
 
     @api.get("/advise")
-    def advise(request: Request, asked: Annotated[answers.AdviseAsked, Query()]) -> Response:
+    async def advise(request: Request, asked: Annotated[answers.AdviseAsked, Query()]) -> Response:
         """What would waste less of the pilots' time; as `gwmond advise`."""
-        return ask(request, asked, lambda made: made.advise(asked))
+        return await ask(request, asked, lambda made: made.advise(asked))
 
     @api.get("/traces")
-    def traces(request: Request, asked: Annotated[answers.TracesAsked, Query()]) -> Response:
+    async def traces(request: Request, asked: Annotated[answers.TracesAsked, Query()]) -> Response:
         """The spans of a job's trace, or of a pilot's; as `gwmond trace`."""
-        return ask(request, asked, lambda made: made.traces(asked))
+        return await ask(request, asked, lambda made: made.traces(asked))
 
 
 def _add_description(api: FastAPI) -> None:
     body = OPENAPI.read_bytes()
+    known = json.loads(body)["paths"].items()
+    paths = {path: methods["get"]["description"] for path, methods in known}
+    index = json.dumps({"openapi": f"{ROOT}/openapi.json", "paths": paths})
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
     @api.get("/openapi.json", include_in_schema=False)
@@ -262,6 +277,11 @@ def _add_description(api: FastAPI) -> None:
         return _unchanged(request, tag) or Response(
             body, 200, {**_HEADERS, "ETag": tag}, media_type="application/json"
         )
+
+    @api.get("/", include_in_schema=False)
+    async def every() -> Response:
+        """Return the paths that there are."""
+        return Response(index, 200, _HEADERS, media_type="application/json")
 
 
 def _add_errors(api: FastAPI) -> None:
@@ -279,6 +299,11 @@ def _add_errors(api: FastAPI) -> None:
         errors = [{"parameter": error.parameter, "detail": error.detail}]
         headers = {} if error.again_s is None else {"Retry-After": str(error.again_s)}
         return problem(error.status, error.detail, errors if error.parameter else (), headers)
+
+    @api.exception_handler(Busy)
+    async def busy(_request: Request, _error: Busy) -> Response:
+        again = {"Retry-After": str(AGAIN_S)}
+        return problem(503, "other answers are made now", headers=again)
 
     @api.exception_handler(HTTPException)
     async def failed(request: Request, error: HTTPException) -> Response:
@@ -298,8 +323,9 @@ def _allowed(error: Mapping[str, Any]) -> str:
     return words.format(**known) if words else "has no value that it can have"
 
 
-def _answered(
+async def _answered(
     state: State,
+    desk: Desk,
     request: Request,
     asked: Asked | None,
     make: Callable[[Answers], Record],
@@ -308,19 +334,21 @@ def _answered(
     _given_once(request, asked)
     pages = state.pages
     if pages.snapshot is None:
-        raise Refused(503, _FIRST, again_s=_SOON_S)
+        raise Refused(503, _FIRST, again_s=AGAIN_S)
     key = request.scope["path"], asked.model_dump_json() if asked else ""
     tag = f'W/"{pages.sequence}-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}"'
     unchanged = _unchanged(request, tag)
     if unchanged is not None:
         return unchanged
     of_poll = Answers(pages.snapshot, pages.config, shows_jobs=pages.shows_jobs)
-    try:
-        made = pages.kept.made(key, lambda: _made(of_poll, make), DEADLINE_S)
-    except Busy:
-        raise Refused(503, "other answers are made now", again_s=_SOON_S) from None
+    made = await desk.kept(
+        request, lambda: pages.kept.made(key, lambda: _made(of_poll, asked, make))
+    )
     assert made is not None
-    headers = {**_HEADERS, "ETag": tag} if made.status == 200 else _HEADERS
+    headers = {**_HEADERS, "ETag": tag} if made.status == 200 else {**_HEADERS}
+    if made.following:
+        url = request.url.include_query_params(after=made.following)
+        headers["Link"] = f'<{url.path}?{url.query}>; rel="next"'
     return Response(made.body, made.status, headers, media_type=made.kind)
 
 
@@ -334,8 +362,19 @@ def _given_once(request: Request, asked: Asked | None) -> None:
             raise Refused(422, f"{name}: {what}", name)
 
 
-def _made(of_poll: Answers, make: Callable[[Answers], Record]) -> Made:
+def _csv(record: Record, rows: str) -> Made:
+    """Return a list of a record as CSV; the header has the columns of all lines."""
+    lines = [flatten(row) for row in record[rows]]
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    into = io.StringIO()
+    write_csv(into, columns, ([line.get(name) for name in columns] for line in lines))
+    return Made(into.getvalue().encode(), 200, "text/csv", record["next"] or "")
+
+
+def _made(of_poll: Answers, asked: Asked | None, make: Callable[[Answers], Record]) -> Made:
     try:
+        if isinstance(asked, Listed) and asked.format == "csv":
+            return _csv(make(of_poll), asked.rows)
         return Made(json.dumps(make(of_poll), allow_nan=False).encode())
     except Refused as error:
         errors = [{"parameter": error.parameter, "detail": error.detail}] * bool(error.parameter)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import socket
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
@@ -25,6 +25,8 @@ from gwmond.model.units import Resource
 from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
+from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
+from gwmond.web.explain import Answer
 from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.pilots import WHO, Selection
@@ -173,9 +175,15 @@ def create(
     )
 
     _add_machines(app, state)
-    _add_pages(app, state)
+    desks = Desks()
+    _add_pages(app, state, desks)
     _add_files(app)
-    app.mount(api.ROOT, api.mounted(state))
+    app.mount(api.ROOT, api.mounted(state, desks))
+
+    @app.exception_handler(Busy)
+    async def busy(_request: Request, _error: Busy) -> Response:
+        again = {"Retry-After": str(AGAIN_S)}
+        return PlainTextResponse("other pages are made now: ask again\n", 503, again)
 
     @app.exception_handler(404)
     async def missing(request: Request, _error: Exception) -> Response:
@@ -233,8 +241,13 @@ def _add_machines(app: FastAPI, state: Served) -> None:
         return PlainTextResponse("gwmond is ready\n")
 
 
-def _add_pages(app: FastAPI, state: Served) -> None:
-    """Add the pages for people.  What is made for a request is made in a worker thread."""
+def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
+    """Add the pages for people.  What is made for a request is made at a desk."""
+    memory, ledger = desks.memory, desks.ledger
+
+    async def page(desk: Desk, request: Request, call: Callable[[Pages], str | None]) -> Response:
+        pages = state.pages
+        return _page(await desk.kept(request, lambda: call(pages)))
 
     @app.api_route("/", methods=_METHODS)
     async def root() -> Response:
@@ -242,7 +255,8 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         return _page(state.pages.now)
 
     @app.api_route("/time", methods=_METHODS)
-    def time(
+    async def time(
+        request: Request,
         last: Literal["24h", "7d", "30d"] = "24h",
         resource: Resource = "cpu",
         site: str = "",
@@ -250,27 +264,35 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         group: str = "",
     ) -> Response:
         """Serve what time was spent on."""
-        return _page(state.pages.time(Choice(last, resource, site, entry, group)))
+        chosen = Choice(last, resource, site, entry, group)
+        return await page(ledger, request, lambda pages: pages.time(chosen))
 
     @app.api_route("/pilots", methods=_METHODS)
-    def pilots(chosen: Annotated[Chosen, Query()]) -> Response:
+    async def pilots(request: Request, chosen: Annotated[Chosen, Query()]) -> Response:
         """Serve a list of pilots."""
-        return _page(state.pages.pilots(Selection(**chosen.model_dump())))
+        selection = Selection(**chosen.model_dump())
+        return await page(ledger, request, lambda pages: pages.pilots(selection))
 
     @app.api_route("/failures", methods=_METHODS)
-    def failures(
-        last: Literal["24h", "7d", "30d"] = "24h", site: str = "", entry: str = "", group: str = ""
+    async def failures(
+        request: Request,
+        last: Literal["24h", "7d", "30d"] = "24h",
+        site: str = "",
+        entry: str = "",
+        group: str = "",
     ) -> Response:
         """Serve what failed."""
-        return _page(state.pages.failures(Failing(last, site, entry, group)))
+        chosen = Failing(last, site, entry, group)
+        return await page(ledger, request, lambda pages: pages.failures(chosen))
 
     @app.api_route("/pilot", methods=_METHODS)
-    def pilot(id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
+    async def pilot(request: Request, id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
         """Serve one pilot's life."""
-        return _page(state.pages.pilot(id))
+        return await page(ledger, request, lambda pages: pages.pilot(id))
 
     @app.api_route("/trace", methods=_METHODS)
-    def trace(
+    async def trace(
+        request: Request,
         job: Annotated[str, Query(max_length=512)] = "",
         pilot: Annotated[str, Query(pattern="^[0-9]{0,18}$")] = "",
     ) -> Response:
@@ -278,7 +300,7 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         pages, job, number = state.pages, job.strip(), int(pilot or 0)
         if not job and not number:
             return _page(pages.trace_form(job, number))
-        if found := pages.trace(job, number):
+        if found := await ledger.kept(request, lambda: pages.trace(job, number)):
             return _page(found)
         hidden = job and not pages.shows_jobs
         why = WHO if hidden else "There is no trace of it."
@@ -286,7 +308,7 @@ def _add_pages(app: FastAPI, state: Served) -> None:
         return HTMLResponse(form, 403 if hidden else 404, _PAGE_HEADERS)
 
     @app.api_route("/explain", methods=_METHODS)
-    def explain(request: Request, asked: Annotated[Explained, Query()]) -> Response:
+    async def explain(request: Request, asked: Annotated[Explained, Query()]) -> Response:
         """Serve why a job is not running, in one of three forms; asks the pool, in a child."""
         explanations = state.pages.explanations
         names: dict[What, str | None] = {
@@ -295,33 +317,40 @@ def _add_pages(app: FastAPI, state: Served) -> None:
             "entry": asked.entry,
             "all": asked.all,
         }
-        found = explanations.chosen(names, asked.schedd, asked.site)
+        accept = request.headers.get("accept", "")
+        plain = asked.format == "text" or (
+            accepts(accept, "text/plain") and not accepts(accept, "text/html")
+        )
+
+        def explained() -> tuple[Answer, str]:
+            found = explanations.chosen(names, asked.schedd, asked.site)
+            if asked.format == "json":
+                return found, json.dumps(found.record, indent=2) + "\n"
+            text = explanations.text(found, asked.width) if plain else explanations.page(found)
+            return found, text
+
+        found, text = await desks.pool.made(request, explained)
         headers = _PAGE_HEADERS | explanations.headers | found.headers
         if asked.format == "json":
-            text = json.dumps(found.record, indent=2) + "\n"
             return Response(text, found.status, headers, media_type="application/json")
-        accept = request.headers.get("accept", "")
-        if asked.format == "text" or (
-            accepts(accept, "text/plain") and not accepts(accept, "text/html")
-        ):
-            return PlainTextResponse(explanations.text(found, asked.width), found.status, headers)
-        status = 200 if found.is_form else found.status
-        return HTMLResponse(explanations.page(found), status, headers)
+        if plain:
+            return PlainTextResponse(text, found.status, headers)
+        return HTMLResponse(text, 200 if found.is_form else found.status, headers)
 
     @app.api_route("/problems", methods=_METHODS)
-    def problems() -> Response:
+    async def problems(request: Request) -> Response:
         """Serve the problems that were counted."""
-        return _page(state.pages.problems)
+        return await page(memory, request, lambda pages: pages.problems)
 
     @app.api_route("/site", methods=_METHODS)
-    def site(site: str) -> Response:
+    async def site(request: Request, site: str) -> Response:
         """Serve one site."""
-        return _page(state.pages.site(site))
+        return await page(memory, request, lambda pages: pages.site(site))
 
     @app.api_route("/entry", methods=_METHODS)
-    def entry(site: str, entry: str) -> Response:
+    async def entry(request: Request, site: str, entry: str) -> Response:
         """Serve one entry of a site."""
-        return _page(state.pages.entry(site, entry))
+        return await page(memory, request, lambda pages: pages.entry(site, entry))
 
 
 def _add_files(app: FastAPI) -> None:

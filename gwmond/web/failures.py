@@ -38,8 +38,8 @@ _ENTRIES = (
     "failed their whole lives, of runs what is settled. The last line is of all entries."
 )
 _RUNS = (
-    "What counts are failures of the starter or the container, and early failures that a "
-    "comparison with runs of the same users elsewhere blames on the place. The comparison is made "
+    "What counts are failures of the starter, and early failures that a comparison with "
+    "runs of the same users elsewhere blames on the place. The comparison is made "
     "{} after the end of a run, and up to a sixth more. A program's own failure is goodput. Hours "
     "are canonical hours of CPUs that are settled."
 )
@@ -312,7 +312,7 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
 
 
 def _suspects(s: Snapshot | None, chosen: Failing) -> Iterator[Part]:
-    """Yield the places where jobs succeed far too soon, as the daemon last found them."""
+    """Yield the places where jobs end far too soon, as the daemon last found them."""
     known = s.pilot_time.suspects if s is not None and s.pilot_time is not None else ()
     here = [x.shown for x in known if chosen.place.covers(x.site, x.entry)]
     if here:

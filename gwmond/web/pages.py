@@ -1,11 +1,12 @@
 """The daemon's pages of one poll.
 
-The first is made as the poll ends, the others when they are asked for, each once and one at a
-time: whoever asks for many waits, and a poll does not.
+The first is made as the poll ends, the others when they are asked for, each once, at a desk
+(``desks``): whoever asks for many waits, and a poll does not.
 """
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import threading
 import time
@@ -33,37 +34,36 @@ K = TypeVar("K", bound=Sized)
 _SEQUENCE = itertools.count(1)
 
 
-class Busy(Exception):
-    """Others are asked for, and not made in time."""
+class NotMade(Exception):
+    """It is to be made, which takes too long for an event loop."""
 
 
 class Kept:
-    """What was made of one poll when it was asked for: each once, and one at a time."""
+    """What was made of one poll when it was asked for, each once; on an event loop nothing is made.
+
+    Threads of one desk make what others do not.
+    """
 
     def __init__(self) -> None:
         self._kept: dict[tuple[object, ...], Any] = {}
         self._size = 0
-        self._making = threading.Lock()
+        self._lock = threading.Lock()
 
-    def made(
-        self, key: tuple[object, ...], make: Callable[[], K | None], wait_s: float = -1
-    ) -> K | None:
-        """Return it; waits so long for others (-1: for as long as they take), or raises Busy."""
-        if not self._making.acquire(timeout=wait_s):
-            raise Busy
-        try:
-            if key not in self._kept:
-                self._kept[key] = made = make()
-                self._size += len(made or ())
-                while len(self._kept) > MOST_KEPT or (
-                    self._size > MOST_BYTES and len(self._kept) > 1
-                ):
-                    self._size -= len(self._kept.pop(next(iter(self._kept))) or ())
-                return made
-            found: K | None = self._kept[key]
-            return found
-        finally:
-            self._making.release()
+    def made(self, key: tuple[object, ...], make: Callable[[], K | None]) -> K | None:
+        """Return it; raises NotMade."""
+        with self._lock:
+            if key in self._kept:
+                found: K | None = self._kept[key]
+                return found
+        if asyncio._get_running_loop() is not None:
+            raise NotMade
+        made = make()
+        with self._lock:
+            self._kept[key] = made
+            self._size += len(made or ())
+            while len(self._kept) > MOST_KEPT or (self._size > MOST_BYTES and len(self._kept) > 1):
+                self._size -= len(self._kept.pop(next(iter(self._kept))) or ())
+        return made
 
 
 class Pages:

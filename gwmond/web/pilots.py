@@ -23,6 +23,7 @@ from gwmond.reports.render.table import Column, table
 from gwmond.reports.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.reports.time_by_hour import RANGES
+from gwmond.reports.traced import SeveralJobs
 from gwmond.reports.waterfall import SpanBar
 from gwmond.web.controls import FormField, Heading, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
@@ -142,8 +143,8 @@ def trace_page(
     form = _trace_form(job, pilot, shows_jobs=shows_jobs)
     try:
         found = trace(config, now_us, job, pilot, see, shows_jobs=shows_jobs)
-    except Unreadable as unreadable:
-        return _page("Trace", [], str(unreadable), form=form)
+    except (Unreadable, SeveralJobs) as error:
+        return _page("Trace", [], str(error), form=form)
     if found is None:
         return None
     title, parts = found
@@ -161,7 +162,12 @@ def trace_form(job: str, pilot: int, error: str, *, shows_jobs: bool) -> str:
 
 
 def _trace_form(job: str, pilot: int, *, shows_jobs: bool) -> list[FormField]:
-    name = FormField("job", "Job (GlobalJobId)", job, example="ap1.example.org#4711.0#1763856000")
+    name = FormField(
+        "job",
+        "Job (GlobalJobId, or cluster.proc)",
+        job,
+        example="ap1.example.org#4711.0#1763856000",
+    )
     number = FormField("pilot", "Pilot (its number)", str(pilot or ""), example="17")
     return [name, number] if shows_jobs else [number]
 

@@ -131,8 +131,8 @@ def test_filters(run: Run, ledger: Path, arguments: tuple[str, ...], ids: set[in
 
 def test_why_there_are_none(run: Run, ledger: Path) -> None:
     """A name that the ledger does not know is said to be none; once, in place of the table."""
-    _, out, err = run("pilots", "--ledger", ledger, "--user", "bob")
-    assert "No such pilots: the ledger knows no pilot at all of --user bob: are the" in out
+    _, out, err = run("pilots", "--ledger", ledger, "--user", "bo")
+    assert "No such pilots: the ledger knows no pilot at all of --user bo: are the" in out
     assert "pilots: " not in err
     past = "--past", "--from", "2h", "--user", BOB, "--format", "csv"
     _, _, err = run("pilots", "--ledger", ledger, *past)

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from gwmond.web.api import OPENAPI, PROBLEM, ROOT, create_api
+from gwmond.web.desks import Desks
 from tests.build import pilot_ledger
 from tests.build.rest import JOB, polled
 
@@ -76,7 +77,7 @@ def cut(value: Any, name: str = "") -> Any:
 
 def described(url: str) -> dict[str, Any]:
     """Return the description, with examples from a ledger."""
-    api = create_api(polled(url))
+    api = create_api(polled(url), Desks())
     found = api.openapi()
     del found["components"]["schemas"]["HTTPValidationError"]
     found["components"]["schemas"].pop("ValidationError")
@@ -95,6 +96,9 @@ def described(url: str) -> dict[str, Any]:
                     assert answer.status_code == 200, (to, answer.text)
                     answers.append(answer.json())
                 methods["get"]["responses"] = _responses(schema(answers), cut(answers[0]))
+                if any(one["name"] == "format" for one in methods["get"].get("parameters", ())):
+                    content = methods["get"]["responses"]["200"]["content"]
+                    content["text/csv"] = {"schema": _TEXT}
 
     asyncio.run(ask())
     return found
@@ -109,7 +113,7 @@ def _responses(answer: dict[str, Any], example: Any) -> dict[str, Any]:
         "421": "the name in Host is not gwmond's",
         "422": "a parameter is unknown or wrong",
         "429": "too many questions that ask HTCondor at once: Retry-After says when to ask again",
-        "503": "the first poll is under way, or the ledger could not be read in time",
+        "503": "the first poll is under way, others wait, or the ledger was not read in time",
     }
     problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import subprocess
@@ -454,7 +455,6 @@ def test_what_may_be_written_instead(client: httpx.Client, path: str, words: str
 @pytest.mark.parametrize(
     "path",
     [
-        "",
         "site",
         "sites/",
         "sites%0A",
@@ -537,15 +537,6 @@ def test_each_is_read_once_a_poll(url: str, monkeypatch: pytest.MonkeyPatch) -> 
     with serving(polled(url)) as client:
         assert [refused(client, "pilots", 503)["detail"] for _ in range(3)] == ["too long"] * 3
     assert asked == [1]
-
-
-def test_who_waits_too_long_is_told(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others' questions do not hold all threads of the server."""
-    monkeypatch.setattr("gwmond.web.api.DEADLINE_S", 0.01)
-    state = polled(url)
-    with serving(state) as client, state.pages.kept._making:
-        assert refused(client, "sites", 503)["detail"] == "other answers are made now"
-        assert client.get("sites").headers["retry-after"] == "5"
 
 
 def test_a_mistake_is_a_problem(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -653,3 +644,51 @@ def test_commands_do_not_load_it() -> None:
     code = "import sys, gwmond.cli, gwmond.commands.pilots; print('gwmond.web.api' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+# --- For tables and for Grafana ----------------------------------------------------------------
+
+
+def test_a_list_as_csv(client: httpx.Client) -> None:
+    """The lines of the list, page by page; names that a spreadsheet would evaluate are quoted."""
+    for path, rows in (("sites", "sites"), ("runs?from=2023-11-15&to=2023-11-16", "runs")):
+        mark = "&" if "?" in path else "?"
+        answer = client.get(f"{path}{mark}format=csv")
+        assert answer.headers["content-type"].startswith("text/csv"), answer.text
+        lines = list(csv.DictReader(answer.text.splitlines()))
+        known = answered(client, path)[rows]
+        assert [line["site"] for line in lines] == [row["site"] for row in known] != []
+    first = client.get("sites?format=csv&limit=1")
+    following = first.links["next"]["url"].removeprefix("/api/v1/")
+    assert client.get(following).text.splitlines()[1] != first.text.splitlines()[1]
+    assert "format" in refused(client, "totals?format=csv", 422)["detail"]
+
+
+def test_times_as_grafana_writes_them(client: httpx.Client) -> None:
+    """Epoch milliseconds, and so long before now."""
+    known = answered(client, "runs?from=2023-11-15&to=2023-11-16")["runs"]
+    ours = answered(client, "runs?from=1700006400000&to=1700092800000")["runs"]
+    assert without_now(ours) == without_now(known) != []
+    assert answered(client, "runs?from=now-6h&to=now")["period"]
+
+
+def test_a_job_and_a_user_by_their_short_names(client: httpx.Client) -> None:
+    """cluster.proc and a name without its domain mean what they mean for the commands."""
+    number = JOB.split("#")[1]
+    job = answered(client, f"traces?job={quote(JOB)}")
+    assert without_now(answered(client, f"traces?job={number}")) == without_now(job)
+    period = "from=2023-11-15&to=2023-11-16"
+    runs = answered(client, f"runs?{period}")["runs"]
+    users = {run["user"] for run in runs if run["user"] and "@" in run["user"]}
+    for user in users:
+        whole = answered(client, f"runs?{period}&user={quote(user)}")["runs"]
+        assert answered(client, f"runs?{period}&user={user.partition('@')[0]}")["runs"] == whole
+    assert users
+    assert [run["job"] for run in answered(client, f"runs?{period}&job={number}")["runs"]] == [
+        run["job"] for run in runs if run["job"] == JOB
+    ]
+
+
+def test_the_index_names_all_paths(client: httpx.Client) -> None:
+    """Below it is what openapi.json describes."""
+    assert answered(client, "")["paths"].keys() == answered(client, "openapi.json")["paths"].keys()
