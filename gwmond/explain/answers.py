@@ -356,11 +356,17 @@ def _policy(here: Situation) -> Iterator[Explanation]:
             yield Explanation(Tier.POLICY, name, text, change, mover)
             return
     if here.waits and (full := order.full_group(job, here.order)):
-        group, quota = full
-        text = f"The group {group} uses {number(quota.used)} of its quota of {number(quota.quota)}"
+        text = f"The group {full.name}"
+        text += ", above the job's own," * full.above
+        text += f" uses {number(full.used)} of its quota of {number(full.quota)}"
         change = "Jobs of the same group that end, or a larger quota"
-        proof = Proof.PROVEN if quota.used >= quota.quota else Proof.ESTIMATED
-        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL, proof)
+        if not full.quota:
+            change = "A quota for that group, or another accounting group (condor_qedit)"
+        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL)
+    if here.waits and (full := order.full_ceiling(job, here.order)):
+        text = f"Its submitter uses {number(full.used)} of a ceiling of {number(full.quota)}"
+        change = "Jobs of the same submitter that end, or a higher ceiling (condor_userprio)"
+        yield Explanation(Tier.POLICY, "submitter_ceiling", text, change, Mover.POOL)
 
 
 def _schedd(here: Situation) -> Iterator[Explanation]:
@@ -398,9 +404,12 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     for key, row in known.items():
         grouped.setdefault(without_pilots(row), []).append(key)
     for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
-        where = f"{len(keys)} of {total} where it could run ({names_text(keys)})"
+        unknown = all(known[key].state == State.UNKNOWN for key in keys)
+        might = "might" if unknown else "could"
+        where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
         whole = f"No pilot is at {where}: {text}{_unseen(here)}"
-        yield Explanation(Tier.NO_PILOT, name, whole, change, mover, proof)
+        said = _NOT_KNOWN if unknown else proof
+        yield Explanation(Tier.NO_PILOT, name, whole, change, mover, said)
 
 
 def _unseen(here: Situation) -> str:
@@ -422,9 +431,8 @@ def without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
         return "down", "the entry is in downtime", Mover.SITE, "The end of the downtime"
     if row.state == State.UNKNOWN:
         return row.reason, meaning or row.reason, Mover.POOL, "What is not known: gwmond check"
-    if row.state == State.PROVISIONING_BOTTLENECK and row.reason in _MOVERS:
-        mover, change = _MOVERS[row.reason]
-        return row.reason, meaning + limits, mover, change
+    if (found := limited(row)) is not None:
+        return row.reason, *found
     if row.state == State.INSUFFICIENT_DEMAND:
         text = "other entries' pilots are expected to take the job"
         return "assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries"
@@ -543,10 +551,18 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     """Return what would give a job room beside busy pilots, and whose move that is."""
     change = "A job there that ends, or a new pilot"
     for key, row in running.items():
-        if row.state == State.PROVISIONING_BOTTLENECK and row.reason in _MOVERS:
-            why = f". {key.entry} could have more pilots: {reason_meaning(row.reason)}"
-            return change + why, _MOVERS[row.reason][0]
+        if (found := limited(row)) is not None:
+            return f"{change}. {key.entry} could have more pilots: {found[0]}", found[1]
     return change, Mover.WAIT
+
+
+def limited(row: SiteRow) -> tuple[str, Mover, str] | None:
+    """Return why an entry gets no more pilots: words with the limit's numbers, mover, change."""
+    if row.state != State.PROVISIONING_BOTTLENECK or row.reason not in _MOVERS:
+        return None
+    limits = f" ({row.limits})" if row.limits else ""
+    mover, change = _MOVERS[row.reason]
+    return reason_meaning(row.reason) + limits, mover, change
 
 
 def size_text(size: Size) -> str:

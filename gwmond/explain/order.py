@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import Size
-from gwmond.model.order import AccountingQuota, Order, Submitter
+from gwmond.model.order import Order, Submitter
 from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.render.formats import counted, number
 
@@ -145,27 +145,51 @@ def place(
     )
 
 
-def full_group(job: WaitingJob, order: Order | None) -> tuple[str, AccountingQuota] | None:
-    """Return the accounting group of a job if its quota has no room for the job.
+class FullQuota(NamedTuple):
+    """A quota, or a ceiling, that is used up: whose, and what is used of it.
 
-    That is the group of the longest name that the negotiator knows; what a group above it has left
-    is not its own (HTCondor, matchmaker.cpp, hgq_assign_quotas).  A group that uses nothing is
-    given a slot whatever its size; without slots all quotas are 0.
+    ``above``: it is that of a group above the job's; what all groups below it use counts.
+    """
+
+    name: str
+    used: float
+    quota: float
+    above: bool = False
+
+
+def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
+    """Return the accounting group whose quota is used up for a job: its own, or one above it.
+
+    The job's own group is that of the longest name that the negotiator knows.  A group that takes
+    the surplus of others is bound by the groups above it only; what a group and all below it use
+    counts together.  While anything is left, a job of any size is given a slot; without slots all
+    quotas are 0 (HTCondor, matchmaker.cpp, SubmitterLimitPermits; see tests/explain/test_quotas).
     """
     submitter = job.submitter.partition("@")[0]
-    name = submitter.rpartition(".")[0] if submitter else job.accounting_group
+    name = (submitter.rpartition(".")[0] if submitter else job.accounting_group).lower()
     known = {} if order is None else {name.lower(): name for name in order.groups}
+    above = False
     while order is not None and name:
-        if (group := known.get(name.lower())) is not None:
+        if (group := known.get(name)) is not None:
             quota = order.groups[group]
-            needed = quota.used + max(1, job.size.cores)
-            return (
-                (group, quota)
-                if quota.used > 0 and needed > quota.quota and not quota.surplus
-                else None
-            )
+            below = sum(q.used for g, q in order.groups.items() if g.lower().startswith(f"{name}."))
+            whole = quota.quota if quota.subtree_quota is None else quota.subtree_quota
+            own = () if above else ((quota.used, quota.quota),)
+            for used, limit in (*own, (quota.used + below, whole)):
+                is_full = 0 < used >= limit or (quota.never and not above)
+                if is_full and not quota.surplus:
+                    return FullQuota(group, used, limit, above)
+            above = True
         name = name.rpartition(".")[0]
     return None
+
+
+def full_ceiling(job: WaitingJob, order: Order | None) -> FullQuota | None:
+    """Return the ceiling of a job's submitter if it is used up."""
+    mine = None if order is None else order.submitters.get(job.submitter)
+    if mine is None or mine.ceiling is None or (mine.used or 0.0) < mine.ceiling:
+        return None
+    return FullQuota(job.submitter, mine.used or 0.0, mine.ceiling)
 
 
 def _before(other: Submitter, mine: Submitter, order: Order) -> bool:

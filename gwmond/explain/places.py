@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.answers import duration, limit_on, plain, size_text, without_pilots
+from gwmond.explain.answers import (
+    duration,
+    limit_on,
+    limited,
+    plain,
+    size_text,
+    without_pilots,
+)
 from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
@@ -206,13 +213,19 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         text = (
             f"{of} failed its validation ({pilots[0].failure or 'no test is named'}): no job can "
         )
-        change = "What the test found: gwmond pilots --failed, and the pilot's output"
+        change = "What the test found: gwmond report --failures, and the pilot's output"
         yield Explanation(tier, "validation_failed", text + "start there", change, Mover.SITE)
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
         jobs = counted(here.running, "job")
         text = f"{'It' if here.startd else 'Its pilots'} {runs} {jobs}, and nothing is free"
-        yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT)
+        more = limited(here.row) if here.row is not None and not here.startd else None
+        if more is None:
+            yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT)
+        else:
+            why, mover, change = more
+            text += f". It could have more pilots: {why}"
+            yield Explanation(tier, "busy", text, change, mover, here.proof)
     elif not any(pilot.accepting for pilot in pilots):
         retired = [p.retires for p in pilots if p.retires is not None and p.retires <= here.now]
         since = f" for {duration(here.now - min(retired))}" if retired else ""

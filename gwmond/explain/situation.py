@@ -226,8 +226,18 @@ class Situation:
 
     @cached_property
     def running(self) -> dict[EntryKey, SiteRow]:
-        """The rows of those where pilots run."""
-        return {key: row for key, row in self.fitting_rows.items() if row.registered_pilots}
+        """The rows of those where pilots run, of a frontend group whose pilots it could run on.
+
+        Where slots of an entry were looked at they say of which groups its pilots are.
+        """
+        kinds = {(place.entry, place.group) for place in self.fitting}
+        seen = {slot.entry for slot in self.slots}
+        ours = {slot.entry for slot in self.slots if (slot.entry, slot.group) in kinds}
+        return {
+            key: row
+            for key, row in self.fitting_rows.items()
+            if row.registered_pilots and (key in ours or key not in seen)
+        }
 
     @cached_property
     def openings(self) -> list[Opening]:

@@ -16,6 +16,7 @@ class Submitter(NamedTuple):
 
     ``priority`` is the effective one: the lower it is, the sooner its jobs are served.  ``share``:
     the fair share of the last negotiation (SubmitterLimit); ``idle`` jobs are those of all schedds.
+    ``ceiling``: what it may use at most (condor_userprio -setceiling); None: anything.
     """
 
     group: str
@@ -23,18 +24,23 @@ class Submitter(NamedTuple):
     used: float | None
     share: float | None
     idle: int = 0
+    ceiling: float | None = None
 
 
 class AccountingQuota(NamedTuple):
     """An accounting group that has a quota; groups are served by ``sort_key``, the lowest first.
 
     ``quota`` is what it may use now (EffectiveQuota); with ``surplus`` also what others leave.
+    ``subtree_quota``: what it and the groups below may use together (SubtreeQuota; None: quota);
+    ``never``: its configuration gives it nothing.
     """
 
     sort_key: float
     quota: float
     used: float
     surplus: bool
+    subtree_quota: float | None = None
+    never: bool = False
 
 
 class Negotiator(NamedTuple):

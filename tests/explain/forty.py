@@ -51,7 +51,7 @@ schedd's limit | schedd_limit | runs 1 job, and no more than 1 (MAX_JOBS_RUNNING
 downtime | down | downtime | downtime | @Purdue
 frontend's limit | frontend_limit | frontend has hit a limit | limit | @Florida
 factory's limit | factory_limit | factory has hit a limit | limit | @MIT
-held pilots | held_pilots | pilots are held | pilots | @Caltech
+held pilots | held_pilots | Pilots are held | pilots | @Caltech
 nothing requested | no_match_in_frontend | no job matches this entry | frontend | @Vanderbilt
 pilots pending | pilots_pending | 2 pilots wait | pilots | @Fermi
 busy pilot | pilots_busy | It could run on 1 pilot (ne-1) | [1-9]\d* match but are serving|PREEMPTION_REQ | @Nebraska

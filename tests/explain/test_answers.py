@@ -27,7 +27,7 @@ from gwmond.reports.render.document import text
 from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
-from tests.build.waiting import negotiator, order, place, row, waiting_job
+from tests.build.waiting import QUOTAS, negotiator, order, place, row, waiting_job
 
 _NOW = 10_000.0
 _E = EntryKey("S", "E")
@@ -167,11 +167,8 @@ def test_slots_that_refuse_for_now() -> None:
 
 
 def test_what_is_not_proven() -> None:
-    """That the negotiator may not have come; a quota with room for a smaller job."""
+    """That the negotiator may not have come."""
     assert first(situation(place(), since=9_990)).proof is Proof.ESTIMATED
-    group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))
-    here = Situation(Examined(group, (place(),)), {}, _NOW, order=order())
-    assert first(here).proof is Proof.ESTIMATED
 
 
 def test_what_was_said_before_it_ran_is_past() -> None:
@@ -227,6 +224,7 @@ def test_policy(said: str, name: str) -> None:
             Mover.FACTORY,
         ),
         ({"state": State.UNKNOWN, "reason": "pilots"}, "pilots", Mover.POOL),
+        ({"state": State.UNKNOWN, "reason": "matching"}, "matching", Mover.POOL),
         ({"state": State.INSUFFICIENT_DEMAND}, "assigned_elsewhere", Mover.WAIT),
         ({"state": State.SATURATED}, "no_pilots", Mover.FRONTEND),
     ],
@@ -234,7 +232,8 @@ def test_policy(said: str, name: str) -> None:
 def test_no_pilot_where_it_could_run(changed: dict[str, Any], name: str, mover: Mover) -> None:
     found = first(situation(place(evidence="estimated"), entry=row(**changed)))
     assert (found.tier, found.name, found.mover) == (Tier.NO_PILOT, name, mover)
-    assert found.proof is Proof.ESTIMATED
+    unknown = changed["state"] is State.UNKNOWN
+    assert found.proof is (Proof.NOT_KNOWN if unknown else Proof.ESTIMATED)
 
 
 def test_pilots_on_their_way_and_there() -> None:
@@ -317,9 +316,10 @@ def test_limits_that_the_order_has() -> None:
     assert first(here).name == "schedd_limit"
     assert "ap runs 100 jobs, and no more than 100 (MAX_JOBS_RUNNING)" in first(here).text
     group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))
-    here = Situation(Examined(group, (place(),)), {}, _NOW, order=order())
+    full = {"cms": QUOTAS["cms"]._replace(used=11.0)}
+    here = Situation(Examined(group, (place(),)), {}, _NOW, order=order(groups=full))
     assert first(here).name == "quota"
-    assert "The group cms uses 4 of its quota of 10" in first(here).text
+    assert "The group cms uses 11 of its quota of 10" in first(here).text
 
 
 def test_each_slot_has_one_fate() -> None:
@@ -601,3 +601,14 @@ def test_pilots_that_take_no_more_jobs() -> None:
     assert (found.name, found.tier, found.proof) == ("retiring", Tier.NO_PILOT, Proof.ESTIMATED)
     assert found.text.startswith("It could run on 2 pilots (E)")
     assert first(situation(drained._replace(blocked=(0,)), other)).name == "requirements"
+
+
+def test_pilots_of_another_group_of_an_entry_are_none_that_it_could_run_on() -> None:
+    """The kind that it fits and the pilots that run are of the same frontend group."""
+    busy = row(state=State.FULL, registered_pilots=2)
+    kind = place(evidence="estimated")
+    slot = place(kind="slot", takes_jobs=False, refusals=('WantGroup is "main"',))
+    others = slot._replace(group="frontend.other")
+    assert first(situation(kind, slot, entry=busy)).name == "pilots_busy"
+    found = first(situation(kind, others, entry=busy))
+    assert (found.tier, found.proof) == (Tier.NO_PILOT, Proof.ESTIMATED)

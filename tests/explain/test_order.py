@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gwmond.explain.order import Rivals, full_group, place, rivals, words
+import pytest
+
+from gwmond.explain.order import (
+    FullQuota,
+    Rivals,
+    full_ceiling,
+    full_group,
+    place,
+    rivals,
+    words,
+)
 from gwmond.model.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Size
-from gwmond.model.order import AccountingQuota
+from gwmond.model.order import AccountingQuota, Submitter
 from gwmond.sources.htcondor.order import ahead
 from tests.build import waiting
 from tests.build.waiting import QUOTAS, order, waiting_job
@@ -76,28 +86,77 @@ def test_only_jobs_that_could_take_the_same_slots_count() -> None:
     assert rivals(job, [idle(3, "other", identity="me")], free) is None  # nodes there differ
 
 
-def test_a_quota_without_room_for_the_job() -> None:
+def test_a_quota_that_is_used_up() -> None:
+    """While anything is left, a job of any size is given a slot."""
     job = waiting_job(submitter="cms.prod.erin@pool", size=Size(7, 2000))
-    full = full_group(job, order())
-    assert full is not None
-    assert full[0] == "cms"  # the group above has the quota
-    assert full_group(job._replace(size=Size(6, 2000)), order()) is None
-    surplus = {"cms": QUOTAS["cms"]._replace(surplus=True)}
+    assert full_group(job, order()) is None
+    full = {"cms": QUOTAS["cms"]._replace(used=10.0)}
+    assert full_group(job, order(groups=full)) == FullQuota("cms", 10, 10)  # the group above
+    surplus = {"cms": full["cms"]._replace(surplus=True)}
     assert full_group(job, order(groups=surplus)) is None
-    assert full_group(waiting_job(), order()) is None
-    assert full_group(job._replace(submitter="CMS.erin@pool"), order()) == full
+    assert full_group(waiting_job(), order(groups=full)) is None
+    assert full_group(job._replace(submitter="CMS.erin@pool"), order(groups=full)) is not None
+
+
+def quota(quota: float, used: float, *, surplus: bool = False, never: bool = False) -> Any:
+    return AccountingQuota(0.0, quota, used, surplus, quota, never)
+
+
+SEEN = {
+    "group_z": quota(0, 3, surplus=True, never=True),
+    "group_zero": quota(0, 0, never=True),
+    "group_a": quota(1, 0),
+    "group_a.sub": quota(4, 1),
+    "group_b": quota(2, 0),
+    "group_b.sub": quota(1, 2, surplus=True),
+    "group_b.tic": quota(1, 0, surplus=True),
+    "group_c": quota(3, 2),
+    "group_c.sub": quota(1, 1),
+    "group_d": quota(2, 0, surplus=True),
+    "group_d.sub": quota(1, 4, surplus=True),
+    "group_e": quota(1, 3),
+    "group_e.sub": quota(4, 0),
+    "<none>": quota(24, 2, surplus=True),
+}
+"""As a pool of HTCondor 25.14.1 with 24 free cores advertised it, its negotiator at rest."""
+KEPT_BY = {
+    "group_zero": "group_zero",
+    "group_a": "group_a",
+    "group_a.sub": "group_a",
+    "group_b": "group_b",
+    "group_b.sub": "group_b",
+    "group_b.tic": "group_b",
+    "group_c": "group_c",
+    "group_c.sub": "group_c.sub",
+    "group_e.sub": "group_e",
+    "group_z": None,
+    "group_d": None,
+    "group_d.sub": None,
+}
+"""Idle jobs of one core of each group were given nothing there, but those of the last."""
+
+
+@pytest.mark.parametrize("group", KEPT_BY)
+def test_quotas_of_groups_above_and_of_nothing(group: str) -> None:
+    """What a group and all below it use counts together; surplus is bound by the groups above."""
+    full = full_group(waiting_job(submitter=f"{group}.erin@pool"), order(groups=SEEN))
+    assert (full and full.name) == KEPT_BY[group]
 
 
 def test_a_quota_that_says_nothing() -> None:
-    """Of the group above one with a quota of its own; and all are 0 in a pool without slots."""
-    full, empty = AccountingQuota(0.0, 4.0, 4.0, False), AccountingQuota(0.0, 4.0, 0.0, False)
-    nested = {"cms": full, "cms.prod": empty}
-    job = waiting_job(submitter="cms.prod.erin@pool", size=Size(8, 2000))
-    assert full_group(job, order(groups=nested)) is None
-    assert (
-        full_group(job._replace(submitter="cms.test.erin@pool"), order(groups=nested)) is not None
-    )
-    assert full_group(job, order(groups={"cms": AccountingQuota(0.0, 0.0, 0.0, False)})) is None
+    """All are 0 in a pool without slots."""
+    job = waiting_job(submitter="cms.prod.erin@pool")
+    assert full_group(job, order(groups={"cms": quota(0, 0)})) is None
+
+
+def test_the_ceiling_of_a_submitter() -> None:
+    job = waiting_job(submitter="alice@pool", size=Size(2, 2000))
+    alice = Submitter("<none>", 600.0, 3.0, 10.0, 50)
+    ceilings = {None: None, 4.0: None, 3.0: 3.0, 0.0: 0.0}
+    for ceiling, kept in ceilings.items():
+        known = order(submitters={"alice@pool": alice._replace(ceiling=ceiling)})
+        full = full_ceiling(job, known)
+        assert (full and full.quota) == kept
 
 
 def test_own_jobs_that_are_offered_before() -> None:

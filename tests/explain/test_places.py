@@ -77,6 +77,21 @@ def test_a_pilot_that_takes_no_jobs(changed: dict[str, Any], name: str) -> None:
     assert first(here(pilots=(pilot(**changed),))).name == name
 
 
+def test_busy_pilots_of_an_entry_that_a_limit_keeps_from_more() -> None:
+    """The limit, its number, and whose it is."""
+    hit = "GlideClientLimitTotalGlideinsPerEntry: count=6, limit=6"
+    found = {"registered_pilots": 1, "reason": "frontend_limit", "limits": hit}
+    limited = row(state=State.PROVISIONING_BOTTLENECK.value, **found)
+    busy = (pilot(free=(), jobs=(Size(8, 16000),)),)
+    answer = first(here(FITTING, pilots=busy, startd="", entry=limited))
+    assert (answer.name, answer.mover) == ("busy", Mover.FRONTEND)
+    assert "count=6, limit=6" in answer.text
+    assert "limit" in answer.change
+    full = limited._replace(state=State.FULL.value)
+    assert first(here(FITTING, pilots=busy, startd="", entry=full)).mover is Mover.WAIT
+    assert first(here(FITTING, pilots=busy, entry=limited)).mover is Mover.WAIT
+
+
 @pytest.mark.parametrize(
     ("places", "changed", "name", "mover"),
     [

@@ -31,7 +31,7 @@ _ACCOUNTING = Query(
     "",
     (
         *quotas.NAMES,
-        *("AccountingGroup", "Priority", "SubmitterLimit"),
+        *("AccountingGroup", "Priority", "SubmitterLimit", "Ceiling"),
     ),
 )
 _SUBMITTERS = Query(
@@ -150,11 +150,13 @@ def _submitters(
     for ad in accounting:
         name = ads.text(ad, "Name")
         if name and ads.truth(ad, "IsAccountingGroup") is False:
+            ceiling = ads.number(ad, "Ceiling")
             found[name] = Submitter(
                 group=ads.text(ad, "AccountingGroup") or "",
                 priority=ads.number(ad, "Priority"),
                 used=ads.number(ad, "WeightedResourcesUsed"),
                 share=ads.number(ad, "SubmitterLimit"),
                 idle=idle[name],
+                ceiling=ceiling if ceiling is not None and ceiling >= 0 else None,
             )
     return found

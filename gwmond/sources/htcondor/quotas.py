@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 KIND = "quotas"
 NAMES = (
     *("Name", "IsAccountingGroup", "WeightedResourcesUsed"),
-    *("EffectiveQuota", "GroupSortKey", "SurplusPolicy", "LastHeardFrom", "ClassAdLifetime"),
+    *(
+        "ConfigQuota",
+        "EffectiveQuota",
+        "SubtreeQuota",
+        "GroupSortKey",
+        "SurplusPolicy",
+        "LastHeardFrom",
+        "ClassAdLifetime",
+    ),
 )
 
 
@@ -39,6 +47,8 @@ def decode(found: Iterable[classad2.ClassAd]) -> dict[str, AccountingQuota]:
                 quota=quota,
                 used=ads.number(ad, "WeightedResourcesUsed") or 0.0,
                 surplus=ads.text(ad, "SurplusPolicy") not in (None, "no"),
+                subtree_quota=ads.number(ad, "SubtreeQuota"),
+                never=ads.number(ad, "ConfigQuota") == 0,
             )
     return quotas
 
