@@ -98,6 +98,8 @@ setup: $(VENV)/.run ## make .venv, with gwmond in it
 setup-test: system-packages $(VENV)/.test ## make .venv, and install what only the tests need
 	$(SAY) 'HTCondor for the tests'
 	@tests/pool/setup.sh
+	$(SAY) 'a GlideinWMS for the tests'
+	@tests/glideinwms/setup.sh
 	$(SAY) 'a Debian to install packages in'
 	@tests/packaging/setup.sh
 	$(SAY) 'PostgreSQL for the tests'

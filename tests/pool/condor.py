@@ -19,7 +19,7 @@ from tests.pool.client import ClientError, PoolClient
 from tests.pool.config import COMMON_CONFIG, POOL_CONFIG, deny_read_config
 from tests.pool.pilot import Pilot, make_local_dirs
 from tests.pool.ports import free_port
-from tests.pool.sandbox import PATIENCE_S, USERS, Process, Sandbox, wait_until
+from tests.pool.sandbox import PATIENCE_S, USERS, Process, Sandbox, htcondor_root, wait_until
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class CondorPool(PoolClient):
         self._deny_read = deny_read
         self._extra = POOL_CONFIG.format(domain=domain)
         self._extra += (deny_read_config("COLLECTOR") if deny_read else "") + config + "\n"
-        self._sandbox = Sandbox(htcondor)
+        self._sandbox = Sandbox(htcondor_root(htcondor))
         self._others: dict[str, Sandbox] = {}
         self.local = self._sandbox.work / "pool"
         super().__init__(self.local, "reader" if deny_read else "alice")
@@ -230,7 +230,7 @@ class CondorPool(PoolClient):
         if htcondor == self.htcondor:
             return self._sandbox
         if htcondor not in self._others:
-            sandbox = self._others[htcondor] = Sandbox(htcondor)
+            sandbox = self._others[htcondor] = Sandbox(htcondor_root(htcondor))
             sandbox.start()
         return self._others[htcondor]
 

@@ -10,6 +10,7 @@ working directory.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import secrets
@@ -17,12 +18,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, TypeVar
 
 T = TypeVar("T")
+
+_CLONE_NEWNET = 0x40000000  # linux/sched.h
 
 #: How long a test waits for what has to come, however much else the machine does; it costs nothing
 #: where all is well.
@@ -40,8 +44,8 @@ _KEEPER = r"""
 set -u
 work=$1 root=$2
 setpriv --pdeathsig KILL \
-    unshare --mount --pid --fork --kill-child=KILL --propagation private \
-    bash -c "$3" inside "$work" "$root" </dev/null &
+    unshare --mount --pid $4 --fork --kill-child=KILL --propagation private \
+    bash -c "$3" inside "$work" "$root" "$5" </dev/null &
 outer=$!
 cat >/dev/null
 first=$outer
@@ -76,6 +80,7 @@ mount -o remount,bind,ro "$root/proc/sys"
 mount -t tmpfs -o mode=1777 tmpfs "$root/dev/shm"
 mount --bind "$work/passwd" "$root/etc/passwd"
 mount --bind "$work/group" "$root/etc/group"
+eval "$3"
 touch "$work/ready"
 # This shell has to reap the namespace's orphans, which bash does of itself.
 while :; do sleep 3600 & wait $!; done
@@ -164,9 +169,14 @@ def _describe(entry: Path) -> Process | None:
 class Sandbox:
     """One set of namespaces with its working directory."""
 
-    def __init__(self, htcondor: str) -> None:
-        """``htcondor`` is the daemons' version, a key of VERSIONS."""
-        self.root = htcondor_root(htcondor)
+    def __init__(self, root: Path, *, alone: bool = False, prepare: str = "") -> None:
+        """``root`` is the directory below which the daemons' Debian is (``htcondor_root``).
+
+        ``alone``: with a network and a host name of its own, too. ``prepare``: what bash does in
+        the namespaces before anything starts; $work and $root are the two directories.
+        """
+        self.root = root
+        self._more = ("--net --uts" if alone else "", prepare)
         # Short, for the length of a Unix socket's path is limited.
         self.work = Path(f"/tmp/gwmond-pool-{secrets.token_hex(4)}")
         self._keeper: subprocess.Popen[bytes] | None = None
@@ -180,9 +190,10 @@ class Sandbox:
             text = (self.root / "etc" / name).read_text()
             text += "".join(line.format(n=user, u=uid) for user, uid in USERS.items())
             (self.work / name).write_text(text)
+        told = (str(self.work), str(self.root), _INSIDE, *self._more)
         with (self.work / "keeper.log").open("wb") as log:
             self._keeper = subprocess.Popen(
-                ["bash", "-c", _KEEPER, "keeper", str(self.work), str(self.root), _INSIDE],
+                ["bash", "-c", _KEEPER, "keeper", *told],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -227,8 +238,21 @@ class Sandbox:
     def _inside(self, args: Sequence[str], env: Mapping[str, str]) -> list[str]:
         path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
         variables = [path, *(f"{k}={v}" for k, v in env.items())]
-        enter = ["nsenter", "--target", str(self._first), "--mount", "--pid", "--root", "--"]
+        spaces = ["--mount", "--pid", *self._more[0].split()]
+        enter = ["nsenter", "--target", str(self._first), *spaces, "--root", "--"]
         return [*enter, "chroot", str(self.root), "env", "-i", *variables, *args]
+
+    @contextmanager
+    def network(self) -> Iterator[None]:
+        """This thread, and processes that it starts, have the sandbox's network meanwhile."""
+        setns = ctypes.CDLL(None, use_errno=True).setns
+        with open("/proc/thread-self/ns/net") as own, open(f"/proc/{self._first}/ns/net") as its:
+            if setns(its.fileno(), _CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+            try:
+                yield
+            finally:
+                setns(own.fileno(), _CLONE_NEWNET)
 
     def spawn(
         self, args: Sequence[str], env: Mapping[str, str], log: IO[bytes]
