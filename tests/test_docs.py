@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import io
@@ -118,6 +119,43 @@ def test_commands_and_their_options_exist() -> None:
         assert asked <= options, f"{page}: {command}"
         seen += len(asked)
     assert seen > 30
+
+
+#: Of a text: a command, and what follows it in the same clause.
+_ADVISED = re.compile(r"\bgwmond ([a-z]+)((?:[ \n]+[^\s.,;:()|`\"]+)*)")
+
+
+def _texts(file: Path) -> Iterator[str]:
+    """What a program says, or a file that people read: texts of code, whole files else."""
+    if file.suffix != ".py":
+        yield file.read_text()
+        return
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def test_commands_that_texts_advise_exist() -> None:
+    """So do the commands that explanations, advice, problems, errors, pages and alerts name."""
+    found = [file for file in (ROOT / "gwmond").rglob("*") if file.suffix in {".py", ".html"}]
+    wrong, seen = [], 0
+    for file in (*found, *ETC):
+        if file.suffix not in {".py", ".html", ".yml", ".toml", ".sh", ".json"}:
+            continue
+        for text in _texts(file):
+            for command, rest in _ADVISED.findall(text):
+                asked = set(re.findall(r"(?<!\S)(--[a-z][-a-z]*)", rest))
+                if command not in cli.COMMANDS:
+                    wrong += [f"{file.name}: gwmond {command}{rest}"] if asked else []
+                    continue
+                named = [command]
+                if command == "ledger" and (more := re.match(r"\s+([a-z]+)", rest)):
+                    named.append(more[1])
+                options = set(re.findall(r"--[a-z][-a-z]*", _help(*named))) if asked else set()
+                wrong += [f"{file.name}: gwmond {command} {one}" for one in asked - options]
+                seen += len(asked)
+    assert seen > 40
+    assert not wrong
 
 
 def _options(section: type[pydantic.BaseModel], prefix: str = "") -> Iterator[str]:

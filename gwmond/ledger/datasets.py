@@ -250,7 +250,7 @@ def _runs(connection: Connection, period: Period) -> Dataset:
         for found in _stream(connection, query):
             row = run_row(found[len(names) :])
             outcome = row.outcome or (None, None, None)
-            amounts = found[-5:-1]
+            amounts = [row.settled.get(kind) for kind in KINDS]
             known = phases_of(row.facts, row.start_us, row.end_us)
             failed = failed_transfer(row.facts) or (None, None, None)
             yield (

@@ -4,7 +4,8 @@
   is not below it);
 - ``pilots``, ``runs``: what is posted for each is what the partition of its stored life gives.
   Where retention took runs of a closed pilot out, the life cannot be divided again; then
-  what is posted must be all that the pilot had to offer, or at most that if not all is known;
+  what is posted must be all that the pilot had to offer, or at most that if not all is known.
+  Canonical units are those in which it was posted, whatever is configured now;
 - ``series``: what is posted for all pilots (and was, for those pruned) sums to the totals;
 - ``site_canonical``: site time, each total against its hours;
 - ``factory``: the factory's own numbers, each total against its hours;
@@ -76,12 +77,13 @@ def check(connection: Connection, progress: Progress, memory_mib: int) -> tuple[
     for row, run_rows in _lives(connection, progress):
         of_pilots.checked += 1
         of_runs.checked += len(run_rows)
+        unit_mib = row.unit_mib or memory_mib
         if row.runs_pruned:
             of_pilots.skipped += 1
             of_runs.skipped += row.runs_pruned
-            _check_pruned(row, run_rows, memory_mib, of_pilots)
+            _check_pruned(row, run_rows, unit_mib, of_pilots)
         else:
-            _check_life(row, run_rows, memory_mib, of_pilots, of_runs)
+            _check_life(row, run_rows, unit_mib, of_pilots, of_runs)
         place = *row.identity.key, row.identity.group
         for kind, micros in row.settled.items():
             totals[*map(str, kind), *place] -= micros

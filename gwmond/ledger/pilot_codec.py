@@ -91,6 +91,7 @@ def pilot_values(row: PilotRow) -> Values:
         *(maybe_time(row.validation_end_us), time_us(row.last_heard_us)),
         identity(key.factory_number),
         _stored_facts(row.facts),
+        *(maybe_time(row.last_polled_us), whole(row.unit_mib)),
     )
 
 
@@ -250,6 +251,7 @@ def run_values(row: RunRow) -> Values:
         str(row.result),
         int(row.open),
         *_kinds(row.settled),
+        maybe_time(row.last_shown_us),
         encode_facts(row),
     )
 
@@ -264,7 +266,7 @@ def run_row(values: Sequence[Any]) -> RunRow:
 
 def _run_row(values: Sequence[Any]) -> RunRow:
     (job, number, pilot, start, end, cores, memory, gpus, user, group, *rest) = values
-    (category, label, estimated, result, is_open, *amounts, facts) = rest
+    (category, label, estimated, result, is_open, *amounts, last_shown, facts) = rest
     row = RunRow(
         pilot=pilot,
         key=RunKey(job, number),
@@ -278,6 +280,7 @@ def _run_row(values: Sequence[Any]) -> RunRow:
         open=bool(is_open),
         settled={kind: n for kind, n in zip(KINDS, amounts, strict=True) if n is not None},
         facts=(),
+        last_shown_us=last_shown,
     )
     return row._replace(facts=decode_facts(row, facts))
 

@@ -23,7 +23,7 @@ from gwmond.ledger.schema import pilots, runs
 from gwmond.ledger.session import Session
 from gwmond.model.experiments import Experiment
 from gwmond.model.factory_jobs import AGE_US
-from gwmond.model.facts import AD_LIFETIME_S, Cursor
+from gwmond.model.facts import AD_LIFETIME_S, Cursor, Gap
 from gwmond.model.pilot_evidence import short_node
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
@@ -32,6 +32,7 @@ from gwmond.model.times import SECOND_US
 AT_ONCE = 500
 _NAMES_AT_ONCE = 200
 _ROWS_AT_ONCE = 5000
+_LATEST_GAPS = 1000
 
 PILOT_ROWS, RUN_ROWS = select(pilots), select(runs)
 RUN = tuple(runs.c)
@@ -134,6 +135,11 @@ class PilotLookup(Session):
         """Return how far each source's records have been taken."""
         with self.reading() as connection:
             return tables.stored_cursors(connection)
+
+    def gaps(self) -> list[Gap]:
+        """Return the latest gaps in what was read of sources, newest first."""
+        with self.reading() as connection:
+            return tables.latest_gaps(connection, _LATEST_GAPS)
 
 
 def open_pilots(connection: Connection) -> Iterator[PilotRow]:

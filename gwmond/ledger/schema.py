@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0012", "0013", "0014")
+REVISIONS = ("0012", "0013", "0014", "0015")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -160,6 +160,10 @@ pilots = Table(
     Column("factory_number", Text, nullable=False, server_default="", index=True),
     # What each source reports on it, as JSON (see gwmond.model.pilot_sources).
     Column("facts", Text, nullable=False, server_default="{}"),
+    # When a poll last found an ad of it; NULL: at the last look (see gwmond.pilots.sights).
+    Column("last_polled_us", BigInteger),
+    # MiB of a canonical unit in what is posted; 0: of before, until the daemon says which.
+    Column("unit_mib", BigInteger, nullable=False, server_default="0"),
     # How many of its runs were taken out by retention.
     Column("runs_pruned", BigInteger, nullable=False, server_default="0"),
 )
@@ -193,6 +197,8 @@ runs = Table(
     Column("cpu_canonical", BigInteger),
     Column("gpu_resource", BigInteger),
     Column("gpu_canonical", BigInteger),
+    # When a slot last showed it; NULL: at the last look, or it is over (see gwmond.pilots.sights).
+    Column("last_shown_us", BigInteger),
     Column("facts", Text, nullable=False),
 )
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import Self, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
 from sqlalchemy.exc import IntegrityError
 
 from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, wait_rows, writes
@@ -18,6 +18,7 @@ from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.location import SqliteFile, parse
 from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.schema import pilots
 from gwmond.ledger.tables import Stored
 from gwmond.model.batch import Batch, Part, Parts, Totals
 from gwmond.model.stored_pilots import CountKey, PilotSeries
@@ -122,6 +123,17 @@ class Ledger(LedgerReader):
         step(backlog.prune, before_us(UNSENT_S))
         return Pruned(**gone)
 
+    def note_unit(self, mib: int) -> None:
+        """Say in which units, of so many MiB, all was posted of which that is not stored.
+
+        That is so in a ledger of a gwmond which did not store it, until this is said first.
+        """
+        first = select(pilots.c.unit_mib).order_by(pilots.c.id).limit(1)
+        with self.transaction() as connection:
+            if connection.scalar(first) == 0:  # new pilots, which know it, come last
+                unknown = update(pilots).where(pilots.c.unit_mib == 0)
+                connection.execute(unknown.values(unit_mib=mib))
+
     def sent(self, upto: UnsentPosition) -> None:
         """Forget what was exported as traces."""
         with self.transaction() as connection:
@@ -170,6 +182,7 @@ def _joined(parts: Sequence[Batch]) -> Batch:
         moved=_all(part.moved for part in parts),
         withdrawn=_all(part.withdrawn for part in parts),
         heard=_all(part.heard for part in parts),
+        sights=_all(part.sights for part in parts),
         increments=increments,
         corrections=_all(part.corrections for part in parts),
         counts=counts,

@@ -36,7 +36,7 @@ from gwmond.ledger.schema import (
     verdict_checks,
 )
 from gwmond.model.batch import EntryState, Peak, TimedProblem
-from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.cursor_kinds import BEGIN_KINDS, SCHEDD_KINDS
 from gwmond.model.elapsed import Tick
 from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.factory_jobs import Output, QueueRecord
@@ -201,7 +201,8 @@ def cursor_values(cursor: Cursor) -> Row:
 def prune_cursors(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out those of schedds' histories that were last known to the end before."""
     c = cursors.c
-    old = delete(cursors).where(c.kind.in_(SCHEDD_KINDS), c.complete_us < before_us)
+    kinds = (*SCHEDD_KINDS, *BEGIN_KINDS.values())
+    old = delete(cursors).where(c.kind.in_(kinds), c.complete_us < before_us)
     return {"cursors": connection.execute(old).rowcount}
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, insert
 
 from gwmond.ledger import backlog, counters, tables, wait_rows
 from gwmond.ledger.backend import many, mark
-from gwmond.ledger.columns import clean, identity, time_s, time_us, whole
+from gwmond.ledger.columns import clean, identity, maybe_time, time_s, time_us, whole
 from gwmond.ledger.counters import Changes, Key, Kind, Series, key_of
 from gwmond.ledger.pilot_codec import (
     PILOT_COLUMNS,
@@ -52,6 +52,7 @@ class Prepared(NamedTuple):
     moved: list[Values]
     withdrawn: list[Values]
     heard: list[Values]
+    sights: list[Values]
     changes: Changes
     next_id: PilotId
     replaced: tuple[tuple[Table, list[Row]], ...]
@@ -77,7 +78,14 @@ def prepare(batch: Batch) -> Prepared:
         runs=[run_values(row) for row in batch.runs],
         moved=[(identity(key.job), whole(key.number), whole(pilot)) for pilot, key in batch.moved],
         withdrawn=[(whole(pilot),) for pilot in batch.withdrawn],
-        heard=[(time_us(last_heard_us), whole(pilot)) for pilot, last_heard_us in batch.heard],
+        heard=[
+            (time_us(heard_us), maybe_time(polled_us), whole(pilot))
+            for pilot, heard_us, polled_us in batch.heard
+        ],
+        sights=[
+            (maybe_time(shown_us), identity(key.job), whole(key.number), whole(pilot))
+            for pilot, key, shown_us in batch.sights
+        ],
         changes=counters.changes(batch),
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         replaced=(
@@ -127,11 +135,13 @@ def _replace(marker: str, table: str, columns: tuple[str, ...], key: tuple[str, 
 def _store_pilots(connection: Connection, rows: Prepared) -> None:
     """Take out what is not there any more, then store the pilots and runs."""
     name = mark(connection)
-    gone = f"DELETE FROM runs WHERE job = {name} AND number = {name} AND pilot = {name}"
-    many(connection, gone, rows.moved)
+    this_run = f"job = {name} AND number = {name} AND pilot = {name}"
+    many(connection, f"DELETE FROM runs WHERE {this_run}", rows.moved)
     many(connection, f"DELETE FROM pilots WHERE id = {name}", rows.withdrawn)
     many(connection, _replace(name, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
-    many(connection, f"UPDATE pilots SET last_heard_us = {name} WHERE id = {name}", rows.heard)
+    seen = f"last_heard_us = {name}, last_polled_us = {name}"
+    many(connection, f"UPDATE pilots SET {seen} WHERE id = {name}", rows.heard)
+    many(connection, f"UPDATE runs SET last_shown_us = {name} WHERE {this_run}", rows.sights)
     key = ("job", "number", "pilot")
     many(connection, _replace(name, "runs", RUN_COLUMNS, key), rows.runs)
 

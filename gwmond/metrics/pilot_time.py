@@ -144,8 +144,14 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
 
 def _suspects(s: Snapshot) -> Iterator[Sample]:
     suspects = s.pilot_time.suspects if s.pilot_time is not None else ()
-    found = Counter((suspect.kind, suspect.site, suspect.entry) for suspect in suspects)
+    found = Counter((x.sign, x.kind, x.site, x.entry) for x in suspects)
     return (Sample(labels, number) for labels, number in found.items())
+
+
+def _suspicions(s: Snapshot) -> Iterator[Sample]:
+    if s.pilot_time is not None:
+        for outcome in ("confirmed", "withdrawn"):
+            yield Sample((outcome,), s.pilot_time.suspicions.get(outcome, 0))
 
 
 _NAMES: Mapping[Measured, str] = {
@@ -226,12 +232,22 @@ FAMILIES = (
     ),
     Family(
         "gwmond_suspected_black_holes",
-        "Pilots, nodes, entries and sites (kind) where jobs of the same groups exited with 0 "
-        "within a minute significantly more often than elsewhere, in the last two hours, computed "
-        "once an hour; places within a larger suspect are not counted. A suspicion changes no "
-        "category. Unit: places." + POLLED,
-        ("kind", "site", "entry"),
+        "Pilots, nodes, entries and sites (kind) where jobs end far too soon significantly more "
+        "often than jobs of the same groups elsewhere: those of several users fail within five "
+        "minutes, in the last hour, computed every two minutes (sign fails), or jobs exit with 0 "
+        "within a minute, in the last two hours, computed once an hour (ends_too_soon). Places "
+        "within a larger suspect are not counted. A suspicion changes no category. "
+        "Unit: places." + POLLED,
+        ("sign", "kind", "site", "entry"),
         _suspects,
+    ),
+    Family(
+        "gwmond_suspicions_total",
+        "Places that were suspected as jobs failed there (gwmond_suspected_black_holes, sign "
+        "fails), since gwmond started, by what the verdicts said hours later: confirmed or "
+        "withdrawn. Unit: places." + POLLED,
+        ("outcome",),
+        _suspicions,
     ),
     Family(
         "gwmond_pilots_ended_total",

@@ -76,7 +76,8 @@ class Batch(NamedTuple):
       of its jobs) and ``experiments`` replace what is stored under the same key;
     - ``moved`` are runs that are no longer where they were (their key or pilot has changed),
       ``withdrawn`` pilots that never were;
-    - ``heard``: when pilots were last heard of whose rows are not among ``pilots``;
+    - ``heard``: when pilots were last heard of, and found, whose rows are not among ``pilots``;
+      ``sights``: when claims were last shown of which the rows are not among ``runs``;
     - ``increments`` are never negative; ``counts`` may be, for an outcome that was revised;
     - ``factory`` are the factory's own numbers, to be added.
     - ``settled`` is what is to be exported as traces, each once; ``stored_us`` this machine's time.
@@ -102,7 +103,8 @@ class Batch(NamedTuple):
     problems: tuple[TimedProblem, ...] = ()
     factory: Mapping[FactoryKey, int] = MappingProxyType({})
     places: tuple[QueueRecord, ...] = ()
-    heard: tuple[tuple[PilotId, int], ...] = ()
+    heard: tuple[tuple[PilotId, int, int | None], ...] = ()
+    sights: tuple[tuple[PilotId, RunKey, int | None], ...] = ()
     withdrawn: tuple[PilotId, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     settled: tuple[Settled, ...] = ()

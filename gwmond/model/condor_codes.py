@@ -35,7 +35,6 @@ class Meaning(StrEnum):
     INPUT = "input"  # transferring input files
     PROGRAM = "program"  # the program could not be started, or its files not be opened there
     IMAGE = "image"  # image or runtime of the container
-    CONTAINER = "container"  # the test of the container's runtime itself
     STARTER = "starter"  # anything else that the starter has to do before or beside the job
     SHADOW = "shadow"  # the access point's side of the same
     NOT_STARTED = "not_started"  # the claim could not be activated, without a reason
@@ -117,7 +116,7 @@ HOLD_CODES: tuple[Code, ...] = (
     Code(42, "EC2InstancePotentiallyLost", _M.SYSTEM),
     Code(43, "PreScriptFailed", _M.MISTAKE),
     Code(44, "PostScriptFailed", _M.MISTAKE),
-    Code(45, "SingularityTestFailed", _M.CONTAINER),
+    Code(45, "SingularityTestFailed", _M.IMAGE),  # of the job's own image: singularity.cpp:runTest
     Code(46, "JobDurationExceeded", _M.LIMIT),
     Code(47, "JobExecuteExceeded", _M.LIMIT),
     Code(48, "HookShadowPrepareJobFailure", _M.SHADOW),

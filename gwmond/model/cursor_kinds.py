@@ -10,8 +10,11 @@ IMPORTED_LOG = "imported_log"
 """How far an import has read a central log."""
 
 SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES = "silent_before", "update_gaps", "waiting"
-KEPT_NAMES = "names"
+KEPT_NAMES, LOOKS = "names", "looks"
 """What is kept like a cursor, but is of no source that is read."""
 
 SCHEDD_KINDS = ("epochs", "history")
 """How far the histories of a schedd were read."""
+
+BEGIN_KINDS = {kind: f"{kind}_begin" for kind in SCHEDD_KINDS}
+"""From when on they were read, where that is known: ``complete_us`` of such a cursor."""

@@ -59,6 +59,11 @@ class Size(NamedTuple):
     memory_mib: float
     gpus: float = 0
 
+    @property
+    def without_cores(self) -> Size:
+        """The same on a virtual slot, whose cores are not there."""
+        return self._replace(cores=0)
+
     def is_within(self, room: Size) -> bool:
         """Return whether no part of it is more than that of another."""
         return all(mine <= has for mine, has in zip(self, room, strict=True))
@@ -81,6 +86,9 @@ class Pilot(NamedTuple):
 
     ``started`` is by the startd's clock, which is how claims name the startd; ``clock_s`` is what
     to add to have the collector's, 0 where the two are about the same.
+
+    ``virtual_slots``: names of slots whose cores are not there (see ``sources.htcondor.slots``);
+    neither ``size`` nor ``free`` has these cores.
     """
 
     name: str
@@ -103,6 +111,7 @@ class Pilot(NamedTuple):
     failure: str = ""
     clock_s: int = 0
     shown: tuple[tuple[str, str], ...] = ()
+    virtual_slots: tuple[str, ...] = ()
 
     @property
     def began(self) -> int:
@@ -191,6 +200,7 @@ class EntryRequest(NamedTuple):
     slots_idle: int | None = None
     pilot_size: Size | None = None
     monitor: Monitor = Monitor()
+    here_contradicts: bool = False
 
 
 class Template(NamedTuple):
@@ -200,6 +210,10 @@ class Template(NamedTuple):
 
     ``evidence`` is ``measured`` when made from a live healthy slot, ``estimated`` when only the
     glideresource ad describes it.
+
+    ``start``: what is known of the group's START; where it is empty, an estimated template only
+    shows which jobs cannot run there.  ``query``: the jobs that the group counts, where no START
+    of the group is known.  In both TARGET says what is the job's.
     """
 
     entry: EntryKey
@@ -210,6 +224,8 @@ class Template(NamedTuple):
     evidence: Evidence
     group: str = ""
     refers: tuple[str, ...] = ()
+    start: str = ""
+    query: str = ""
 
 
 class Verdict(StrEnum):
@@ -218,6 +234,7 @@ class Verdict(StrEnum):
     YES = "yes"
     NO = "no"
     POSSIBLE = "possible"  # an attribute is undefined: counts as yes, and is estimated
+    UNKNOWN = "unknown"  # nothing is known of which jobs its group starts
 
 
 class Problem(NamedTuple):

@@ -52,7 +52,7 @@ _OTHER = Category.UNCLASSIFIED
 _AT_THE_END = frozenset(
     {
         *(_M.UNSPECIFIED, _M.NOT_STARTED, _M.REFUSED, _M.PREEMPT, _M.ADMIN, _M.SCHEDD),
-        *(_M.CHECKPOINTED, _M.STARTER, _M.CONTAINER, _M.IMAGE, _M.SHADOW),
+        *(_M.CHECKPOINTED, _M.STARTER, _M.IMAGE, _M.SHADOW),
     }
 )
 """What a pilot's end can look like from the access point."""
@@ -89,6 +89,9 @@ def _starter_killed(e: Ending) -> bool:
 
 EARLY_EXIT = "early_exit"
 """The label that ``early_failure`` gives to an exit which is the pilot's doing."""
+
+NOT_COMPARED = "early_exit_not_compared"
+"""The label that ``early_failure`` gives to an early exit where evidence is missing for good."""
 
 EXIT_RETRIED = "exit_retried"
 """The label of an exit that completed nothing, as the schedd runs the job again."""
@@ -128,8 +131,6 @@ RULES: tuple[Rule, ...] = (
          "codes PROGRAM: also a program that exists nowhere", _is(_M.PROGRAM), compared=True),
     Rule("image_failed", _OTHER, "image_failed", "codes IMAGE: also a misspelt image",
          _early(_M.IMAGE), compared=True),
-    Rule("container_failed_early", _MISCONFIGURED, "container_failed", "codes CONTAINER",
-         _early(_M.CONTAINER)),
     Rule("starter_failed_early", _MISCONFIGURED, "starter_failed", "codes STARTER",
          _early(_M.STARTER)),
     Rule("activation_broken", _MISCONFIGURED, "activation_refused", "codes BROKEN",
@@ -144,9 +145,11 @@ RULES: tuple[Rule, ...] = (
     Rule("drained", _PREEMPTED, "drained",
          "codes DRAINED; BadputCausedByDraining (ResState.cpp, ResMgr.cpp)",
          lambda e: e.reason is _M.DRAINED or (e.draining is True and not e.exited)),
-    Rule("reconnect_failed_early", _MISCONFIGURED, "starter_failed",
-         "codes LOST, but the startd went on: only the starter was lost",
-         lambda e: e.reason is _M.LOST and e.startd_ended is False and e.at_the_beginning),
+    Rule("reconnect_failed_early", _OTHER, "starter_lost",
+         "codes LOST, but the startd went on: only the starter was lost, or shadow and starter got "
+         "out of step after a transfer, as they may anywhere",
+         lambda e: e.reason is _M.LOST and e.startd_ended is False and e.at_the_beginning,
+         compared=True),
     Rule("reconnect_failed", _OTHER, "lost_contact", "the same, later",
          lambda e: e.reason is _M.LOST and e.startd_ended is False),
     Rule("lost_contact", _PREEMPTED, "lost_contact",
@@ -154,11 +157,10 @@ RULES: tuple[Rule, ...] = (
          _is(_M.LOST)),
     Rule("ended_with_pilot", _PREEMPTED, "pilot_shutdown",
          "codes UNSPECIFIED (measured after a graceful shutdown), NOT_STARTED, REFUSED, PREEMPT, "
-         "ADMIN, SCHEDD, CHECKPOINTED, STARTER, CONTAINER, SHADOW; and the startd ended",
+         "ADMIN, SCHEDD, CHECKPOINTED, STARTER, IMAGE, SHADOW; and the startd ended",
          lambda e: e.startd_ended is True and e.reason in _AT_THE_END),
     # --- Failed later, or not by anybody's fault ---------------------------------------------
-    Rule("container_failed", _OTHER, "container_failed", "codes CONTAINER, IMAGE",
-         lambda e: e.reason in {_M.CONTAINER, _M.IMAGE}),
+    Rule("container_failed", _OTHER, "container_failed", "codes IMAGE", _is(_M.IMAGE)),
     Rule("starter_failed", _OTHER, "starter_failed", "codes STARTER", _is(_M.STARTER)),
     Rule("shadow_failed", _OTHER, "shadow_failed", "codes SHADOW", _is(_M.SHADOW)),
     Rule("not_started", _MISCONFIGURED, "activation_refused", "codes NOT_STARTED",
@@ -252,6 +254,7 @@ RUNS: tuple[tuple[Category, str], ...] = tuple(
     sorted(
         {(rule.category, rule.outcome) for rule in RULES}
         | {(_MISCONFIGURED, label) for label in (EARLY_EXIT, *COMPARED)}
+        | {(_OTHER, NOT_COMPARED)}
     )
 )
 """Every category and outcome under which a run can be counted; summarised time is no run."""

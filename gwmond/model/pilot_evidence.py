@@ -207,6 +207,8 @@ class PilotOutput(NamedTuple):
     cores: int | None = None
     memory_mib: int | None = None
     gpus: int | None = None
+    offered_cores: int | None = None
+    offered_memory_mib: int | None = None
     jobs: JobStatistics | None = None
     xml: XmlResult | None = None
     activations: int | None = None

@@ -65,6 +65,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     - ``end_source``, ``end_us``: how its ad went, and when it was known last.
     - ``missing_since_us``: when a poll first did not find it.
     - ``shown``: attributes that are only shown (``SHOWN``), with their texts.
+    - ``virtual_slots``: names of its slots whose cores are not there, such as ``slot2``.
     """
 
     last_heard_us: int
@@ -76,6 +77,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     end_us: int | None = None
     missing_since_us: int | None = None
     shown: tuple[tuple[str, str], ...] = ()
+    virtual_slots: tuple[str, ...] = ()
 
 
 class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
@@ -112,6 +114,8 @@ class OutputFacts(Struct, frozen=True, omit_defaults=True):
     - ``ran_jobs``: whether jobs ran; None if it says neither.
     - ``site``: whether it has the site; ``unnamed``: it does not have the frontend's group.
     - ``pid``: of glidein_startup.sh, where it does not have the startd's name.
+    - ``cores``, ``memory_mib``: those that are there; ``offered_cores``, ``offered_memory_mib``:
+      what its slots have instead, where it was overloaded.
     - ``tests``: tests of its validation, those that failed and the longest; ``more_tests``: how
       many there were besides.
     """
@@ -133,6 +137,16 @@ class OutputFacts(Struct, frozen=True, omit_defaults=True):
     unnamed: bool = False
     tests: tuple[ValidationTest, ...] = ()
     more_tests: int = 0
+    offered_cores: float | None = None
+    offered_memory_mib: float | None = None
+
+    def real(self, size: Size) -> Size:
+        """Return what is there of a size that slots have, as far as the pilot was overloaded."""
+        if self.offered_cores is not None and self.cores is not None:
+            size = size._replace(cores=min(size.cores, self.cores))
+        if self.offered_memory_mib is not None and self.memory_mib is not None:
+            size = size._replace(memory_mib=min(size.memory_mib, self.memory_mib))
+        return size
 
 
 class QueueFacts(Struct, frozen=True, omit_defaults=True):
@@ -229,7 +243,8 @@ class PilotFacts(Struct, frozen=True, omit_defaults=True):
         """Return what a pilot itself has reported."""
         output, site = self.output, origin == "collector"
         if self.ads is not None and self.ads.sizes:
-            return ReportedSize(*self.ads.sizes[-1].size, site=True)
+            size = self.ads.sizes[-1].size
+            return ReportedSize(*(size if output is None else output.real(size)), site=True)
         if output is None:
             return ReportedSize(site=site)
         return ReportedSize(output.cores, output.memory_mib, output.gpus, site or output.site)

@@ -123,6 +123,15 @@ class ProblemName(StrEnum):
         "the ledger is damaged",
         "restore it from a backup; " + _DISK,
     )
+    COUNTS_DIFFER = (
+        "counts_differ",
+        "the frontend or the factory counts none of what is there: slots, running jobs, waiting "
+        "pilots, or idle jobs. States rest on slots, schedds and the queue",
+        "the message says whose count it is. Slots: its pilots lack GLIDEIN_CredentialIdentifier. "
+        "Jobs that run: the factory's collector has a port of its own. Waiting pilots: the "
+        "factory's condor_q, before its limits fail. Idle jobs: CONDOR_Q_ONLY_MY_JOBS = False on "
+        "the frontend, and its schedds",
+    )
     CRASHED = (
         "crashed",
         "the process of a query died",
@@ -211,6 +220,13 @@ class ProblemName(StrEnum):
         "keep logs until after the import; lines that were not read are lost",
     )
     MOVED = "moved", "the ledger's file was moved or replaced", "nothing: the new file is opened"
+    NO_COMPLETED_JOBS = (
+        "no_completed_jobs",
+        "pilots end in the factory's event logs, and no line of completed_jobs comes",
+        "is the factory's server directory among [factory] directories? GlideinWMS 3.10.17 and "
+        "later, and 3.11.3, write no such log where event logs have events 028: their parser "
+        "compares bytes with text. Pilots' outputs and event logs tell the same",
+    )
     NO_DIRECTORY = (
         "no_directory",
         "a path of [factory], or [pool] token_directory, is no directory, or cannot be seen",
@@ -417,10 +433,18 @@ class ProblemName(StrEnum):
         "(estimated). It is tried again after an hour",
         "nothing, if estimates suffice; else let START refer to an attribute that many jobs share",
     )
+    STARTDS_CLOSED = (
+        "startds_closed",
+        "pilots let nobody ask for the histories of their startds, as GlideinWMS makes them: their "
+        "HTCondor requires a token, and has no key to verify one",
+        "nothing: schedds' histories and pilots' outputs tell how runs ended; or [histories] "
+        "startds = []. To open them, the factory's pilots need SEC_READ_AUTHENTICATION = OPTIONAL "
+        "with ALLOW_READ for this host",
+    )
     SUSPECTED_BLACK_HOLE = (
         "suspected_black_hole",
-        "places where jobs exit with 0 within a minute far more often than jobs of the same kind "
-        "do elsewhere",
+        "places where jobs of several users fail within five minutes, or exit with 0 within a "
+        "minute, far more often than jobs of the same kind do elsewhere",
         "look at what the jobs did there (gwmond report --failures names the places of the last "
         "day); no category is changed",
     )

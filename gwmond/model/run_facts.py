@@ -30,7 +30,7 @@ class Source(StrEnum):
 class Transfer(NamedTuple):
     """Files that one run was sent (input), or sent back (output).
 
-    ``queued_us``: when the shadow asked its schedd for a place in the queue of transfers;
+    ``queued_us``: since when it waited, for a place in the schedd's queue of transfers or else;
     ``start_us``, ``end_us``: of the transfer itself; ``total``: bytes of this and all earlier runs
     of the job, as the shadow counts them; ``moved``: bytes of this run alone.
     """

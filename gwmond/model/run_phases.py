@@ -2,9 +2,9 @@
 
 Units: times and lengths are microseconds, None where no record has them; absent is not zero.
 
-A phase of transfer lasts from when the shadow asked for it, so the wait for a place in the access
-point's queue of transfers is part of it; ``queued`` is that wait.  One that did not end lasts to
-the end of the run.
+A phase of transfer lasts from when it was asked for, so the wait until files move is part of it;
+``queued`` is that wait.  One that did not end lasts to the next phase that is known, else to the
+end of the run.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Recorded(NamedTuple):
         inward, outward, executing = self
         sent = asked(outward)
         return {
-            Phase.STAGE_IN: (asked(inward), inward.end_us or executing),
+            Phase.STAGE_IN: (asked(inward), inward.end_us or executing or sent),
             Phase.EXECUTE: (executing, sent),
             Phase.STAGE_OUT: (sent, outward.end_us),
         }

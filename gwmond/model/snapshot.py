@@ -129,7 +129,8 @@ class PilotTime(NamedTuple):
     """What is shown of pilots' time; amounts are micros, ``unsettled`` canonical ones.
 
     ``residual`` is by how much pilots that were closed miss their totals, in micros.  ``factory``
-    are the factory's own numbers (not micros); ``suspects`` places where jobs succeed far too soon;
+    are the factory's own numbers (not micros); ``suspects`` places where jobs end far too soon,
+    ``suspicions`` how many of them verdicts have confirmed and withdrawn;
     ``waits`` what runs that are over wait for.
     """
 
@@ -141,6 +142,7 @@ class PilotTime(NamedTuple):
     known_us: int | None
     factory: Mapping[FactoryTotalKey, Total] = MappingProxyType({})
     suspects: tuple[Suspect, ...] = ()
+    suspicions: Mapping[str, int] = MappingProxyType({})
     silent: tuple[SilentPilot, ...] = ()
     waits: tuple[Wait, ...] = ()
 

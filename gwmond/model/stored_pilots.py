@@ -103,6 +103,8 @@ class PilotRow(NamedTuple):
       much of the pilot is counted under each, in canonical micros of a resource (``CountKey``).
     - ``validation_end_us``: when its validation ended, if its output or a summary has it.
     - ``settled``: what is posted for it, by resource, measure, category and outcome.
+    - ``last_polled_us``: when a poll found an ad of it last; None: the last look did.
+    - ``unit_mib``: MiB of a canonical unit, by which all of it is posted; 0 if not posted yet.
     - ``runs_pruned``: how many of its runs retention took out; the ledger's own, and
       ignored when written.
     """
@@ -129,6 +131,8 @@ class PilotRow(NamedTuple):
     last_heard_us: int = 0
     assumed_micros: Mapping[tuple[Assumption, Resource], Micros] = MappingProxyType({})
     facts: PilotFacts = PilotFacts()
+    last_polled_us: int | None = None
+    unit_mib: int = 0
 
 
 class RunRow(NamedTuple):
@@ -136,7 +140,8 @@ class RunRow(NamedTuple):
 
     ``settled`` are the micros posted for it by (resource, measure); ``result`` is what it says
     about early failures (``early_failure.Result`` or empty); ``executed_us`` how long the program
-    ran, if known; ``open`` as long as its outcome is not known or may still be revised.
+    ran, if known; ``open`` as long as its outcome is not known or may still be revised;
+    ``last_shown_us`` when a slot showed it last (None: at the last look, or it is over).
     """
 
     pilot: PilotId
@@ -151,6 +156,7 @@ class RunRow(NamedTuple):
     open: bool
     settled: Mapping[tuple[Resource, Measure], Micros]
     facts: tuple[RunFact, ...]
+    last_shown_us: int | None = None
 
     @property
     def unnamed(self) -> RunRow:
@@ -259,7 +265,8 @@ class PilotResidual(NamedTuple):
 class RunFilter(NamedTuple):
     """Which runs that began in a period, on pilots of a place; what is None does not matter.
 
-    ``job``: a GlobalJobId.  ``skip``: without so many of the latest.
+    ``job``: a GlobalJobId, or cluster.proc.  ``user``: with its domain, or of any.  ``skip``:
+    without so many of the latest.
     """
 
     period: Period

@@ -28,14 +28,27 @@ class Finding(NamedTuple):
         return self.failures >= MIN_FAILURES and self.adjusted <= rate
 
 
+Sign: TypeAlias = Literal["fails", "ends_too_soon"]
+"""Why a place is suspected: jobs fail early there, or exit with 0 within a minute."""
+
+
+SIGNS: tuple[Sign, ...] = ("fails", "ends_too_soon")
+
+_SIGNS: dict[Sign, str] = {
+    "fails": "failed within five minutes",
+    "ends_too_soon": "exited with 0 within a minute",
+}
+
+
 class Suspect(NamedTuple):
-    """A place at which jobs succeed far too soon; of a site ``entry`` is empty."""
+    """A place at which jobs end far too soon; of a site ``entry`` is empty."""
 
     kind: Kind
     place: str
     entry: str
     site: str
     finding: Finding
+    sign: Sign = "ends_too_soon"
 
     @property
     def shown(self) -> str:
@@ -43,6 +56,6 @@ class Suspect(NamedTuple):
         where, finding = f"{self.kind} {self.place}", self.finding
         return (
             f"{where} ({self.site}{self.entry and ', ' + self.entry}): {finding.failures} of "
-            f"{finding.jobs} jobs exited with 0 within a minute; as elsewhere "
+            f"{finding.jobs} jobs {_SIGNS[self.sign]}; as elsewhere "
             f"it would be {finding.expected:.1f}"
         )

@@ -31,7 +31,7 @@ from gwmond.model.pilot_evidence import CentralEvent, FileFact
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
+from gwmond.model.stored_pilots import PilotId, PilotKind, RunRow
 from gwmond.pilots import posting
 from gwmond.pilots.ad_times import Silence
 from gwmond.pilots.assign import PilotAssignment
@@ -59,7 +59,7 @@ class PilotAccounting:
         """``names`` says which names of places are kept apart; None: all."""
         self.rules = rules
         self.batches = state.batches
-        self._cache = PilotCache()
+        self._cache = PilotCache(state.cursors)
         self._assignment = PilotAssignment(self._cache, rules, state.next_id, names)
         self._ads = CollectorAds(self._cache, self._assignment, rules, state.cursors)
         self._matcher = RunMatcher(self._cache, self._assignment, rules)
@@ -82,7 +82,9 @@ class PilotAccounting:
         rows: defaultdict[int, list[RunRow]] = defaultdict(list)
         for run in state.runs:
             rows[run.pilot].append(run)
-        for pilot in self._cache.pilots.values():
+        for row in state.pilots:
+            pilot = self._cache.pilots[row.id]
+            self._cache.looks.recall_pilot(pilot, row)
             pilot.note_posted(rows[pilot.id])
             pilot.counted = posting.counted(pilot)
             self._ads.sizes.note_pilot(pilot)
@@ -193,30 +195,31 @@ class PilotAccounting:
 
     def batch(self, now_us: int, cursors: Iterable[Cursor] = (), gaps: Iterable[Gap] = ()) -> Batch:
         """Return all that is not stored yet."""
-        runs: list[RunRow] = []
-        rows: dict[int, PilotRow] = {}
         settled: list[Settled] = []
+        written: dict[OpenPilot, list[OpenRun]] = {}
         for pilot in self._cache.pilots.values():
             changed = [run for run in pilot.runs.values() if run.dirty]
             if not (pilot.dirty or changed):
                 continue
-            rows[pilot.id] = pilot.row()
-            runs += [run.row() for run in changed]
+            written[pilot] = changed
             settled += _settled(pilot, changed)
+        pilots, runs = self._cache.rows(written, self.rules.memory_per_unit_mib)
         return Batch(
             before=self.batches,
             now_us=now_us,
-            pilots=tuple(rows.values()),
+            pilots=tuple(pilots),
             runs=tuple(runs),
-            moved=tuple(sorted(self._cache.moved)),
+            moved=tuple(sorted((n, key) for n, keys in self._cache.moved.items() for key in keys)),
             withdrawn=tuple(sorted(self._cache.withdrawn)),
-            heard=self._cache.heard(rows),
+            heard=self._cache.heard({row.id for row in pilots}),
+            sights=self._cache.sights(),
             increments=self.settlement.amounts.increments(),
             corrections=self.settlement.amounts.corrections,
             counts={**self.settlement.counts.changes(), **self._experiments.counts()},
             cursors=(
                 *(*cursors, *self.central_log.cursors()),
-                *(*self._ads.gaps.cursors(), *self.silence.cursors()),
+                *(*self._ads.gaps.cursors(now_us), *self.silence.cursors()),
+                *self._cache.looks.cursors(),
             ),
             gaps=tuple(gaps),
             places=self.files.places.rows(),
@@ -255,6 +258,7 @@ class PilotAccounting:
             for run in pilot.runs.values():
                 if run.dirty:
                     run.note_stored()
+                    run.stored_shown_us = self._cache.looks.shown_us(run)
             if pilot.closed:
                 self._cache.drop_pilot(pilot)
             else:

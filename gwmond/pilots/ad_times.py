@@ -2,10 +2,9 @@
 
 Units: microseconds, times since the epoch by the collector's clock; the cursors have whole seconds.
 
-**Gaps.** A collector drops an ad that was not renewed for its lifetime, which it may have set
-otherwise (CLASSAD_LIFETIME) than the ad says (ClassAdLifetime), or than its default of 900 s.  So
-an ad that was not renewed for twice as long as usual counts as expired.  The latest gaps are in the
-ledger: a daemon that was started a moment ago knows as much as the one before.
+**Gaps.** Whether an ad that is gone was invalidated or has expired is told by how old it was when
+it was seen last (``update_gaps``).  The times between updates are in the ledger: a daemon that was
+started a moment ago knows as much as the one before.
 
 **Silence.** A pilot is silent if its ads were not renewed for two updates.  Each poll says before
 when a pilot was heard of last that is silent (see ``sites.contacts``).  That is kept beside the
@@ -14,7 +13,6 @@ contacts, so that whoever reads it says the same as the poll.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 
 from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS
@@ -22,9 +20,9 @@ from gwmond.model.digits import is_number
 from gwmond.model.facts import Cursor
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.model.update_gaps import UpdateGaps
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.rules import FAR_US
 
 
 class PersistedState:
@@ -46,40 +44,35 @@ class PersistedState:
 
 
 SOURCE = "collector"
-_GAPS, _STORED, _FEW = 1000, 100, 5
 
 
-class UpdateGaps:
-    """The latest gaps; few of them show nothing."""
+class StoredGaps:
+    """The times between updates of ads (see ``update_gaps``)."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = PersistedState(SOURCE, UPDATE_GAPS, cursors)
-        self._gaps: deque[int] = deque(maxlen=_GAPS)
-        self._gaps.extend(
-            int(word) * SECOND_US for word in self._kept.text.split() if is_number(word)
-        )
+        self._gaps = UpdateGaps.of(self._kept.text)
+        self._new: list[int] = []
 
     def note(self, gap_us: int) -> None:
         """Take in the time between two updates of one pilot's ads, which was watched meanwhile."""
-        self._gaps.append(gap_us)
+        self._new.append(gap_us // SECOND_US)
 
-    def longest_us(self) -> int:
-        """Return how long an ad that is alive may go without an update; far, if not known."""
-        if len(self._gaps) < _FEW:
-            return FAR_US
-        return 2 * sorted(self._gaps)[len(self._gaps) * 9 // 10]
+    def two_updates_us(self, lifetime_us: int, now_us: int) -> int:
+        """Return after how long without an update an ad of this lifetime is stale."""
+        if self._new:
+            self._gaps = self._gaps.add(now_us // SECOND_US, self._new)
+            self._new.clear()
+        return self._gaps.two_updates(lifetime_us // SECOND_US) * SECOND_US
 
-    def cursors(self) -> tuple[Cursor, ...]:
-        """Return the latest gaps, if they are not those that are stored."""
-        latest = list(self._gaps)[-_STORED:]
-        return self._kept.offer(" ".join(str(-(-number // SECOND_US)) for number in latest))
+    def cursors(self, now_us: int) -> tuple[Cursor, ...]:
+        """Return the times, if they are not those that are stored."""
+        self.two_updates_us(0, now_us)
+        return self._kept.offer(self._gaps.text)
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""
         self._kept.stored()
-
-
-SOURCE = "collector"
 
 
 class Silence:

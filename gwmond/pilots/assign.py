@@ -7,7 +7,8 @@ an ad                        the same startd (name and start), else the same job
                              else a pilot of that name which only records of jobs have, else one
                              of that job of which only files tell
 an ad that validation failed the same job of the factory, else the startd's name
-a job's record               the same startd, else one of its name that was there then
+a job's record               the same startd, else the job of the factory that it names, else one
+                             of its startd's name that was there then
 a pilot's output             the startd's name, else the job at its entry, by whose and when
 a job of the factory         see ``queue_matching``
 a line of a central log      see ``log_lines``
@@ -27,7 +28,7 @@ from gwmond.model.pilot_sources import PilotFacts
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact
 from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.model.synthetic_names import same_user, synthetic_name
+from gwmond.model.synthetic_names import is_synthetic, same_user, synthetic_name
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.failed import is_failed
 from gwmond.pilots.missing_end import is_given_up, known_start, may_run_at
@@ -131,21 +132,30 @@ class PilotAssignment:
         return max(same, key=lambda pilot: pilot.start_us, default=None)
 
     def pilot_of_record(self, record: JobRecord) -> OpenPilot | None:
-        """Return the pilot on which a job ran: the same startd, else one that was there then."""
+        """Return the pilot on which a job ran: the same startd, else one that was there then.
+
+        Of those that were there, first the job of the factory that the record names.
+        """
         same = self._cache.by_name.get(record.startd, [])
         if record.started is not None:
             for pilot in same:
                 if pilot.identity.started == record.started:
                     return pilot
         time_us, guard = first_time_us(record.fact), self._rules.start_guard_us
+        if job := record.factory_job:
+            number = job.rpartition("#")[2]
+            files = self._cache.at_place(record.entry, number) + self._cache.by_job.get(job, [])
+            same = [*same, *(pilot for pilot in files if is_synthetic(pilot.identity.name))]
         fitting = [
             pilot
             for pilot in same
             if pilot.start_us - guard <= time_us
             and time_us <= (FAR_US if is_given_up(pilot) else pilot.end_us or FAR_US) + guard
             and self._may_be_started(pilot, record.started)
+            and _may_be_job(pilot.identity.factory_job, job)
         ]
-        return max(fitting, key=lambda pilot: pilot.start_us, default=None)
+        exact = [pilot for pilot in fitting if job and pilot.identity.factory_job == job]
+        return max(exact or fitting, key=lambda pilot: pilot.start_us, default=None)
 
     def _may_be_started(self, pilot: OpenPilot, started: int | None) -> bool:
         """Return whether a pilot's startd may have been started then, though it first was not.
@@ -172,6 +182,13 @@ class PilotAssignment:
         here = self._cache.at_place(output.name.entry, number_of(output))
         near = [pilot for pilot in here if _may_be_output_of(pilot, output)]
         return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
+
+
+def _may_be_job(known: str, job: str) -> bool:
+    """Return whether two names of jobs of a factory may be of one; one may lack the schedd."""
+    if not known or not job or known == job:
+        return True
+    return known[:1] == "#" and job.endswith(known)
 
 
 def first_time_us(fact: RunFact) -> int:

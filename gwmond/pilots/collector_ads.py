@@ -7,8 +7,10 @@ How a pilot's end is known:
 - its ad is gone although it was renewed lately: it shut down cleanly (``shutdown``), after it was
   last seen and before now; the end is the last sight, or what a run on it shows later;
 - its ad has expired: it was killed, or its host is gone (``ad_expired``); the end is the last
-  contact, or what a run on it shows later, and that stretch is estimated.  An ad expires
-  when it was not renewed for its lifetime (see ``ad_times``);
+  contact, or what a run on it shows later, and that stretch is estimated.  Its ad was seen when
+  it was stale (see ``update_gaps``);
+- its ad is gone since nobody looked for a while: the same, but it was there at the last sight, if
+  its ad was not stale then;
 - a new startd has taken its name: the same, at the latest when that one began.
 
 A pilot that only advertises that its validation failed follows other rules (see ``failed``).
@@ -35,8 +37,9 @@ from gwmond.model.pilot_sources import (
 )
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.model.update_gaps import watched_gap
 from gwmond.pilots import failed
-from gwmond.pilots.ad_times import UpdateGaps
+from gwmond.pilots.ad_times import StoredGaps
 from gwmond.pilots.assign import PilotAssignment
 from gwmond.pilots.missing_end import give_up, known_start
 from gwmond.pilots.open_pilot import OpenPilot
@@ -60,7 +63,7 @@ class CollectorAds:
         self._cache, self._assignment, self._rules = cache, assignment, rules
         self.sizes = Sizes(rules.memory_per_unit_mib)
         self.late = False  # a pilot was shown for the first time long after it began
-        self.gaps = UpdateGaps(cursors)
+        self.gaps = StoredGaps(cursors)
 
     def keys(self, pilots: Iterable[Pilot]) -> PilotKeys:
         """Return the keys of pilots that are shown and may be stored."""
@@ -87,6 +90,7 @@ class CollectorAds:
             for shown in pilots
         }
         if complete:
+            self._cache.looks.pilots_us = at_us
             for pilot in list(self._cache.pilots.values()):
                 if (
                     pilot.end_us is None
@@ -114,6 +118,7 @@ class CollectorAds:
             and shown.size == ads.sizes[-1].size
             and shown.ad_lifetime_s * SECOND_US == ads.lifetime_us
             and shown.shown == ads.shown
+            and shown.virtual_slots == ads.virtual_slots
             and pilot.retire_us == (shown.retires and shown.retires * SECOND_US)
             and pilot.die_us == (shown.dies and shown.dies * SECOND_US)
         ):
@@ -135,8 +140,9 @@ class CollectorAds:
         ):
             self._adopt(pilot, shown, last_heard_us)
         self._replace_others(pilot, shown)
-        if last_heard_us > pilot.last_heard_us and _watched(pilot, at_us, period_us):
-            self.gaps.note(last_heard_us - pilot.last_heard_us)
+        before_us, seen_us = pilot.last_heard_us, pilot.last_polled_us
+        if last_heard_us > before_us and seen_us:
+            self.gaps.note(watched_gap(before_us, seen_us, last_heard_us, period_us))
         self._take(pilot, shown, last_heard_us)
         pilot.last_polled_us = at_us
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
@@ -158,12 +164,16 @@ class CollectorAds:
         sizes = _sizes(pilot, ads.sizes, shown, last_heard_us)
         restart = _restart(pilot, ads.restarts, shown)
         same = sizes == ads.sizes and restart is None and lifetime_us == ads.lifetime_us
-        same = same and shown.shown == ads.shown
+        # An ad of a startd alone, without slots, does not say which of them are virtual.
+        virtual = shown.virtual_slots or ads.virtual_slots
+        same = same and (shown.shown, virtual) == (ads.shown, ads.virtual_slots)
         if same and pilot.hear(last_heard_us):
             if shown.size is None:
                 self.sizes.assume(pilot)
             return
-        after = replace(ads, sizes=sizes, lifetime_us=lifetime_us, shown=shown.shown)
+        after = replace(
+            ads, sizes=sizes, lifetime_us=lifetime_us, shown=shown.shown, virtual_slots=virtual
+        )
         if last_heard_us > ads.last_heard_us:
             after = replace(
                 after,
@@ -215,12 +225,12 @@ class CollectorAds:
                 _lose(other, "ad_expired", end_us, pilot.start_us)
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
-        lifetime_us = min(pilot.lifetime_us, self.gaps.longest_us())
-        expired = pilot.last_heard_us + lifetime_us <= at_us
-        if _watched(pilot, at_us, period_us) and not expired:
-            _lose(pilot, "shutdown", max(pilot.last_heard_us, pilot.last_polled_us), at_us)
+        heard_us, seen_us = pilot.last_heard_us, pilot.last_polled_us
+        stale = seen_us - heard_us >= self.gaps.two_updates_us(pilot.lifetime_us, at_us)
+        if stale or not _watched(pilot, at_us, period_us):
+            _lose(pilot, "ad_expired", heard_us if stale else max(heard_us, seen_us), at_us)
         else:
-            _lose(pilot, "ad_expired", pilot.last_heard_us, at_us)
+            _lose(pilot, "shutdown", max(heard_us, seen_us), at_us)
 
 
 def _lose(

@@ -378,8 +378,13 @@ class Sized(NamedTuple):
 
 
 def _ads_size(known: Known, _: int) -> Sized | None:
-    ads = known.facts.ads
-    return Sized(ads.sizes) if ads is not None and ads.sizes else None
+    """What slots have; of that what is there, where its output says that it was overloaded."""
+    ads, output = known.facts.ads, known.facts.output
+    if ads is None or not ads.sizes:
+        return None
+    if output is None:
+        return Sized(ads.sizes)
+    return Sized(tuple(step._replace(size=output.real(step.size)) for step in ads.sizes))
 
 
 def _jobs_size(known: Known, start_us: int) -> Sized | None:

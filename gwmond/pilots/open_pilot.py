@@ -56,9 +56,12 @@ class OpenPilot:
     - ``changed_since_us``: the earliest time about which something has changed since it was posted.
     - ``pruned``: some of its runs are past their retention, so it cannot be posted anew.
     - ``last_polled_us``: when a poll found an ad of it last.
-    - ``stored_last_heard_us``: when it was last heard of, as that is stored.
+    - ``stored_last_heard_us``: when it was last heard of, as that is stored;
+      ``stored_polled_us``: when a poll found it, as that is stored (see ``sights``).
+    - ``unit_mib``: MiB of a canonical unit, by which all of it is posted; 0: not posted yet.
     - ``posted_as``: under which names its time is posted and its runs are counted; None: nowhere.
     - ``removed``: runs that turned out to be others, since it was posted.
+    - ``posted_without``: runs that the ledger has, but that it had lost when it was posted last.
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     - ``offered``: canonical micros that it has had to offer; of which life, in which units.
     """
@@ -78,6 +81,7 @@ class OpenPilot:
     pruned: bool = False
     runs: dict[RunKey, OpenRun] = field(default_factory=dict)
     removed: list[OpenRun] = field(default_factory=list)
+    posted_without: frozenset[RunKey] = frozenset()
     posted: PilotLife | None = None
     posted_as: PilotIdentity | None = None
     settled: Counter[tuple[Resource, Measure, Category, str]] = field(default_factory=Counter)
@@ -88,6 +92,8 @@ class OpenPilot:
     posted_at_us: int = 0
     last_polled_us: int = 0
     stored_last_heard_us: int = 0
+    stored_polled_us: int | None = None
+    unit_mib: int = 0
     dirty: bool = True
     offered: tuple[Derived, int, Mapping[Resource, int]] | None = None
 
@@ -264,7 +270,11 @@ class OpenPilot:
         )
 
     def canonical_totals(self, memory_per_unit_mib: int) -> Mapping[Resource, int]:
-        """Return the canonical micros that it has had to offer up to now, where there are any."""
+        """Return the canonical micros that it has had to offer up to now, where there are any.
+
+        They are in its own units, if it was posted, else of ``memory_per_unit_mib``.
+        """
+        memory_per_unit_mib = self.unit_mib or memory_per_unit_mib
         if (
             self.offered is None
             or self.offered[0] is not self.derived
@@ -282,6 +292,7 @@ class OpenPilot:
         self, resource: Resource, memory_per_unit_mib: int, within: Interval | None = None
     ) -> int:
         """Return the canonical micros that it has had to offer up to now, or in an interval."""
+        memory_per_unit_mib = self.unit_mib or memory_per_unit_mib
         start, end = within or (self.start_us, self.effective_end_us)
         interval = max(start, self.start_us), min(end, self.effective_end_us)
         return offered(self.steps, (resource, "canonical"), interval, memory_per_unit_mib)
@@ -311,6 +322,7 @@ class OpenPilot:
             assumed_micros=dict(self.counted_micros),
             last_heard_us=derived.last_heard_us,
             facts=self.facts,
+            unit_mib=self.unit_mib,
         )
 
     @classmethod
@@ -344,6 +356,7 @@ class OpenPilot:
             pruned=row.runs_pruned > 0,
             settled=Counter(dict(row.settled)),
             stored_last_heard_us=row.last_heard_us,
+            unit_mib=row.unit_mib if row.known_until_us else 0,
             dirty=False,
         )
         for (resource, measure, _, _), micros in row.settled.items():

@@ -29,7 +29,8 @@ class OpenRun:
     """A run, with all facts that it was made of.
 
     ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
-    slot showed it last, ``gone`` that the slot does not any more; ``counted`` is the outcome under
+    slot showed it last (``stored_shown_us``: as that is stored, see ``sights``), ``gone`` that the
+    slot does not any more; ``counted`` is the outcome under
     which it was counted, ``counted_us`` the lengths by which it is counted in histograms, and
     ``counted_failure`` the failed transfer that is counted.
     ``was_settled``: it is stored as settled; ``had_left``: and that its job has left the queue.
@@ -42,6 +43,7 @@ class OpenRun:
     result: str = ""
     judged: Outcome | None = None
     last_shown_us: int | None = None
+    stored_shown_us: int | None = None
     gone: bool = False
     counted: Outcome | None = None
     counted_us: Mapping[Measured, int] = field(default_factory=dict)

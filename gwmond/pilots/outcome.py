@@ -18,11 +18,19 @@ Rules besides the table of ``model.outcomes``:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.condor_codes import Meaning
 from gwmond.model.endings import Ending
-from gwmond.model.outcomes import AWAITING, SUMMARISED, classify, rule_of
+from gwmond.model.outcomes import (
+    AWAITING,
+    EARLY_EXIT,
+    NOT_COMPARED,
+    SUMMARISED,
+    classify,
+    rule_of,
+)
 from gwmond.model.pilot_facts import UNNUMBERED, Category, Outcome, RunKey
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.early_failure import Result, result_of
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
 
 _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
 
+_WHETHER = (None, True, False)
+
 
 def later_runs(of_job: Iterable[OpenRun]) -> dict[RunKey, int | None]:
     """Return, for each run of a job, when the next of them began; None if none did.
@@ -47,6 +57,23 @@ def later_runs(of_job: Iterable[OpenRun]) -> dict[RunKey, int | None]:
     ordered = sorted(began, key=lambda key: began[key])
     starts = [began[key][0] for key in ordered]
     return dict(zip(ordered, [*starts[1:], None], strict=False))
+
+
+def superseded_otherwise(of_job: Collection[OpenRun]) -> Iterator[OpenRun]:
+    """Yield the decided runs of a job of which another run has come, or gone, that bears on them.
+
+    An exit completed nothing if the job runs again (``exit_retried``).
+    """
+    later = later_runs(of_job)
+    for run in of_job:
+        ending, decided = run.merged.ending, run.outcome
+        if decided is None or run.pilot.pruned or ending.superseded is not None:
+            continue
+        again = ending._replace(superseded=True if later[run.key] is not None else None)
+        possible = (classify(again._replace(startd_ended=whether)) for whether in _WHETHER)
+        labels = {outcome.label for outcome in possible if outcome is not None}
+        if decided.label not in {*labels, EARLY_EXIT, NOT_COMPARED, SUMMARISED}:
+            yield run
 
 
 class LaterRuns:
@@ -170,20 +197,35 @@ def _startd_ended(run: OpenRun, now_us: int, rules: Rules) -> bool | None:
     if lost and (end_us is None or end_us + rules.end_tolerance_us >= lost[0]):
         return True
     if pilot.known_from_jobs_only:
-        return None if now_us < (end_us or now_us) + rules.outcome_wait_us else _last(run)
-    if pilot.end_us is not None:
+        return None if now_us < (end_us or now_us) + rules.outcome_wait_us else _last(run, rules)
+    if pilot.end_us is not None and (pilot.end_source != "ad_expired" or end_us is None):
         return end_us is None or end_us + rules.end_tolerance_us >= pilot.end_us
     if end_us is not None and pilot.last_heard_us > end_us + rules.end_tolerance_us:
         return False
-    return None
+    # An ad that was shown for a while after its last update does not show that its pilot went on.
+    return None if pilot.end_us is None else _last(run, rules)
 
 
-def _last(run: OpenRun) -> bool | None:
-    """Return False if a later run shows that the pilot went on; None: not known."""
+def _last(run: OpenRun, rules: Rules) -> bool:
+    """Return False if another run, a later one or a longer one, shows that the pilot went on.
+
+    How long a pilot was there is shown by a program that ended itself, and by a contact until it
+    was lost; all else may be what the pilot's end left.
+    """
     end_us = run.end_us
+    if end_us is None:
+        return True
     pilot: OpenPilot = run.pilot
-    later = any(end_us is not None and run.start_us > end_us for run in pilot.runs.values())
-    return not later
+    tolerated_us = end_us + rules.end_tolerance_us
+    for other in pilot.runs.values():
+        if other.start_us > end_us:
+            return False
+        if (other.end_us or 0) > tolerated_us:
+            ending = other.merged.ending
+            in_contact = ending.reason is Meaning.LOST and ending.disconnected is True
+            if ending.completed or ending.exited or in_contact:
+                return False
+    return True
 
 
 def weighed(run: OpenRun, plain: Outcome | None) -> tuple[Outcome | None, str]:
@@ -193,7 +235,7 @@ def weighed(run: OpenRun, plain: Outcome | None) -> tuple[Outcome | None, str]:
     result = result_of(plain, run.merged.ending.early)
     if result is Result.FAILED_EARLY:
         judged = run.judged
-        fits = judged is not None and (judged.label in {plain.label, "early_exit"})
+        fits = judged is not None and judged.label in {plain.label, EARLY_EXIT, NOT_COMPARED}
         return (judged if fits else None), result.value
     return plain, result.value if result else ""
 

@@ -242,6 +242,8 @@ def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
         unnamed=known.unnamed and not client_name(name.frontend, name.group),
         tests=output.tests or known.tests,
         more_tests=output.more_tests if output.tests else known.more_tests or output.more_tests,
+        offered_cores=_or(output.offered_cores, known.offered_cores),
+        offered_memory_mib=_or(output.offered_memory_mib, known.offered_memory_mib),
     )
 
 

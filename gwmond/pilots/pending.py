@@ -204,7 +204,7 @@ def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts)
     for name in ("runs", "corrections"):
         for part in getattr(batch, name):
             parts[part.pilot][name].append(part)
-    for name in ("moved", "heard"):
+    for name in ("moved", "heard", "sights"):
         for part in getattr(batch, name):
             parts[part[0]][name].append(part)
     for pilot in batch.withdrawn:
@@ -226,6 +226,7 @@ def split_by_pilot(batch: Batch, changes: PendingAmounts, counts: PendingCounts)
             counts=counts.changes([part]) if isinstance(part, int) else {},
             places=tuple(found["places"]),
             heard=tuple(found["heard"]),
+            sights=tuple(found["sights"]),
         )
         for part, found in parts.items()
     }

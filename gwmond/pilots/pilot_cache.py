@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from operator import attrgetter
 
 from gwmond.model.factory_jobs import place_name
+from gwmond.model.facts import Cursor
 from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.pilot_keys import PilotKeys, PilotRows
@@ -17,6 +18,7 @@ from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
 from gwmond.pilots.posting import counted
 from gwmond.pilots.rules import FAR_US
+from gwmond.pilots.sights import Looks
 
 HEARD_AT_ONCE = 10_000
 MOST_ASIDE = 10_000
@@ -35,18 +37,21 @@ class PilotCache:
     needed it, and goes on with that once it is loaded.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
+        self.looks = Looks(cursors)
         self.pilots: dict[int, OpenPilot] = {}
         self.by_name: defaultdict[str, list[OpenPilot]] = defaultdict(list)
         self.by_job: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of the factory
         self.by_place: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of factory jobs
         self.jobs: defaultdict[str, list[OpenRun]] = defaultdict(list)
         self.partly: set[str] = set()
-        self.moved: set[tuple[int, RunKey]] = set()
+        self.moved: defaultdict[int, set[RunKey]] = defaultdict(set)  # not stored yet, by pilot
         self.withdrawn: set[int] = set()
         self._leaving: list[OpenPilot] = []
         self._aside: dict[int, OpenPilot] = {}
-        self._heard: tuple[tuple[int, int], ...] = ()
+        self._unstored: set[OpenRun] = set()  # shown at another time than is stored
+        self._storing: list[tuple[OpenPilot, int, int | None]] = []
+        self._showing: list[tuple[OpenRun, int | None]] = []
         self.missing = PilotKeys()
 
     def take_missing(self) -> PilotKeys:
@@ -115,8 +120,9 @@ class PilotCache:
         places = dict.fromkeys((place_name(entry, number), place_name(OTHER_ENTRY.entry, number)))
         return [pilot for place in places for pilot in self.by_place.get(place, ())]
 
-    def heard(self, written: Collection[int]) -> tuple[tuple[int, int], ...]:
-        """Return last contacts that are to be stored, of pilots that are not ``written`` anyhow.
+    def heard(self, written: Collection[int]) -> tuple[tuple[int, int, int | None], ...]:
+        """Return last contacts that are to be stored, of pilots that are not ``written`` anyhow:
+        when each was last heard of, and when a poll found it (see ``Looks``).
 
         So that a pilot that goes while gwmond is away is not cut short.  In a large pool some take
         their turn at each poll.
@@ -124,19 +130,55 @@ class PilotCache:
         waiting = [
             pilot
             for pilot in self.pilots.values()
-            if pilot.last_heard_us > pilot.stored_last_heard_us
-            and pilot.end_us is None
-            and pilot.id not in written
+            if pilot.id not in written
+            and (
+                (pilot.last_heard_us > pilot.stored_last_heard_us and pilot.end_us is None)
+                or self.looks.polled_us(pilot) != pilot.stored_polled_us
+            )
         ]
         first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("stored_last_heard_us"))
-        self._heard = tuple((pilot.id, pilot.last_heard_us) for pilot in first)
-        return self._heard
+        seen = [(pilot, pilot.last_heard_us, self.looks.polled_us(pilot)) for pilot in first]
+        self._storing += seen
+        return tuple((pilot.id, heard_us, polled_us) for pilot, heard_us, polled_us in seen)
+
+    def rows(
+        self, changed: Mapping[OpenPilot, Sequence[OpenRun]], memory_per_unit_mib: int
+    ) -> tuple[list[PilotRow], list[RunRow]]:
+        """Return pilots and runs as they are to be stored whole."""
+        pilots, runs = list[PilotRow](), list[RunRow]()
+        self._storing, looks = [], self.looks
+        for pilot, its_runs in changed.items():
+            row, polled_us = pilot.row(), looks.polled_us(pilot)
+            unit_mib = row.unit_mib or memory_per_unit_mib
+            pilots.append(row._replace(last_polled_us=polled_us, unit_mib=unit_mib))
+            self._storing.append((pilot, row.last_heard_us, polled_us))
+            runs += [run.row()._replace(last_shown_us=looks.shown_us(run)) for run in its_runs]
+        return pilots, runs
+
+    def sights(self) -> tuple[tuple[int, RunKey, int | None], ...]:
+        """Return when runs were last shown that are not to be stored whole, some in their turn."""
+        looks, found = self.looks, []
+        for run in self._unstored:
+            known = not run.dirty and run.pilot.runs.get(run.key) is run
+            if known and looks.shown_us(run) != run.stored_shown_us:
+                found.append(run)
+        first = nsmallest(HEARD_AT_ONCE, found, key=lambda run: run.stored_shown_us or 0)
+        self._showing = [(run, looks.shown_us(run)) for run in first]
+        return tuple((run.pilot.id, run.key, shown_us) for run, shown_us in self._showing)
 
     def stored(self) -> None:
         """Say that the contacts, and what has moved or was withdrawn, are stored."""
-        for number, last_heard_us in self._heard:
-            self.pilots[number].stored_last_heard_us = last_heard_us
-        self._heard = ()
+        for seen, last_heard_us, polled_us in self._storing:
+            seen.stored_last_heard_us, seen.stored_polled_us = last_heard_us, polled_us
+        for run, shown_us in self._showing:
+            run.stored_shown_us = shown_us
+            self._unstored.discard(run)
+        self._storing.clear()
+        self._showing.clear()
+        self.looks.stored()
+        for number in self.moved:
+            if (pilot := self.pilots.get(number)) is not None:
+                pilot.posted_without = frozenset()
         self.moved.clear()
         self.withdrawn.clear()
 
@@ -153,7 +195,7 @@ class PilotCache:
         What has moved from it, or withdrew it, is not to be stored either.
         """
         self.withdrawn.discard(number)
-        self.moved = {run_key for run_key in self.moved if run_key[0] != number}
+        self.moved.pop(number, None)
         pilot = self.pilots.pop(number, None)
         if pilot is None:
             return
@@ -177,7 +219,7 @@ class PilotCache:
         while self._leaving:
             pilot = self._leaving.pop()
             yield pilot
-            self.moved |= {(pilot.id, key) for key in pilot.runs}
+            self.moved[pilot.id].update(pilot.runs)
             self.withdrawn.add(pilot.id)
             self.drop_pilot(pilot)
 
@@ -188,7 +230,8 @@ class PilotCache:
             self.drop_run(before)
         pilot.runs[run.key] = run
         self.jobs[run.key.job].append(run)
-        self.moved.discard((pilot.id, run.key))
+        if pilot.id in self.moved:
+            self.moved[pilot.id].discard(run.key)
 
     def drop_run(self, run: OpenRun) -> None:
         """Take a run out that there is not any more."""
@@ -227,11 +270,17 @@ class PilotCache:
                     run.last_shown_us, run.gone = now_us, False
                     shown.add(run)
         if not complete:
+            self._unstored |= shown
             return
+        self.looks.claims_us = now_us
         for runs in self.jobs.values():
             for run in runs:
-                if run not in shown and not run.merged.ending.over:
+                if run.merged.ending.over:
+                    continue
+                if run not in shown:
                     run.gone, run.last_shown_us = True, run.last_shown_us or now_us
+                if self.looks.shown_us(run) != run.stored_shown_us:
+                    self._unstored.add(run)
 
     def _by_startd(self, job: str) -> dict[str, list[OpenRun]]:
         """Return the runs of a job by the names of the startds on which they were."""
@@ -246,6 +295,7 @@ class PilotCache:
             if row.id not in self.pilots and row.id not in self._aside:
                 pilot = OpenPilot.of(row, loaded_from_us=FAR_US)
                 pilot.note_posted()
+                self.looks.recall_pilot(pilot, row)
                 pilot.counted = counted(pilot)
                 self.add_pilot(pilot)
 
@@ -256,19 +306,32 @@ class PilotCache:
         """
         for row in rows:
             pilot = self.pilots.get(row.pilot)
-            if pilot is None or row.key in pilot.runs or (row.pilot, row.key) in self.moved:
+            if pilot is None or row.key in pilot.runs:
+                continue
+            if row.key in self.moved.get(row.pilot, ()):
                 continue
             if row.key.job not in self.jobs:
                 self.partly.add(row.key.job)
             run = OpenRun.of(row, pilot)
+            self.looks.recall_run(run, row)
             self.add_run(run)
             if run.as_run() != row.as_run and not pilot.pruned:
                 run.dirty = True
                 pilot.mark_changed(min(run.start_us, row.start_us))
 
+    def note_posted(self, pilot: OpenPilot) -> None:
+        """Say that a pilot was posted as it is now: without the runs that it has lost."""
+        pilot.posted_without = frozenset(self.moved.get(pilot.id, ()))
+
     def _take_whole(self, pilot: OpenPilot, rows: Sequence[RunRow]) -> None:
+        """Take in all runs of a pilot.
+
+        Those that were in memory when it was posted last were posted as they were then.  Those
+        that it had lost by then were not posted, though the ledger still has them.
+        """
         posted = pilot.posted
         known = {run.key for run in posted.runs} if posted is not None else set()
+        known |= pilot.posted_without
         missing = [row for row in rows if row.key not in known]
         self.recall_runs(rows)
         pilot.ran_jobs, pilot.loaded_from_us = False, 0

@@ -67,8 +67,9 @@ def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
         pilot.is_renamed or (pilot.ran_jobs and since < pilot.loaded_from_us)
     ):
         return None
-    delta = advance(before, after, (since, FAR_US), rules.memory_per_unit_mib)
-    moved, new = _moved(pilot, rules), _posted(delta, pilot)
+    pilot.unit_mib = pilot.unit_mib or rules.memory_per_unit_mib
+    delta = advance(before, after, (since, FAR_US), pilot.unit_mib)
+    moved, new = _moved(pilot), _posted(delta, pilot)
     corrections = moved + new.corrections
     if new.increments or corrections or pilot.changed_since_us < FAR_US:
         pilot.dirty = True
@@ -78,11 +79,11 @@ def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
     return new._replace(corrections=corrections)
 
 
-def _moved(pilot: OpenPilot, rules: Rules) -> list[Correction]:
+def _moved(pilot: OpenPilot) -> list[Correction]:
     """Return what is posted of a pilot as moved to the name that it has now."""
     if pilot.posted_as is None or not pilot.is_renamed or pilot.posted is None:
         return []
-    amounts: Amounts = partition(pilot.posted, None, rules.memory_per_unit_mib).settled
+    amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
     return [
         _correction(row, identity, sign * micros, RELABELLED)
         for identity, sign in ((pilot.posted_as, -1), (pilot.identity, 1))
@@ -90,11 +91,13 @@ def _moved(pilot: OpenPilot, rules: Rules) -> list[Correction]:
     ]
 
 
-def withdraw(pilot: OpenPilot, rules: Rules) -> list[Correction]:
+def withdraw(pilot: OpenPilot) -> list[Correction]:
     """Take out all of a pilot that never was; all its runs must be in memory."""
     if pilot.posted is None:
         return []
-    amounts: Amounts = partition(pilot.posted, None, rules.memory_per_unit_mib).settled
+    if not pilot.unit_mib:  # nothing of it was posted
+        return []
+    amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
     posted_as = pilot.posted_as or pilot.identity
     return [_correction(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
 
@@ -102,15 +105,16 @@ def withdraw(pilot: OpenPilot, rules: Rules) -> list[Correction]:
 def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
     """Take in the runs of a pilot that only they have: as large as they, no longer than they.
 
-    It begins with its startd where a record has that, and has ``memory_per_unit_mib`` MiB a core at
-    least: a core brings a unit, as what a job was given of memory is not all that there was.
+    It begins with its startd where a record has that, and has a unit's memory a core at least: a
+    core brings a unit, as what a job was given of memory is not all that there was.
     """
+    unit_mib = pilot.unit_mib or memory_per_unit_mib
     spans = [(run.start_us, run.end_us or run.start_us) for run in pilot.runs.values()]
     if not spans:
         return
     first_us, last_us = min(start for start, _ in spans), max(end for _, end in spans)
     most = held_at_once(pilot.runs.values())
-    held = most._replace(memory_mib=max(most.memory_mib, most.cores * memory_per_unit_mib))
+    held = most._replace(memory_mib=max(most.memory_mib, most.cores * unit_mib))
     before = pilot.facts.runs
     runs = replace(before, first_us=min(pilot.start_us, first_us), last_us=last_us, held=held)
     pilot.learn(replace(pilot.facts, runs=runs))
@@ -137,13 +141,11 @@ def counted(pilot: OpenPilot) -> Category | None:
     return own(pilot) if pilot.known_us else None
 
 
-def residual(pilot: OpenPilot, rules: Rules) -> dict[Measure, int]:
+def residual(pilot: OpenPilot) -> dict[Measure, int]:
     """Return by how much what is posted misses a wholly settled pilot's total."""
     if pilot.posted is None:
         return {}
-    missing: Counter[tuple[Resource, Measure]] = Counter(
-        total(pilot.posted, None, rules.memory_per_unit_mib)
-    )
+    missing: Counter[tuple[Resource, Measure]] = Counter(total(pilot.posted, None, pilot.unit_mib))
     for (resource, measure, _, _), micros in pilot.settled.items():
         missing[resource, measure] -= micros
     sums: Counter[Measure] = Counter()

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
-from gwmond.model.facts import EntryKey
+from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.pilot_sources import PilotFacts, RunBounds, replace
@@ -25,6 +25,7 @@ from gwmond.pilots.assign import PilotAssignment, first_time_us
 from gwmond.pilots.merged_runs import Merged, merge_each
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
+from gwmond.pilots.outcome import superseded_otherwise
 from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Rules, sane
 from gwmond.pilots.same_run import TOLERANCE_US, claim_of
@@ -65,7 +66,8 @@ class RunMatcher:
             if pilot.pruned:
                 self.late += not self._cache.is_aside(pilot)
                 continue
-            by_job[record.fact.job].append(record.fact._replace(pilot=pilot.label))
+            fact = record.fact._replace(pilot=pilot.label, size=_size(record, pilot))
+            by_job[record.fact.job].append(fact)
         for job, facts in by_job.items():
             self.add(job, facts)
 
@@ -159,9 +161,16 @@ class RunMatcher:
             if not run.summarised and not job.startswith("#"):
                 since_us = self._better.get(pilot, run.start_us)
                 self._better[pilot] = min(since_us, run.start_us)
+        if len(kept.union(before)) > 1 or not kept:
+            self._have_become(job, before, kept)
+
+    def _have_become(self, job: str, before: Iterable[OpenRun], runs: set[OpenRun]) -> None:
+        """Take out what are no runs of a job any more, and look at those before and after them."""
         for run in before:
-            if run not in kept:
+            if run not in runs:
                 self.remove(run)
+        for run in superseded_otherwise(self._cache.jobs.get(job, ())):
+            run.pilot.mark_changed(run.start_us)
 
     def _new(self, pilot: OpenPilot, merged: Merged, facts: tuple[RunFact, ...]) -> OpenRun:
         run = OpenRun(pilot, merged, facts)
@@ -176,7 +185,7 @@ class RunMatcher:
         run.pilot.removed.append(run)
         if run.pilot.runs.get(run.key) is run:
             self._cache.drop_run(run)
-            self._cache.moved.add((run.pilot.id, run.key))
+            self._cache.moved[run.pilot.id].add(run.key)
         elif run in self._cache.jobs.get(run.key.job, ()):
             self._cache.jobs[run.key.job].remove(run)
 
@@ -190,11 +199,11 @@ class RunMatcher:
         sound = [record for record in records if _is_sound(record)]
         keys = PilotKeys()
         keys.jobs = self._cache.unknown_jobs(self._new_jobs(record.fact for record in sound))
-        keys.startds = {
-            record.startd
-            for record in sound
-            if record.startd and self._assignment.pilot_of_record(record) is None
-        }
+        for record in sound:
+            if record.startd and self._assignment.pilot_of_record(record) is None:
+                keys.startds.add(record.startd)
+                if record.factory_job:
+                    keys.factory_numbers.add(record.factory_job.rpartition("#")[2])
         return keys
 
     def _new_jobs(self, facts: Iterable[RunFact]) -> set[str]:
@@ -225,8 +234,8 @@ class RunMatcher:
         identity = PilotIdentity(
             name=record.startd,
             started=started,
-            factory_job="",
-            factory="",
+            factory_job=record.factory_job,
+            factory=record.factory,
             key=EntryKey(
                 record.site or record.entry or UNKNOWN, record.entry or record.site or UNKNOWN
             ),
@@ -271,6 +280,14 @@ class _Shown:
             return False
         after = bisect_left(self._ends, latest.written_us)
         return after == len(self._ends) or self._ends[after] >= fact.written_us
+
+
+def _size(record: JobRecord, pilot: OpenPilot) -> Size | None:
+    """Return what a run was given: on a virtual slot of its pilot no cores, which are not there."""
+    size, ads = record.fact.size, pilot.facts.ads
+    if size is None or ads is None or not record.is_on(ads.virtual_slots):
+        return size
+    return size.without_cores
 
 
 def _is_inferred(fact: RunFact) -> bool:

@@ -45,7 +45,8 @@ def gather(facts: Iterable[RunFact]) -> dict[RunKey, list[RunFact]]:
       (schedd.cpp:add_shadow_birthdate).  The lowest number stands for them.
     - What slots show with the same JobStart on the same pilot is one activation of a claim, and
       an activation is of one run: of the one on the same pilot that began next to it, and was not
-      over when the activation began (see ``_Runs``).
+      over when the activation began (see ``_Runs``).  A slot may show it long after the run was
+      over: a starter stays, Preempting, while nobody takes what it has to say.
     - A fact of a log without a number is of the run on the same pilot that began nearest to it,
       within the tolerance.
     - What is left is of runs of their own.  The second in which such a run began stands for its
@@ -175,7 +176,8 @@ class _Runs:
     - of which no record says that it was over before the claim was activated, or that it was over
       while the claim goes on to be shown.
 
-    Where nothing says that a run was over it must have begun within the tolerance.
+    Where nothing says that a run was over it must have begun within the tolerance, unless a clock
+    is wrong (``_by_other_clocks``).
     """
 
     def __init__(self, runs: dict[int, list[RunFact]]) -> None:
@@ -187,6 +189,9 @@ class _Runs:
                     began = self._runs[fact.pilot]
                     began[fact.start_us] = min(number, began.get(fact.start_us, number))
         self._sorted = {pilot: sorted(began) for pilot, began in self._runs.items()}
+        about = (fact.about_job for facts in runs.values() for fact in facts)
+        left = any(job is not None and job.left_us is not None for job in about)
+        self._whole = left and set(runs) == set(range(1, len(runs) + 1))
 
     def of(self, groups: Sequence[Group]) -> dict[int, int]:
         """Return the runs that groups are of, by the number of the group.
@@ -207,7 +212,29 @@ class _Runs:
             found[index] = number
             if claimed:
                 taken.add(number)
+        for index, group in enumerate(groups):
+            if index not in found and any(claim_of(fact) is not None for fact in group):
+                number = next((run for run in self._by_other_clocks(group) if run not in taken), 0)
+                if number:
+                    found[index] = number
+                    taken.add(number)
         return found
+
+    def _by_other_clocks(self, group: Group) -> Iterator[int]:
+        """Yield the runs that an activation may be of by clocks which differ by more, in order.
+
+        One that was shown after a run had begun by the access point's clock, or is before the
+        job's first run, began before that clock says.  Once a job has left there are no more runs.
+        """
+        start_us = _start(group) or 0
+        last_us = max(fact.written_us for fact in group)
+        pilot = next((fact.pilot for fact in group if fact.pilot is not None), None)
+        for where in (pilot, None):
+            for began_us in self._sorted.get(where, []):
+                number = self._runs[where][began_us]
+                ahead = began_us > start_us and (number == 1 or last_us >= began_us)
+                if ahead or self._whole:
+                    yield number
 
     def _near(self, group: Group) -> Iterator[tuple[int, int]]:
         """Yield the runs that facts may be of, on their pilot, and how far apart they began."""
@@ -232,6 +259,8 @@ class _Runs:
             fact for fact in self._facts[number] if fact.ending.over and fact.source != _INFERRED
         ]
         over = [fact for fact in over if fact.end_us is not None]
+        # A starter may stay long after its shadow is gone: what its startd says is about the slot.
+        over = [fact for fact in over if fact.source == _STARTD] or over
         if any(self._is_after(group, start_us, claim, fact) for fact in over):
             return False
         return near or (began_us < start_us and bool(over))
@@ -241,6 +270,9 @@ class _Runs:
         end_us = record.end_us or 0
         if record.source == _STARTD:  # by the same clock
             return claim_us > end_us
+        ending = record.ending
+        if ending.held is not None or ending.completed or ending.removed:
+            return start_us > end_us + CLOCK_US  # the job does not run again at once
         if start_us > end_us:
             return True
         last_heard_us = max((fact.written_us for fact in group if fact.source == _SLOT), default=0)

@@ -22,7 +22,7 @@ from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
 from gwmond.pilots.run_matcher import RunMatcher
 from gwmond.pilots.summaries import only_runs
-from gwmond.pilots.verdicts import TrialKeys, decide, trial_keys, undecided
+from gwmond.pilots.verdicts import Evidence, TrialKeys, decide, trial_keys
 
 
 class Settlement:
@@ -82,7 +82,7 @@ class Settlement:
         self._files.settle(self._at.clock_us, self.expected)
         for pilot in self._cache.withdrawing():
             self.counts.uncount(pilot)
-            self.amounts.correct(pilot.id, posting.withdraw(pilot, self._rules), self._at.clock_us)
+            self.amounts.correct(pilot.id, posting.withdraw(pilot), self._at.clock_us)
 
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
@@ -131,28 +131,25 @@ class Settlement:
         if posted is None:
             return self._cache.has_whole(pilot)
         pilot.posted_at_us = now_us
+        self._cache.note_posted(pilot)
         self.amounts.add(pilot.id, posted.increments)
         self.amounts.correct(pilot.id, posted.corrections, clock_us)
         self.counts.count(pilot)
         self._close(pilot, now_us)
         return True
 
-    def trials(self, now_us: int, known_us: int) -> list[TrialKeys]:
+    def trials(self, now_us: int, evidence: Evidence) -> list[TrialKeys]:
         """Return which runs are evidence for the verdicts on early failures that fall now."""
         ahead_us = self.expected.ahead_us
-        return trial_keys(self._cache, now_us + ahead_us, known_us + ahead_us, self._rules)
+        return trial_keys(self._cache, now_us + ahead_us, evidence.ahead(ahead_us), self._rules)
 
     def judge(
-        self, now_us: int, known_us: int, trials: Mapping[TrialKeys, Sequence[Trial]]
+        self, now_us: int, evidence: Evidence, trials: Mapping[TrialKeys, Sequence[Trial]]
     ) -> None:
         """Decide on early failures; see ``verdicts``."""
         ahead_us = self.expected.ahead_us
-        decide(self._cache, now_us + ahead_us, known_us + ahead_us, trials, self._rules)
-
-    @property
-    def open_groups(self) -> set[str]:
-        """Groups of jobs with early failures that are not judged."""
-        return {run.merged.job_group or "" for run in undecided(self._cache)}
+        at_us, known = now_us + ahead_us, evidence.ahead(ahead_us)
+        decide(self._cache, at_us, known, trials, self._rules)
 
     def _close(self, pilot: OpenPilot, now_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is posted whole."""
@@ -163,5 +160,5 @@ class Settlement:
             return
         if not pilot.known_from_jobs_only and now_us < end_us + self._rules.linger_us:
             return
-        self.residual.update(posting.residual(pilot, self._rules))
+        self.residual.update(posting.residual(pilot))
         pilot.closed, pilot.dirty = True, True

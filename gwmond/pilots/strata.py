@@ -26,7 +26,7 @@ counted in the same way at all.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from typing import NamedTuple
 
 from gwmond.pilots.exact_test import Stratum
@@ -143,15 +143,14 @@ class Strata:
                 found[unit].append(Stratum(count, failed_here[key], jobs, self._failed[number]))
         return dict(found)
 
-    def excess(self, places: Sequence[str], wanted: Callable[[int], bool]) -> dict[str, float]:
-        """Return how many more failures than expected each place has, of the runs that are wanted.
+    def excess(self, places: Sequence[str], runs: Iterable[int]) -> dict[str, float]:
+        """Return how many more failures than expected each place has, of some of the runs.
 
         Expected is the share of failures in the stratum.
         """
         excess: defaultdict[str, float] = defaultdict(float)
-        for index, place in enumerate(places):
-            if wanted(index):
-                number = self.number[index]
-                expected = self._failed[number] / max(1, self._jobs[number])
-                excess[place] += self.counted[index] * (self._starts[index].failed - expected)
+        for index in runs:
+            number = self.number[index]
+            expected = self._failed[number] / max(1, self._jobs[number])
+            excess[places[index]] += self.counted[index] * (self._starts[index].failed - expected)
         return dict(excess)

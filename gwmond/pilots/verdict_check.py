@@ -81,9 +81,10 @@ def registered(
         verdict = before.entries.get(pilot.entry)
         if verdict is None or verdict.state not in CHECKED or pilot.name in before.pilots:
             continue
-        began_us = pilot.started * SECOND_US
+        began_us = pilot.began * SECOND_US
         at_us = min(max(began_us, before.at_us), now_us)
-        stops = pilot.retires is not None and pilot.retires * SECOND_US < at_us + wait_us
+        retires = pilot.retires
+        stops = retires is not None and (retires + pilot.clock_s) * SECOND_US < at_us + wait_us
         if pilot.failed or not pilot.accepting or stops or began_us < earliest_us:
             continue
         yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, at_us)

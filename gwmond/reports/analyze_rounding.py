@@ -7,8 +7,10 @@ Source (glideinWMS, master of 2026-02; FM = factory/glideFactoryMonitoring.py, A
 factory/tools/analyze_entries, LIB = factory/tools/lib/analyze.py; PS =
 creation/web_base/parse_starterlog.awk):
 
-1. the log parser: whole seconds; jobs and their time are divided by the pilot's cores, the time
-   cut, the number rounded up (PS; before 3.10.12, later the numbers and the time are real sums);
+1. the log parser: whole seconds.  Since 3.10.12 the number and the time of jobs are real sums, the
+   first line of the statistics ("(Real) Total jobs"), and only the time with exit status 0 is
+   divided by the pilot's cores and cut (PS; factory/glideFactoryLogParser.py, _extract_log_data).
+   So more time may be used than there is, and waste be negative;
 2. ``mills`` (FM:1069-1158, get_completed_stats): validation in parts of the pilot's life, idle in
    parts of HTCondor's, which is shorter; a pilot without HTCondor: all of it is validation;
 3. ``mill_range`` (FM, getMillRange): each pilot's mills fall into one of eight ranges, and its
@@ -61,9 +63,9 @@ def mill_range(mills: float) -> str:
 class Finished(NamedTuple):
     """A pilot as the factory's log parser hands it on.
 
-    ``validation_s`` None: it is not known when validation ended; ``jobs`` and the times of jobs are
-    divided by the cores; ``jobs`` None: some ran, it is not known how many.  ``good_zero_s``: of
-    programs with exit status 0, whoever ended them.
+    ``validation_s`` None: it is not known when validation ended; ``jobs`` None: some ran, it is not
+    known how many; ``jobs_s``: the sum of their times.  ``good_zero_s``: of programs with exit
+    status 0, whoever ended them, divided by the cores.
     """
 
     duration_s: int
@@ -92,14 +94,13 @@ class Finished(NamedTuple):
         return self.jobs_s if self.jobs is None and not self.useless else 0
 
 
-def divided(jobs: int, seconds: float, cores: float) -> tuple[int, int]:
-    """Return the number and the time of jobs as the parser of starter logs divides them.
+def divided(seconds: float, cores: float) -> int:
+    """Return a time of jobs as the parser of starter logs divides it.
 
-    >>> divided(3, 10_000, 8), divided(1, 100, 1)
-    ((1, 1250), (1, 100))
+    >>> divided(10_000, 8), divided(100.9, 1)
+    (1250, 100)
     """
-    by = max(1, round(cores))
-    return int(jobs / by + 0.99), int(seconds / by)
+    return int(seconds / max(1, round(cores)))
 
 
 def mills(finished: Finished) -> dict[str, float]:

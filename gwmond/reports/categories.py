@@ -73,9 +73,9 @@ INFOS: tuple[CategoryInfo, ...] = (
         *(Category.MISCONFIGURATION_BADPUT, "M", "misconfig.", "red", "#d55e00", "#e8702a"),
         within="badput",
         of_jobs=True,
-        meaning="runs that failed at the beginning through no fault of the user: the container's "
-        "runtime, the starter, a refused activation; or an early failure that a comparison blames "
-        "on the pilot, its node, entry or site",
+        meaning="runs that failed at the beginning through no fault of the user: the starter, a "
+        "refused activation; or an early failure (of a program, an image, a transfer) that a "
+        "comparison blames on the pilot, its node, entry or site",
     ),
     CategoryInfo(
         *(Category.PREEMPTION_BADPUT, "P", "preemption", "yellow", "#e69f00", "#e69f00", "badput"),

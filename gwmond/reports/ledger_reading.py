@@ -20,6 +20,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.hourly import Reach
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.cursor_kinds import (
+    BEGIN_KINDS,
     FACTORY_FILES,
     IMPORTED_LOG,
     KEPT_NAMES,
@@ -199,7 +200,7 @@ NOTHING_YET = (
 """What is missing in a fresh ledger, and what to do next."""
 
 _NAMES = {IMPORTED_LOG: "files"}
-_NOT_READ = {KEPT_NAMES, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
+_NOT_READ = {KEPT_NAMES, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES, *BEGIN_KINDS.values()}
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:

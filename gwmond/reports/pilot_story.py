@@ -186,12 +186,10 @@ def story_of(ledger: LedgerReader, row: PilotRow, now_us: int, rules: Rules) -> 
     runs_of = ledger.find_runs([run.key.job for run in pilot.runs])
     life = pilot.life_now
     segments = cut(life)
-    amounts = _amounts(segments, rules.memory_per_unit_mib)
+    amounts = _amounts(segments, pilot.unit_mib)
     all_corrections = ledger.corrections(row.start_us, _CORRECTIONS)
     open_now = (
-        {}
-        if row.runs_pruned
-        else partition(life, memory_per_unit_mib=rules.memory_per_unit_mib).unsettled
+        {} if row.runs_pruned else partition(life, memory_per_unit_mib=pilot.unit_mib).unsettled
     )
     runs = (
         _run(run, row, runs_of.get(run.key.job, []), amounts.get(run.key, {}), rules)
@@ -200,7 +198,7 @@ def story_of(ledger: LedgerReader, row: PilotRow, now_us: int, rules: Rules) -> 
     return Story(
         pilot=pilot,
         rules=tuple(rules_of(row, life.effective_end_us)),
-        own=() if row.runs_pruned else tuple(own_spans(life, segments, rules.memory_per_unit_mib)),
+        own=() if row.runs_pruned else tuple(own_spans(life, segments, pilot.unit_mib)),
         runs=tuple(sorted(runs, key=lambda run: (run.row.start_us, run.row.key))),
         corrections=tuple(
             correction for correction in reversed(all_corrections) if correction.pilot == row.id

@@ -30,7 +30,7 @@ from gwmond.reports.periods import short
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.fields import HOURS, LENGTH, TIME, Datum
-from gwmond.reports.render.formats import hours, percent
+from gwmond.reports.render.formats import counted, hours, percent
 from gwmond.reports.render.table import Cell, table
 from gwmond.reports.stored_pilot import AsOf, State, StoredPilot
 
@@ -104,7 +104,11 @@ def size_text(pilot: StoredPilot) -> str:
     """Return a pilot's resources in short: ``8c 16000M 1g = 8u``."""
     size = pilot.size
     gpus = f" {size.gpus:g}g" if size.gpus else ""
-    return f"{size.cores:g}c {size.memory_mib:.0f}M{gpus} = {pilot.canonical_units}u"
+    text = f"{size.cores:g}c {size.memory_mib:.0f}M{gpus} = {pilot.canonical_units}u"
+    offered, virtual = pilot.offered_size, len(pilot.virtual_slots)
+    if offered != size:
+        text += f", offers {offered.cores:g}c {offered.memory_mib:.0f}M"
+    return text + (f" +{counted(virtual, 'virtual slot')}" if virtual else "")
 
 
 def _some_users(pilot: StoredPilot) -> str:
@@ -150,6 +154,9 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("cores", lambda p: p.size.cores),
     Datum("memory_mib", lambda p: p.size.memory_mib),
     Datum("gpus", lambda p: p.size.gpus),
+    Datum("offered_cores", lambda p: p.offered_size.cores),
+    Datum("offered_memory_mib", lambda p: p.offered_size.memory_mib),
+    Datum("virtual_slots", lambda p: len(p.virtual_slots)),
     Datum("canonical_units", lambda p: p.canonical_units),
     Datum("", size_text, 9, "size", text=True),
     Datum("state", lambda p: p.state),
@@ -212,6 +219,10 @@ class PilotList(NamedTuple):
         yield Paragraph(self.age.text)
         if self.waits:
             yield Paragraph(open_runs.sentence(self.waits))
+        told = [pilot for pilot in self.pilots if pilot.row.facts.output is not None]
+        if overloaded := sum(pilot.offered_size != pilot.size for pilot in told):
+            text = f"Overloaded, by their outputs: {overloaded} of {counted(len(told), 'pilot')}"
+            yield Paragraph(f"{text}; what they offer beyond their size is no capacity")
         if self.pilots:
             yield table("", fields.columns(FIELDS), self.pilots)
         else:

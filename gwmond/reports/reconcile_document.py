@@ -48,6 +48,13 @@ NO_LINES = (
 )
 
 
+NO_LINES_WRITTEN = (
+    "The factory's event logs have pilots that ended in this period, and no completed_jobs log was "
+    "read: its server directory is not read, or GlideinWMS (3.10.17 and later, 3.11.3) wrote none, "
+    "since its parser cannot read event logs with events 028"
+)
+
+
 FITS = ("real", "divided", "both", "neither")
 
 
@@ -296,5 +303,6 @@ def explanations(rows: Iterable[Reconciled]) -> list[str]:
     meanings = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in entries for kind in row.numbers}
     if entries and not any(kind.startswith("summary") for kind in kinds):
-        meanings.append(NO_LINES)
+        ended = FactoryKind.QUEUE_ENDED.value in kinds
+        meanings.append(NO_LINES_WRITTEN if ended else NO_LINES)
     return meanings

@@ -123,13 +123,14 @@ def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     for row in state.pilots:
         if not made.scope.place.covers(*row.identity.key, row.identity.group):
             continue
-        pilot = StoredPilot(row, by_pilot.get(row.id, ()))
+        as_of = AsOf(memory_per_unit_mib=made.memory_per_unit_mib)
+        pilot = StoredPilot(row, by_pilot.get(row.id, ()), as_of)
         life = pilot.life_now
         since = max(period.since_us, row.settled_until_us, row.start_us)
         until = min(period.until_us, life.effective_end_us)
         while since < until:
             end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
-            amounts = partition(life, (since, end), made.memory_per_unit_mib).unsettled
+            amounts = partition(life, (since, end), pilot.unit_mib).unsettled
             for group in made.of(of_pilot(pilot, since)):
                 group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
             since = end

@@ -24,7 +24,7 @@ from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, 
 from gwmond.reports.render.formats import words
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.timeline import BLANK, lanes
-from gwmond.reports.traced import Traced, trace_of_job, trace_of_pilot
+from gwmond.reports.traced import Traced, find_job, trace_of_job, trace_of_pilot
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.reports.waterfall import SpanBar, page_parts
 
@@ -132,13 +132,14 @@ def life(
 def traced(config: Config, now_us: int, job: str, pilot: int) -> tuple[Traced, Age] | None:
     """Return a job's trace, or a pilot's, and the ledger's age; None if there is none.
 
-    Raises Unreadable.
+    ``job`` is a GlobalJobId, or cluster.proc.  Raises Unreadable, and SeveralJobs.
     """
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
         until_us, joined = age.written_us or now_us, config.traces.join_at_most
         if job:
-            found = trace_of_job(ledger, job, joined, until_us)
+            known = find_job(ledger, job)
+            found = trace_of_job(ledger, known, joined, until_us) if known else None
         else:
             row = ledger.pilots_by_id([pilot]).get(pilot)
             found = row and trace_of_pilot(ledger, row, joined, until_us)
@@ -157,7 +158,7 @@ def trace(
     """Return the title and the parts of a job's trace, or of a pilot's; None if there is none.
 
     ``see`` makes the links of a line.  Without ``shows_jobs`` the jobs of a pilot, and their users,
-    are not named.  Raises Unreadable.
+    are not named.  Raises Unreadable, and SeveralJobs.
     """
     found = traced(config, now_us, job, pilot)
     if found is None:

@@ -67,7 +67,7 @@ _OF_TIMES = frozenset({Assumption.BEGIN, Assumption.END, Assumption.NO_OUTPUT, A
 class AsOf(NamedTuple):
     """When a pilot is looked at; one that was heard of last before ``silent_before_us`` is silent.
 
-    ``memory_per_unit_mib`` is the memory of a canonical unit.
+    ``memory_per_unit_mib`` is the memory of a canonical unit of a pilot that was not posted yet.
     """
 
     now_us: int = 0
@@ -202,10 +202,29 @@ class StoredPilot:
         return self._step.size
 
     @property
+    def offered_size(self) -> Size:
+        """What its slots offer to jobs: more than there is, where it is overloaded."""
+        output = self.row.facts.output
+        if output is None:
+            return self.size
+        cores, memory_mib = output.offered_cores, output.offered_memory_mib
+        return Size(cores or self.size.cores, memory_mib or self.size.memory_mib, self.size.gpus)
+
+    @property
+    def virtual_slots(self) -> tuple[str, ...]:
+        """Its slots whose cores are not there."""
+        return () if self.row.facts.ads is None else self.row.facts.ads.virtual_slots
+
+    @property
     def canonical_units(self) -> int:
         """Its latest size in canonical units."""
-        memory_per_unit_mib, step = self.as_of.memory_per_unit_mib, self._step
-        return total_rate(step.size, "cpu", "canonical", memory_per_unit_mib, step.least) // MILLI
+        step = self._step
+        return total_rate(step.size, "cpu", "canonical", self.unit_mib, step.least) // MILLI
+
+    @property
+    def unit_mib(self) -> int:
+        """MiB of the canonical units in which it is posted."""
+        return self.row.unit_mib or self.as_of.memory_per_unit_mib
 
     @property
     def _step(self) -> Step:
@@ -269,9 +288,7 @@ class StoredPilot:
     @cached_property
     def offered(self) -> Mapping[Kind, int]:
         """All that it had to offer up to now."""
-        return dict.fromkeys(KINDS, 0) | total(
-            self.life_now, memory_per_unit_mib=self.as_of.memory_per_unit_mib
-        )
+        return dict.fromkeys(KINDS, 0) | total(self.life_now, memory_per_unit_mib=self.unit_mib)
 
     @cached_property
     def unsettled(self) -> Mapping[Kind, int]:
@@ -286,7 +303,7 @@ class StoredPilot:
             return None
         if self.row.assumed:
             for row, micros in partition(
-                self.life, memory_per_unit_mib=self.as_of.memory_per_unit_mib
+                self.life, memory_per_unit_mib=self.unit_mib
             ).settled.items():
                 if row.evidence == "estimated":
                     found[row.resource, row.measure] += micros

@@ -149,19 +149,16 @@ def _finished(
 ) -> Finished:
     """Return the jobs as the factory has them: each counts with the time of its program.
 
-    Statistics are divided by the cores as they are: how many jobs they have is not stored.
+    Where runs are not known one by one, the time used is that of the cores that they held.
     """
-    times = runs.used_us // MICRO, runs.good_us // MICRO
-    if known_jobs.by_statistics:
-        return Finished(0, True, None, None, *times)
-    if row.runs_pruned:
-        jobs, _ = divided(known_jobs.number or 0, 0, runs.cores)
-        return Finished(0, True, None, jobs, *times)
+    if known_jobs.by_statistics or row.runs_pruned:
+        jobs = None if known_jobs.by_statistics else known_jobs.number or 0
+        used_s = int(runs.used_us * max(1, round(runs.cores)) // MICRO)
+        return Finished(0, True, None, jobs, used_s, runs.good_us // MICRO)
     every_us = sum(program.length_us for program in programs)
     zero_us = sum(program.length_us for program in programs if program.exited_zero)
-    jobs, in_jobs = divided(len(programs), every_us / MICRO, runs.cores)
-    _, in_zero = divided(0, zero_us / MICRO, runs.cores)
-    return Finished(0, True, None, jobs, in_jobs, in_zero)
+    in_zero = divided(zero_us / MICRO, runs.cores)
+    return Finished(0, True, None, len(programs), every_us // MICRO, in_zero)
 
 
 def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:

@@ -45,6 +45,7 @@ _SAY_EVERY_S = 10.0
 STARTDS = "startds"
 NEAR_END_US = 180 * SECOND_US
 FIRST_WAIT_S = 60.0
+CLOSED_AFTER = 3
 LONGEST_WAIT_S = 3600.0
 _STARTD_LIMITS = HistoryLimits(records=2000, lookback_s=30 * 86400.0)
 
@@ -92,6 +93,7 @@ class HistoryReader:
     def __init__(self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper) -> None:
         self._config, self._gatherer, self._keeper = config, gatherer, keeper
         self._known: dict[tuple[str, str], _History] = {}
+        self._begun: dict[tuple[str, str], int] = {}  # from when on what was never read is read
         self._records = 0
         self._said_at = 0.0
 
@@ -152,6 +154,9 @@ class HistoryReader:
                     yield self._report(answer, cursor)
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
+        since_us = self._begun.pop((cursor.source, cursor.kind), None)
+        if since_us is not None and cursor.kind in SCHEDD_KINDS:
+            self._keeper.note_begin(cursor.source, cursor.kind, since_us)
         self._keeper.add_records(answer.records, cursor, answer.gap)
         self._records += len(answer.records)
         problems = []
@@ -236,6 +241,8 @@ class HistoryReader:
             complete_us = answer.progress.done_us
         if complete_us is None and before is not None:
             complete_us = before.complete_us
+        if not state:
+            self._begun[source, kind] = round((now - limits.lookback_s) * SECOND_US)
         return answer, Cursor(source, kind, answer.state, complete_us)
 
     def _note_not_kept(self, schedd: str, history: _History) -> None:
@@ -274,6 +281,11 @@ class StartdHistoryReader:
     - near the pilot's retirement and its end.
 
     One that cannot be reached is asked again after a minute, then two, four, up to an hour.
+
+    GlideinWMS's pilots let nobody read: their HTCondor requires a token, and has no key by which
+    one could be verified (creation/web_base/condor_config: SEC_PASSWORD_DIRECTORY is empty).  Where
+    ``CLOSED_AFTER`` startds have denied and none has answered, one is asked an hour, and that is
+    one lasting problem.
     """
 
     def __init__(self, config: Config, hosts: Iterable[str]) -> None:
@@ -282,6 +294,8 @@ class StartdHistoryReader:
         self._memory_mib = config.poll.memory_limit_mib
         self._hosts = tuple(hosts)
         self._known: dict[str, _History] = {}
+        self._denied: set[str] = set()
+        self._closed_until: float | None = None
 
     def ask(
         self, access: Access, pilots: Iterable[OpenPilot], now: float
@@ -290,7 +304,12 @@ class StartdHistoryReader:
         many = self._options.startds_per_poll
         if not many or not self._options.startds:
             return [], []
-        names = dict(self._choose(pilots, round(now * SECOND_US))[:many])
+        chosen = self._choose(pilots, round(now * SECOND_US))
+        if self._closed_until is not None:
+            if time.monotonic() < self._closed_until:
+                return [], [self._closed()]
+            many = 1
+        names = dict(chosen[:many])
         records: list[JobRecord] = []
         problems: list[Problem] = []
         located: dict[str, Daemon] = {}
@@ -299,24 +318,40 @@ class StartdHistoryReader:
             if isinstance(found, child.QueryError):
                 problems.append(Problem(STARTDS, found.problem, f"{host}: {found.detail}"))
             else:
-                located |= {daemon.name: daemon for daemon in found}
+                located |= {daemon.name: daemon for daemon in found if daemon.name in names}
         with ThreadPoolExecutor(self._parallel, "startd") as pool:
             answers = pool.map(
                 lambda startd: (startd.name, self._one(access, startd, now)), located.values()
             )
             for name, answer in answers:
-                if isinstance(answer, child.QueryError):
+                if isinstance(answer, child.QueryError) and self._deny(name, answer):
+                    self._note(name, names[name], failed=True)
+                elif isinstance(answer, child.QueryError):
                     wait_s = self._note(name, names[name], failed=True)
                     again = f"asked again in {span(round(wait_s * SECOND_US))} at the earliest"
                     detail = f"{name}: {answer.detail}; {again}"
                     problems.append(Problem(STARTDS, answer.problem, detail))
                 else:
+                    self._denied, self._closed_until = set(), None
                     records += answer.records
                     problems += [problem._replace(source=STARTDS) for problem in answer.problems]
                     self._note(name, names[name], failed=False, state=answer.state)
         for name in set(names) - set(located):
             self._note(name, names[name], failed=True)
-        return records, problems
+        return records, problems + ([self._closed()] if self._denied else [])
+
+    def _deny(self, name: str, answer: child.QueryError) -> bool:
+        """Take in that a startd denied, if it did."""
+        if answer.problem is not ProblemName.DENIED:
+            return False
+        self._denied.add(name)
+        if len(self._denied) >= CLOSED_AFTER:
+            self._closed_until = time.monotonic() + LONGEST_WAIT_S
+        return True
+
+    def _closed(self) -> Problem:
+        """Return the problem; as long as it lasts it is the same in each poll."""
+        return Problem(STARTDS, ProblemName.STARTDS_CLOSED, "no startd that was asked let us read")
 
     def _choose(self, pilots: Iterable[OpenPilot], now_us: int) -> list[tuple[str, int]]:
         """Return names of startds that may be asked, most urgent first, with their holes."""

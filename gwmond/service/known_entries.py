@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -16,7 +17,7 @@ from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.model.waiting import PendingHistory, Waiting
 from gwmond.service.freshness import Fresh
-from gwmond.sites.capacity import PeakWindow, capacities, limit
+from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
 from gwmond.sites.pending import Filling, filling, measured
 
@@ -34,7 +35,8 @@ class Memory(NamedTuple):
     """What is remembered of entries between polls; the ledger keeps it between lives.
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
-    that was just opened knows of names.
+    that was just opened knows of names.  ``throttled``: when a limit or curb was last hit (epoch
+    seconds).
     """
 
     first_seen: Mapping[EntryKey, float]
@@ -46,6 +48,7 @@ class Memory(NamedTuple):
     taken: Taken = MappingProxyType({})
     last_seen: Mapping[EntryKey, float] = MappingProxyType({})
     recalled: Recalled | None = None
+    throttled: Mapping[EntryKey, float] = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})
@@ -141,13 +144,16 @@ def remember(
     trusted: Iterable[EntryKey],
     watched: PilotsShown,
     used: Mapping[Resource, Mapping[EntryKey, int]],
+    totals: Mapping[EntryKey, EntryTotals],
     config: Config,
     now: float,
 ) -> tuple[Memory, Units]:
     """Return the memory after a poll, and the most that ran lately but for what is not decided.
 
     Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
+    What ran while a limit or curb was hit is no peak: so none is stored.
     """
+    hit = dict(before.throttled) | {key: now for key, of in totals.items() if throttled(of)}
     hours = max(1, round(config.site.peak_window / HOUR_S))
     peaks, provisioned = dict(before.peaks), dict(before.provisioned)
     recent: dict[tuple[EntryKey, Resource], int] = {}
@@ -157,14 +163,16 @@ def remember(
         for key in trusted:
             at = key, resource
             window = peaks.get(at, PeakWindow())._replace(hours=hours)
-            peaks[at] = window.add(ran_hour, decided.get(key, 0)).prune(hour)
             provisioned[at] = used[resource].get(key, 0)
-            recent[at] = later.get(key, 0)
+            free = hit.get(key, -inf) < watched.decided_at(now)
+            recent[at] = later.get(key, 0) if free else 0
+            peaks[at] = window.add(ran_hour, decided.get(key, 0) if free else 0).prune(hour)
     memory = before._replace(
         first_seen={key: before.first_seen.get(key, now) for key in entries},
         provisioned={at: units for at, units in provisioned.items() if at[0] in entries},
         peaks={at: window for at, window in peaks.items() if at[0] in entries and window.buckets},
         contacts=watched.contacts,
+        throttled={key: at for key, at in hit.items() if key in entries},
     )
     return memory, recent
 

@@ -14,6 +14,7 @@ Every poll tries again.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import MappingProxyType
@@ -28,7 +29,7 @@ from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
-from gwmond.model.cursor_kinds import KEPT_NAMES
+from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.hours import microseconds, split_hours
@@ -37,16 +38,24 @@ from gwmond.model.names import Names
 from gwmond.model.pilot_evidence import FileFact
 from gwmond.model.records import JobRecord
 from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
-from gwmond.model.suspects import Suspect
+from gwmond.model.suspects import SIGNS, Suspect
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.model.totals import Hour, Micros, SiteKey
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.ad_times import silent_pilots
-from gwmond.pilots.early_failure import suspects
+from gwmond.pilots.early_failure import Unit, failing, suspects, weigh
 from gwmond.pilots.factory_numbers import FactoryNumbers
 from gwmond.pilots.posting import unsettled
-from gwmond.pilots.verdicts import recent_keys, slice_us
+from gwmond.pilots.verdicts import (
+    FALSE_ALARMS,
+    LOOK_US,
+    evidence,
+    latest_keys,
+    recent_keys,
+    slice_us,
+    verdict_keys,
+)
 from gwmond.pilots.waits import waits
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service.known_entries import Memory, entry_states, recall
@@ -98,6 +107,7 @@ class LedgerKeeper:
         self._waits = WaitLog()  # since when jobs wait for which reason
         self._changed_waits: dict[tuple[str, str, int], WaitInterval] = {}  # not stored yet
         self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
+        self.suspicions: Counter[str] = Counter()  # that the verdicts have confirmed or not
         self.configure(config, None)
 
     def configure(self, config: Config, names: Names | None) -> None:
@@ -115,6 +125,8 @@ class LedgerKeeper:
         self._known_us: int | None = None
         self._settled_us: int | None = None  # what was settled then is not stored yet
         self._unstored = False  # the last attempt to store it failed
+        self._looked_us = 0
+        self._open_suspicions: dict[Unit, int] = {}  # since when, by the latest run then
         self.suspects: tuple[Suspect, ...] = ()
 
     # --- The ledger ----------------------------------------------------------------------------
@@ -181,6 +193,7 @@ class LedgerKeeper:
         anew.
         """
         self._ledger = None
+        ledger.note_unit(self._rules.memory_per_unit_mib)
         state = ledger.load()
         sent = self._sent
         if sent is not None and (state.batches, state.tick) == (
@@ -494,29 +507,64 @@ class LedgerKeeper:
         self._silent = frozenset(silent)
         with self.steps() as steps:
             steps.settle(now_us, known_us, self._silent)
-            judged = verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US
-            if judged and steps.accounting.settlement.open_groups:
-                self._judged_us = now_us
-                steps.judge(now_us, known_us)
-                steps.settle_changed()
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
+        if verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US:
+            self._judged_us = now_us
+            self._judge(now_us, known_us)
         if store:
             self.commit()
 
+    def _judge(self, now_us: int, known_us: int) -> None:
+        """Let the verdicts fall that are due: what is evidence for them is stored before."""
+        with self.steps() as steps:
+            known = evidence(now_us, known_us, self._cursors.values(), self._rules)
+            if steps.accounting.settlement.trials(now_us, known):
+                self.commit()
+                steps.judge(now_us, known.without(steps.ledger.gaps()))
+                steps.settle_changed()
+                self._settled_us = now_us
+
+    def note_begin(self, source: str, kind: str, since_us: int) -> None:
+        """Take note from when on a history is read, before its first records."""
+        self._move_on(Cursor(source, BEGIN_KINDS[kind], "", since_us))
+
     def suspect(self) -> None:
-        """Look for places where jobs succeed far too soon, once a slice."""
+        """Look for places where jobs succeed far too soon, once a slice, or fail, more often."""
         known_us, number = self._known_us or 0, slice_us(self._rules)
-        if known_us and known_us // number != self._suspected_in:
-            self._suspected_in = known_us // number
-            with self.steps() as steps:
+        if not known_us:
+            return
+        found = {sign: [x for x in self.suspects if x.sign == sign] for sign in SIGNS}
+        with self.steps() as steps:
+            if known_us // number != self._suspected_in:
+                self._suspected_in = known_us // number
                 trials = steps.ledger.trials(*recent_keys(known_us, self._rules))
-            self.suspects = suspects(trials)
+                found["ends_too_soon"] = list(suspects(trials))
+            if known_us >= self._looked_us + LOOK_US:
+                self._looked_us = known_us
+                trials = steps.ledger.trials(*latest_keys(known_us))
+                found["fails"] = list(failing(trials, FALSE_ALARMS))
+                self._weigh_suspicions(steps.ledger, known_us)
+        for suspect in found["fails"]:
+            self._open_suspicions.setdefault((suspect.kind, suspect.place), known_us)
+        self.suspects = (*found["fails"], *found["ends_too_soon"])
+
+    def _weigh_suspicions(self, ledger: Ledger, known_us: int) -> None:
+        """Count whether the verdicts have confirmed what was suspected."""
+        for unit, seen_us in list(self._open_suspicions.items()):
+            keys = verdict_keys(seen_us, self._rules)
+            if known_us >= keys.known_us:
+                trials = ledger.trials(*keys)
+                blamed = weigh(trials)
+                right = any(unit in trial.units for trial in trials if trial.key in blamed)
+                self.suspicions["confirmed" if right else "withdrawn"] += 1
+                del self._open_suspicions[unit]
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
         """How far each source's records have been taken."""
-        return tuple(self._cursors[cursor] for cursor in sorted(self._cursors))
+        begins = set(BEGIN_KINDS.values())
+        return tuple(of for key, of in sorted(self._cursors.items()) if key[1] not in begins)
 
     def cursor(self, source: str, kind: str) -> Cursor | None:
         """Return how far a source's records have been taken."""
@@ -547,6 +595,7 @@ class LedgerKeeper:
             known_us=self._known_us,
             factory=self._totals.factory,
             suspects=self.suspects,
+            suspicions=dict(self.suspicions),
             silent=tuple(
                 SilentPilot(
                     pilot.identity.name,

@@ -17,6 +17,7 @@ from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.records import JobRecord
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.factory_records import NewFact
+from gwmond.pilots.verdicts import Evidence
 
 REVISED_AT_ONCE = 1000
 
@@ -95,11 +96,11 @@ class PilotSteps:
         while self._load_missing():
             self.accounting.settlement.go_on()
 
-    def judge(self, now_us: int, known_us: int) -> None:
-        """Decide on early failures; then the pilots are to be settled anew."""
-        due = self.accounting.settlement.trials(now_us, known_us)
+    def judge(self, now_us: int, evidence: Evidence) -> None:
+        """Decide on early failures, by what is stored; then the pilots are to be settled anew."""
+        due = self.accounting.settlement.trials(now_us, evidence)
         trials = {keys: self.ledger.trials(*keys) for keys in due}
-        self.accounting.settlement.judge(now_us, known_us, trials)
+        self.accounting.settlement.judge(now_us, evidence, trials)
 
     def revise(self, entries: Collection[str] = ()) -> Iterator[int]:
         """Change what was assumed of pilots of these entries, and of all that files reported.

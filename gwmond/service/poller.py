@@ -27,6 +27,7 @@ from gwmond.model.snapshot import (
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import log
+from gwmond.service.contradictions import Contradiction
 from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
@@ -89,6 +90,7 @@ class Poller:
         self._busy: frozenset[str] = frozenset()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
+        self._contradicted: set[tuple[str, str, str]] = set()
         self._names = names or Names(_limits(config))
         self._idle = _idle_reasons(config, pool) if reasons else None
         self.accountant: Accountant | None = None
@@ -120,7 +122,7 @@ class Poller:
         after._problems, after._records = self._problems, self._records
         after._polls, after._started_at = self._polls, self._started_at
         after._reported, after._begun = self._reported, self._begun
-        after._entries = self._entries
+        after._entries, after._contradicted = self._entries, self._contradicted
         return after
 
     def failed(self, problem: ProblemName) -> None:
@@ -176,6 +178,7 @@ class Poller:
             *_doubts(state.facts.doubtful, state.young_until),
             *_too_many_names(self._names.together),
             *self._of_entries(state, evaluation),
+            *self._of_counts(state.contradictions),
         ]
         if self._keeper is not None:
             if causes:
@@ -300,6 +303,15 @@ class Poller:
         ]
         self._entries.update({word: now for word, (now, _) in found.items()})
         return problems
+
+    def _of_counts(self, found: Sequence[Contradiction]) -> list[Problem]:
+        """Return what contradicts what, each counted once when it begins."""
+        of, known = {one.of for one in found}, self._contradicted
+        self._contradicted = of
+        return [
+            Problem("entries", ProblemName.COUNTS_DIFFER, one.text, int(one.of not in known))
+            for one in found
+        ]
 
     def _count(self, problems: Iterable[Problem]) -> None:
         """Count problems; log each kind at each source once when it begins, and when it is over."""

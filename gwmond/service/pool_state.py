@@ -30,6 +30,7 @@ from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES
+from gwmond.service.contradictions import Contradiction, of_jobs, of_queue, of_requests
 from gwmond.service.entry_monitors import monitored
 from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import (
@@ -81,6 +82,7 @@ class PoolState(NamedTuple):
     entry_monitors: Mapping[EntryKey, EntryMonitor]
     memory_per_unit_mib: int
     limits: Limits
+    contradictions: tuple[Contradiction, ...] = ()
 
     @property
     def below_one_unit(self) -> frozenset[str]:
@@ -127,7 +129,7 @@ class _Building:
         )
         lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
         self._two_updates_s = max(
-            self._watched.contacts.two_updates(lifetime, int(now)) for lifetime in lifetimes
+            self._watched.contacts.gaps.two_updates(lifetime) for lifetime in lifetimes
         )
         self._young_until = self._until_trusted()
         self._complete = self._whole and self._young_until is None
@@ -145,7 +147,9 @@ class _Building:
         totals, entries, watched = self._totals, self._entries, self._watched
         trusted = [key for key in entries - {OTHER_ENTRY} if key not in self._doubtful]
         trusted = trusted if self._slots else []
-        after, recent = remember(self._memory, entries, trusted, watched, self._used, config, now)
+        after, recent = remember(
+            *(self._memory, entries, trusted, watched, self._used, totals or {}, config, now)
+        )
         after = after._replace(
             last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
             waiting=histories(self._memory.waiting, totals, config, now),
@@ -191,6 +195,18 @@ class _Building:
             entry_monitors=monitors.entries,
             memory_per_unit_mib=self._memory_per_unit_mib,
             limits=limits_of(fresh.all(quotas.KIND)[0], found.chosen),
+            contradictions=self._contradictions(monitors.requests),
+        )
+
+    def _contradictions(self, requests: Sequence[EntryRequest]) -> tuple[Contradiction, ...]:
+        """Return which counts of the frontend and the factory cannot be true."""
+        fresh = self._fresh
+        queue = [count for answer in fresh.all("queue")[0] for count in answer]
+        frontends = tuple(chain(*fresh.all("frontendmonitor")[0]))
+        return (
+            *of_requests(self._requests, self._watched.running),
+            *of_queue(requests, queue),
+            *of_jobs(_jobs(fresh, self._found), frontends),
         )
 
     def _reported_to_factories(self) -> tuple[Pilot, ...]:

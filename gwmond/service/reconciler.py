@@ -42,13 +42,14 @@ class Reconciler:
         self._under_way: Future[Reconciliation] | None = None
         self._begun: Period | None = None
         self.shown: Reconciliation | None = None
+        self._without_lines: float | None = None
 
     def step(self, now: float, factory: Collection[FactoryTotalKey]) -> list[Problem]:
         """Take what is done, begin what is due; ``now`` is in epoch seconds.
 
         ``factory``: which numbers are stored; without any line there is nothing to do.
         """
-        problems = self._take()
+        problems = [*self._take(), *self._lineless(now, {kind for _, _, kind in factory})]
         period = due(round(now * SECOND_US))
         summarised = any(kind is FactoryKind.SUMMARY_PILOTS for _, _, kind in factory)
         if summarised and self._under_way is None and period != self._begun:
@@ -56,6 +57,16 @@ class Reconciler:
             self._pool = self._pool or ThreadPoolExecutor(1, "reconcile")
             self._under_way = self._pool.submit(self._gather, period)
         return problems
+
+    def _lineless(self, now: float, kinds: Collection[FactoryKind]) -> list[Problem]:
+        """Return that pilots end in the factory's event logs, and no line comes for a day."""
+        if FactoryKind.QUEUE_ENDED not in kinds or FactoryKind.SUMMARY_PILOTS in kinds:
+            self._without_lines = None
+            return []
+        self._without_lines = self._without_lines or now
+        if now - self._without_lines < LENGTH_US // SECOND_US:
+            return []
+        return [Problem("factory", ProblemName.NO_COMPLETED_JOBS, "no line for a day")]
 
     def wait(self) -> None:
         """Wait for what is under way."""

@@ -11,6 +11,10 @@ Source of the rules: design page, section 4.  The capacity of an entry is the fi
 3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
    the pilots' size.
 
+While a limit or curb is hit, what runs says what was asked for, not what the site has: it raises
+no peak, and a peak that is not above what runs does not count.  Then the factory's limit is next;
+where as much runs already, one pilot more is the least that the room for us can be.
+
 Invariant: the capacity is never below what is provisioned now.
 """
 
@@ -87,6 +91,27 @@ def limit(
     return pilots * units_of_pilot(totals.pilot_size, resource, memory_per_unit_mib)
 
 
+def throttled(totals: EntryTotals | None) -> bool:
+    """Return whether a limit or curb is hit that keeps an entry from more pilots.
+
+    Not the factory's limit of waiting pilots: these wait for the site.
+    """
+    hit = () if totals is None else totals.limits
+    names = (limit.name.lower() for limit in hit)
+    return any("factorylimitidle" not in name for name in names)
+
+
+def beyond(
+    totals: EntryTotals, used: int, resource: Resource, memory_per_unit_mib: int
+) -> int | None:
+    """Return the units that the next limit above leaves to a throttled entry; None: not known."""
+    if totals.pilot_size is None:
+        return None
+    more = used + units_of_pilot(totals.pilot_size, resource, memory_per_unit_mib)
+    most = limit(totals, resource, memory_per_unit_mib)
+    return more if most is None or most <= used else most
+
+
 def share_pledge(
     pledge: int, used: Mapping[EntryKey, int], peaks: Mapping[EntryKey, int]
 ) -> dict[EntryKey, int]:
@@ -122,6 +147,8 @@ def capacities(
     and the rest is divided among the site's other entries.
     """
     entries = sorted(set(entries))
+    hit = {key for key in entries if throttled(totals.get(key))}
+    peaks = {key: peak for key, peak in peaks.items() if key not in hit or peak > used.get(key, 0)}
     pledged = {
         key: units_of_pilot(pledges[key], resource, memory_per_unit_mib)
         for key in entries
@@ -138,7 +165,9 @@ def capacities(
             used.get(key, 0),
             pledged.get(key),
             peaks.get(key),
-            limit(totals.get(key), resource, memory_per_unit_mib),
+            beyond(totals[key], used.get(key, 0), resource, memory_per_unit_mib)
+            if key in hit
+            else limit(totals.get(key), resource, memory_per_unit_mib),
         )
         for key in entries
     }

@@ -5,10 +5,8 @@ Units: times are epoch seconds by the collector's clock; units are whole canonic
 A pilot that was killed, or whose node is gone, takes no leave: its ad stays in the collector until
 it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken its place.
 
-- **Silent** is a pilot whose ad was not renewed for two updates, measured against the newest ad of
-  the same collector: it does not run any more.  An update takes as long as the longest time between
-  two contacts that was watched lately, so a slow collector makes it longer.  Before that is known,
-  two updates are two thirds of an ad's lifetime, as in HTCondor's defaults (300 s of 900 s).
+- **Silent** is a pilot whose ad was not renewed for two updates (see ``model.update_gaps``),
+  measured against the newest ad of the same collector: it does not run any more.
 - If **no ad at all** was renewed for so long, it is in doubt whether pilots or collector are gone.
 - A pilot **ran** from its start to its last contact; to its last sight if its ad was gone before it
   could be silent (it shut down cleanly).  For how much ran at once only this counts, once it is
@@ -24,12 +22,8 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.sizes import units_of_pilot
-from gwmond.model.times import HOUR_S
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.sites.capacity import PeakWindow
-
-GAPS_HOURS = 6
-"""The longest time between two contacts is that of the last hours."""
+from gwmond.model.update_gaps import UpdateGaps
 
 _FAR = 1 << 62
 
@@ -49,7 +43,7 @@ class Contacts(NamedTuple):
     ``pilots`` are those that were seen last, by name; ``gone`` ended after ``decided``,
     the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
     our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
-    ``gaps`` has the longest time between two contacts.  ``resting``: since when a pilot that
+    ``gaps`` has the times between two contacts.  ``resting``: since when a pilot that
     accepts jobs has the same free slots, and the same jobs.
     """
 
@@ -60,7 +54,7 @@ class Contacts(NamedTuple):
     renewed: int = 0
     at: int = 0
     since: int | None = None
-    gaps: PeakWindow = PeakWindow(GAPS_HOURS)
+    gaps: UpdateGaps = UpdateGaps()
     resting: Mapping[str, int] = MappingProxyType({})
 
     def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> PilotsShown:
@@ -68,7 +62,7 @@ class Contacts(NamedTuple):
 
         ``clocks``: the latest contact that each collector had with any pilot.
         """
-        shown, resting, gap = self._compare(pilots, now)
+        shown, resting, gaps = self._compare(pilots, now)
         newest = max(clocks, default=self.newest)
         kept = self._replace(
             pilots=shown,
@@ -76,11 +70,11 @@ class Contacts(NamedTuple):
             renewed=self.renewed if shown and newest == self.newest else now,
             at=now,
             since=now if self.since is None else self.since,
-            gaps=self.gaps.add(now // HOUR_S, gap).prune(now // HOUR_S),
+            gaps=self.gaps.add(now, gaps),
             resting=resting,
         )
         limits = {
-            number: kept.two_updates(number, now)
+            number: kept.gaps.two_updates(number)
             for number in {p.ad_lifetime_s for p in shown.values()}
         }
         clock = min(clocks, default=newest)
@@ -95,7 +89,7 @@ class Contacts(NamedTuple):
         decided = max(heard, self.decided or 0)
         first = decided if self.decided is None else self.decided
         left = [
-            Gone(key, self._until(key, newest, now))
+            Gone(key, self._until(key))
             for name, key in self.pilots.items()
             if name not in shown or shown[name].started != key.started
         ]
@@ -112,11 +106,11 @@ class Contacts(NamedTuple):
 
     def _compare(
         self, pilots: Iterable[Pilot], now: int
-    ) -> tuple[dict[str, Pilot], dict[str, int], int]:
-        """Return pilots by name, since when each rests, and the longest time between contacts."""
+    ) -> tuple[dict[str, Pilot], dict[str, int], list[int]]:
+        """Return pilots by name, since when each rests, and times between two contacts."""
         shown: dict[str, Pilot] = {}
         resting: dict[str, int] = {}
-        longest = 0
+        gaps: list[int] = []
         for pilot in pilots:
             name = pilot.name
             shown[name] = pilot
@@ -124,30 +118,22 @@ class Contacts(NamedTuple):
             known = before is not None and before.started == pilot.started
             if known and before is not None and before.last_heard:
                 gap = pilot.last_heard - before.last_heard
-                if longest < gap <= pilot.ad_lifetime_s:  # more: the collector was not to be asked
-                    longest = gap
+                if 0 < gap <= pilot.ad_lifetime_s:  # more: the collector was not to be asked
+                    gaps.append(gap)
             if pilot.free and pilot.accepting:
                 same = known and before is not None and _is_same(pilot, before)
                 resting[name] = self.resting.get(name, now) if same else now
-        return shown, resting, longest
+        return shown, resting, gaps
 
     def unseen(self) -> PilotsShown:
         """Return what is known where no collector shows anything."""
         return PilotsShown(self, (), (), self.decided or 0, (), doubtful=False)
 
-    def two_updates(self, lifetime_s: int, now: int) -> int:
-        """Return after how many seconds without a contact a pilot is silent."""
-        usual = self.gaps.value(now // HOUR_S)
-        watched = self.since is not None and now - self.since >= lifetime_s
-        return 2 * usual if watched and usual is not None else lifetime_s * 2 // 3
-
-    def _until(self, pilot: Pilot, newest: int, now: int) -> int:
+    def _until(self, pilot: Pilot) -> int:
         """Return until when a pilot ran whose ad is gone: expired, or invalidated."""
-        limit = min(self.two_updates(pilot.ad_lifetime_s, now), pilot.ad_lifetime_s)
-        if 0 < pilot.last_heard <= newest - limit:
-            return pilot.last_heard
         seen = self.newest + self.at - self.renewed  # by the collector's clock, at the least
-        return max(pilot.last_heard, seen)
+        stale = seen - pilot.last_heard >= self.gaps.two_updates(pilot.ad_lifetime_s)
+        return pilot.last_heard if pilot.last_heard and stale else max(pilot.last_heard, seen)
 
 
 def _is_same(pilot: Pilot, before: Pilot) -> bool:

@@ -6,7 +6,7 @@ Source of the rules: design page, sections 2 and 4.
 
 - A *template* is an empty pilot of an entry and a frontend group.  A job may go to an entry if it
   may run on one of its templates: matching does not say no, the job fits, and its walltime fits the
-  template's lifetime.  A missing verdict counts as *possible*.
+  template's lifetime.  Where the verdict is missing, or START is not known, nothing is known.
 - A job's need at an entry is ``need.need_at`` of the template.  If it matches several, it is the
   least of them; certain matches come first.
 - Free slots and pending pilots take only jobs that match their own frontend group's template.
@@ -51,7 +51,7 @@ class Match(NamedTuple):
 
     ``own`` is the least that a job takes of an empty pilot: of those that it matches, else of those
     that it fits, else its request.  ``needs``: its need at each entry; ``possible``: entries with
-    uncertain matches only.
+    uncertain matches only; ``unknown``: entries of which nothing is known, and none matches.
 
     Invariant: keys of matches differ, and do not depend on the order of the groups.
     """
@@ -62,6 +62,7 @@ class Match(NamedTuple):
     needs: Mapping[EntryKey, Need]
     possible: frozenset[EntryKey]
     own: Need
+    unknown: frozenset[EntryKey] = frozenset()
 
     @property
     def entries(self) -> tuple[EntryKey, ...]:
@@ -136,9 +137,12 @@ def _match(
     """Return where a group could run, of the templates that it fits."""
     offers: list[Offer] = []
     best: dict[EntryKey, tuple[bool, Need]] = {}
+    unknown: set[EntryKey] = set()
     for template, need in fitting:
-        verdict = verdicts.get((group.signature, template.signature), Verdict.POSSIBLE)
-        if verdict is Verdict.NO:
+        verdict = verdicts.get((group.signature, template.signature), Verdict.UNKNOWN)
+        if verdict is Verdict.UNKNOWN:
+            unknown.add(template.entry)
+        if verdict in (Verdict.NO, Verdict.UNKNOWN):
             continue
         sure = verdict is Verdict.YES and template.evidence == "measured"
         offer = Offer(template, need, sure)
@@ -154,6 +158,7 @@ def _match(
         needs=needs,
         possible=frozenset(key for key, (unsure, _) in best.items() if unsure),
         own=own or own_need(group.size, memory_per_unit_mib),
+        unknown=frozenset(unknown.difference(needs)),
     )
 
 

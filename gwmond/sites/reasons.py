@@ -9,6 +9,7 @@ names are label values: the vocabulary is bounded: there are no others than thes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ REASONS: tuple[Reason, ...] = (
         "factory_limit",
         "The factory has hit a limit of this entry (GlideFactoryLimit..., or all its pilots exist)",
         lambda s: (
-            _names(s, "factorylimit")
+            any(re.search("factorylimit(?!held)", of.name.lower()) for of in s.limits)
             or (
                 s.max_pilots is not None
                 and s.total_pilots is not None
@@ -89,11 +90,14 @@ REASONS: tuple[Reason, ...] = (
     ),
     Reason(
         "held_pilots",
-        "As many pilots are held as are requested, or more: held pilots count as waiting ones",
+        "Pilots are held: more than the factory allows, or as many as requested while none starts",
         lambda s: (
-            s.held is not None
-            and s.held > 0
-            and (s.requested_idle is None or 0 < s.requested_idle <= s.held)
+            _names(s, "factorylimitheld")
+            or (
+                s.started == 0
+                and (s.held or 0) > 0
+                and (s.requested_idle is None or 0 < s.requested_idle <= (s.held or 0))
+            )
         ),
     ),
     Reason(
@@ -160,6 +164,7 @@ UNKNOWN: dict[str, str] = {
     "no_capacity": "there is neither a pledge, nor a peak, nor a limit",
     "demand": "the idle jobs of at least one schedd are not known",
     "no_template": "no pilot of the entry is known to match jobs against",
+    "matching": "it is not known which of the idle jobs its pilots would start",
     TOO_MANY_NAMES: "it stands for all entries that are not kept apart ([names] entries)",
 }
 """Reasons of the state ``unknown``."""

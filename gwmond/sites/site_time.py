@@ -23,7 +23,7 @@ state                       when                                            spar
 ``provisioning_bottleneck`` demand is assigned here                         its flow; the rest as
                                                                             in the next rows
 ``unknown``                 a schedd did not answer, or there is demand     unknown
-                            but no template to match it against
+                            but no template, or no START, to match it with
 ``insufficient_demand``     no demand is assigned here                      insufficient_demand
 =========================== =============================================== =====================
 
@@ -156,13 +156,16 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
         idle = untaken(taken, facts.resting, unsure, now_s, settings.untaken_s, memory_per_unit_mib)
         rows = {at: row._replace(untaken=idle.get(at, 0)) for at, row in rows.items()}
     for resource in RESOURCES:
-        needed = any(item.own.units(resource) > 0 for item in matches)
+        wanting = [item for item in matches if item.own.units(resource) > 0]
+        needed = bool(wanting)
+        unmatched = frozenset[EntryKey]().union(*(item.unknown for item in wanting))
         for key in spare[resource]:
             missing = "" if facts.demand_complete else "demand"
             evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
             if needed:
                 if not missing and key not in offered:
                     missing = "no_template"
+                missing = missing or ("matching" if key in unmatched else "")
                 evidence = "estimated" if offered.get(key) == "estimated" else evidence
             rows[key, resource] = _after_flow(
                 rows[key, resource], flow.units[key, resource], missing, signs[key], evidence
@@ -322,7 +325,7 @@ def _signs(
             fills_long=key in pending and key in facts.long_filling,
         )
     for key, totals in (facts.totals or {}).items():
-        existing = (totals.total_running, totals.total_pending, totals.total_held)
+        existing = (totals.total_running, totals.total_pending)  # held ones do not count
         signs[key] = signs[key]._replace(
             limits=totals.limits,
             info_age_s=totals.info_age_s,

@@ -1,8 +1,9 @@
 """Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
 
 Names: poll, backlog (of job records), steady, import (of pilots' outputs), early
-(verdicts on early failures against simulated truth), demo (its recording),
+(verdicts on early failures against simulated truth), suspicions (of them), demo (its recording),
 examples (many random ones of all properties), referee (verdicts against a real negotiator),
+restarts (random histories, with a daemon that is stopped and killed),
 names (a pool in which strangers choose 100,000 names of sites),
 rules (how long a Prometheus evaluates the rules of alerts), traces (their export),
 explain (beside condor_q -better-analyze).
@@ -25,8 +26,10 @@ from tests.bench import (
     poll_cycle,
     random_examples,
     referee,
+    restarts,
     rules,
     steady,
+    suspicions,
     traces,
 )
 
@@ -34,11 +37,13 @@ _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
     "backlog": backlog.main,
     "steady": steady.main,
+    "suspicions": suspicions.main,
     "import": pilot_import.main,
     "early": early.main,
     "demo": demo.main,
     "examples": random_examples.main,
     "referee": referee.main,
+    "restarts": restarts.main,
     "names": names.main,
     "rules": rules.main,
     "traces": traces.main,

@@ -14,7 +14,7 @@ from operator import add
 from random import Random
 
 from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, weigh
-from tests.pilots.early.scenarios import SCENARIOS
+from tests.pilots.early.scenarios import SCENARIOS, weak
 from tests.pilots.early.simulator import BEGIN_US, Score, score
 from tests.pilots.early.verdicts import blamed
 
@@ -25,10 +25,14 @@ def main() -> None:
     """Print the table, and how long the largest evidence takes."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench early", description=__doc__)
     parser.add_argument("--seeds", type=int, default=6, help="how many, from 101 on")
+    parser.add_argument("--least", action="store_true", help="the least fault that is found")
     parser.add_argument("--only", default="", help="scenarios with this in their name")
     options = parser.parse_args()
     seeds = range(101, 101 + options.seeds)
     print(f"seeds {seeds.start} to {seeds.stop - 1}")
+    if options.least:
+        _least(seeds)
+        return
     for name, (scenario, broken) in SCENARIOS.items():
         if options.only in name:
             failed, sums = 0, (Score(0, 0, 0, 0), Score(0, 0, 0, 0))
@@ -39,6 +43,23 @@ def main() -> None:
             print(f"{name:32} failed {failed:7}  {_shown(*sums, broken=broken)}", flush=True)
     if not options.only:
         _cost()
+
+
+def _least(seeds: range) -> None:
+    """Print what is found of faults that are ever smaller, at a site of 128 slots and on a node."""
+    for kind in ("site", "node"):
+        for share in (1, 0.3, 0.1):
+            for minutes in (10, 20, 40, 120, 300):
+                failed, sums = 0, Score(0, 0, 0, 0)
+                for seed in seeds:
+                    runs = weak(kind, share, minutes)(seed)
+                    failed += sum(run.fault == "site" for run in runs)
+                    sums += score(runs, blamed(runs))[0]
+                print(
+                    f"{kind} {share:4.0%} of starts, {minutes:3} minutes: failed {failed:6}  "
+                    f"precision {sums.precision:.3f} recall {sums.recall:.3f}",
+                    flush=True,
+                )
 
 
 def _shown(runs: Score, seconds: Score, *, broken: bool) -> str:

@@ -14,6 +14,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.rules import FAR_US, Rules
+from gwmond.pilots.verdicts import Evidence
 from tests.build.accounting import Steps
 from tests.build.kept import kept
 
@@ -156,7 +157,7 @@ class Play(Steps):
     def judge_at(self, at: int) -> None:
         """Let verdicts on early failures fall at ``at`` seconds."""
         now_us = (T0 + at) * SECOND_US
-        self.judge(now_us, now_us - DELAY_S * SECOND_US)
+        self.judge(now_us, Evidence(now_us - DELAY_S * SECOND_US))
 
     def pilot(self, name: str = "glidein@node") -> PilotRow:
         """The one pilot of this name."""

@@ -16,6 +16,7 @@ from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import FAR_US, Rules
+from gwmond.pilots.verdicts import Evidence
 from gwmond.sources.folding import fold as fold_names
 from gwmond.sources.htcondor.slots import Slots
 from gwmond.sources.round import SLOTS
@@ -201,7 +202,7 @@ def play(
         steps.add_records([record for _, record in chunk])
         done = until
         steps.settle(now * SECOND_US, (now - 120) * SECOND_US)
-        steps.accounting.settlement.judge(now * SECOND_US, (now - 120) * SECOND_US, {})
+        steps.accounting.settlement.judge(now * SECOND_US, Evidence((now - 120) * SECOND_US), {})
         steps.store(now * SECOND_US)
         after(stored, now * SECOND_US)
         # Each poll while anything is shown, and 20 minutes more; then records alone are awaited.

@@ -116,6 +116,7 @@ def runs(draw: st.DrawFn) -> RunRow:
         draw(st.booleans()),
         draw(amounts),
         tuple(draw(st.lists(facts, max_size=4))),
+        draw(maybe_times),
     )
 
 
@@ -164,6 +165,8 @@ pilots = st.builds(
         max_size=6,
     ),
     runs_pruned=st.just(0),
+    last_polled_us=maybe_times,
+    unit_mib=st.integers(0, 10**9),
     failure=texts,
     facts=st.builds(
         PilotFacts,

@@ -86,7 +86,7 @@ def test_a_ledger_of_a_release_is_upgraded(old: tuple[str, str, Path]) -> None:
 def test_a_ledger_of_a_release_has_rows_in_every_table(tmp_path: Path) -> None:
     """Else the upgrade of some table would never be tried."""
     file = unpack("0.1.0", "polls", tmp_path)
-    with LedgerReader.open(f"sqlite:///{file}") as ledger:
+    with Ledger.open(f"sqlite:///{file}") as ledger:
         empty = {table.table for table in ledger.stats().tables if not table.rows}
     assert not empty
 

@@ -56,7 +56,8 @@ CASES: list[tuple[str, Ending]] = [
     ("input_mistake", over(vacate_code=13, vacate_subcode=13, failed_at="access_point")),
     # Containers.
     ("image_failed", over(began=False, hold_code=35)),
-    ("container_failed_early", over(began=False, hold_code=45)),
+    ("image_failed", over(began=False, hold_code=45)),  # the test is one of the job's own image
+    ("container_failed", over(early=False, hold_code=45)),
     ("image_failed", over(began=None, vacate_code=1021)),
     ("image_failed", over(early=True, vacate_code=1021)),
     ("container_failed", over(early=False, vacate_code=1021)),
@@ -214,8 +215,7 @@ CATEGORIES = {
         completed_signal completed_zero completed_nonzero completed
         exited_signal exited_zero exited_nonzero""",
     MISCONFIGURED: """
-        starter_killed_early reconnect_failed_early never_began not_started
-        container_failed_early starter_failed_early activation_broken""",
+        starter_killed_early never_began not_started starter_failed_early activation_broken""",
     PREEMPTED: """
         output_cut_off cut_short startd_shutdown startd_died drained lost_contact ended_with_pilot
         gone_with_pilot""",
@@ -231,7 +231,10 @@ def test_the_categories_are_those_of_the_design() -> None:
 def test_what_a_users_mistake_causes_as_often_is_compared_before_it_is_blamed() -> None:
     """The lines alone blame none of it on where it ran, and their labels are no other line's."""
     compared = {rule.name for rule in RULES if rule.compared}
-    assert compared == {"input_failed", "program_failed", "image_failed", "container_logged"}
+    assert compared == {
+        *("input_failed", "program_failed", "image_failed", "container_logged"),
+        "reconnect_failed_early",
+    }
     labels = {rule.outcome for rule in RULES if rule.compared}
     assert labels == COMPARED
     assert {rule.name for rule in RULES if rule.outcome in COMPARED} == compared

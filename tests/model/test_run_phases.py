@@ -47,6 +47,14 @@ def test_what_did_not_end_lasts_to_the_end_of_the_run() -> None:
     assert phases_of([failed], T0, None).lengths == {}
 
 
+def test_input_ends_where_output_begins() -> None:
+    """Where no record has the end of the input, nor when the program began."""
+    sent = fact(transfer_in=Transfer(None, T0, None), transfer_out=WHOLE.transfer_out)
+    lengths = {Phase.STAGE_IN: 331 * S, Phase.STAGE_OUT: 40 * S}
+    assert phases_of([sent], T0, END).lengths == lengths
+    assert counted_lengths([sent], T0, END) == {"stage_in": 331 * S, "stage_out": 40 * S}
+
+
 def test_bytes_of_a_later_run_need_the_run_before() -> None:
     """A shadow's totals go on from run to run: without the one before, nothing is said."""
     later = WHOLE._replace(shadow_start=2)

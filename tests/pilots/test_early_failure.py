@@ -36,9 +36,12 @@ FAIL, OK, LASTED = Result.FAILED_EARLY, Result.SUCCEEDED, Result.LASTED
         (GOOD, None, OK),
         (FAILED, True, FAIL),
         (FAILED._replace(label="exit_signal"), True, FAIL),
-        (FAILED, False, LASTED),
+        (FAILED, False, Result.FAILED_LATE),
         (FAILED, None, None),
         (NO_PROGRAM, None, FAIL),  # a code that a user's mistake causes as often as a site does
+        (Outcome(Category.UNCLASSIFIED, "starter_lost"), None, FAIL),
+        (FAILED._replace(label="exit_unknown"), False, LASTED),
+        (Outcome(Category.UNCLASSIFIED, "exit_retried"), False, Result.FAILED_LATE),
         (CUT, False, LASTED),
         (CUT, True, None),  # cut off: it might have failed early or not
         (HELD, True, None),

@@ -63,6 +63,20 @@ def test_an_ad_that_expires_sooner_than_it_says_is_not_taken_for_a_leave(
     assert (until(play), play.pilot().end_source) == (600, "ad_expired")
 
 
+def test_a_startd_that_updates_at_each_change_of_state_has_a_regular_time_all_the_same(
+    play: Play,
+) -> None:
+    """Nine of ten updates come within a minute; one that is quiet for four has taken leave."""
+    others = [f"glidein{number}@node" for number in range(9)]
+    for at in range(0, 2401, 60):
+        play.poll(at, [shown(heard=at - at % 300), *(shown(name, heard=at) for name in others)])
+    play.poll(2460, [shown(heard=2400), *(shown(name, heard=2460) for name in others)])
+    for at in range(2520, 2641, 60):
+        play.poll(at, [shown(heard=2400), *(shown(name, heard=at) for name in others)])
+    play.poll(2700, [shown(name, heard=2700) for name in others])
+    assert (until(play), play.pilot().end_source) == (2640, "shutdown")
+
+
 def test_time_in_which_nobody_looked_is_not_between_two_updates(play: Play) -> None:
     """A daemon that is started again and again looks rarely; then it is left alone."""
     others = [f"glidein{number}@node" for number in range(6)]
@@ -87,14 +101,14 @@ def test_a_startd_that_was_ready_a_while_after_its_process_began(
     assert len({row.pilot for row in play.stored.runs.values()}) == 1
 
 
-def test_a_pilot_that_goes_while_gwmond_is_away_ended_at_its_last_contact(play: Play) -> None:
-    """Not at the contact at which something of it was posted last."""
+def test_a_pilot_that_goes_while_gwmond_is_away_ended_as_if_it_was_there(play: Play) -> None:
+    """As polls saw it last, and not at the contact at which something of it was posted last."""
     play.live(60, 1260, [shown()])
     play.restart()
     play.poll(1860)
-    assert (until(play), play.pilot().end_source) == (1200, "ad_expired")
+    assert (until(play), play.pilot().end_source) == (1260, "ad_expired")
     play.rest(1920)
-    assert play.seconds() == {"decision_problem": 4 * 1200.0}
+    assert play.seconds() == {"decision_problem": 4 * 1260.0}
     assert play.stored.corrected == 0
 
 

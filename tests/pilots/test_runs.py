@@ -13,6 +13,7 @@ from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import Evidence
 from gwmond.sources.htcondor import claims
 from tests.build.play import DONE, T0, Play, claim, record, shown
 from tests.sources.make import classad, heard
@@ -114,6 +115,32 @@ def test_whether_the_pilot_ended_with_it_decides(play: Play, lives_on: bool, exp
     assert outcomes(play) == {"1.0/1": expected}
 
 
+LOST = Ending(over=True, vacate_code=1008, began=True, early=False, disconnected=True)
+CUT = Ending(over=True, vacate_code=1005, began=True, early=False)
+
+
+@pytest.mark.parametrize(
+    ("ending", "end", "expected"),
+    [
+        (DONE, 3000, "vacated"),  # it went on beside, for longer
+        (LOST, 3000, "vacated"),  # so it did until contact was lost
+        (LOST._replace(disconnected=None), 3000, "pilot_shutdown"),  # it is not known since when
+        (CUT, 3000, "pilot_shutdown"),  # the same end of the pilot, which took its time
+        (DONE, 1100, "pilot_shutdown"),
+    ],
+)
+@pytest.mark.parametrize("late", [False, True])
+def test_where_only_jobs_tell_of_a_pilot_a_longer_run_shows_that_it_went_on(
+    play: Play, ending: Ending, end: int, expected: str, late: bool
+) -> None:
+    """Also if that run's record comes after the shorter one was decided on."""
+    short, long = record("1.0", 100, 1000, ending=CUT), record("2.0", 50, end, ending=ending)
+    play.poll(end, records=[short])
+    play.poll(20_000 if late else end, records=[long])
+    play.rest(20_060, hours=8)
+    assert outcomes(play)["1.0/1"] == expected
+
+
 def test_what_only_the_startd_tells_waits_for_the_schedd(play: Play) -> None:
     """As long as that may still come."""
     job = record("1.0", 100, 700, source=Source.STARTD_HISTORY)
@@ -178,7 +205,6 @@ def test_an_early_failure_is_judged_by_what_others_did(ending: Ending, label: st
     """On this node the same user's jobs fail, elsewhere they do not; a code is judged likewise."""
     play, _ = black_hole(ending)
     assert Counter(outcomes(play).values()) == {"open": 30, "exit_zero": 210}
-    assert play.accounting.settlement.open_groups == {"user run.sh"}
     judge(play, 5)
     assert Counter(outcomes(play).values())["open"] == 30
     judge(play, 9)
@@ -232,7 +258,7 @@ def test_without_evidence_an_early_failure_is_the_users(play: Play) -> None:
     for hours, expected in ((5, "open"), (7, "exit_nonzero")):
         at = hours * HOUR_S
         now = (T0 + at) * SECOND_US
-        play.judge(now, now)
+        play.judge(now, Evidence(now))
         play.poll(at, [shown(heard=at)])
         assert outcomes(play) == {"1.0/1": expected}
 
@@ -387,11 +413,11 @@ def test_what_ran_under_a_startd_that_was_killed_is_lost_with_it(
     play.live(1260, 3600, [second], records=[after])
     play.live(3660, 4200, [second], records=[again])
     play.rest(4260)
-    assert [*outcomes(play).values()] == ["lost_contact", "exit_zero", "starter_failed"]
+    assert [*outcomes(play).values()] == ["lost_contact", "exit_zero", "starter_lost"]
     assert play.seconds() == {
         "preemption_badput": end - 98.0,
         "goodput": 900.0,
-        "misconfiguration_badput": 60.0,
+        "unclassified": 60.0,
         "pilot_overhead": 4 * 4200.0 - (end - 98) - 960,
     }
     assert play.pilot().start_us == T0 * SECOND_US

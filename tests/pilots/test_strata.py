@@ -112,5 +112,5 @@ def test_tables_by_unit() -> None:
 
 
 def test_excess_of_failures() -> None:
-    found = play("FSSFSS", "abcabc").excess(list("abcabc"), lambda index: index != 5)
+    found = play("FSSFSS", "abcabc").excess(list("abcabc"), range(5))
     assert found == pytest.approx({"a": 2 * (1 - 1 / 3), "b": -2 / 3, "c": -1 / 3})

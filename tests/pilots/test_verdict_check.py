@@ -60,6 +60,16 @@ def test_a_startd_may_take_longer_to_advertise_than_a_poll() -> None:
     assert [pilot for pilot, _ in registered(BEFORE, (slow, unseen), at(3), WAIT_US)] == [slow]
 
 
+@pytest.mark.parametrize("ahead", [-7200, 7200])
+def test_the_clock_of_a_startd_may_be_wrong(ahead: int) -> None:
+    """In both directions: when it began, and when it stops, is by the collector's clock."""
+    pilot = shown("a@node", 20 + ahead, entry="bored")._replace(clock_s=-ahead)
+    begins = begun(pilot._replace(retires=T0 + 620 + ahead))
+    assert begins["a@node"].registered_us == at(20)
+    assert not begun(pilot._replace(retires=T0 + 619 + ahead))
+    assert not begun(pilot._replace(started=T0 + ahead - 61))
+
+
 @pytest.mark.parametrize(
     "pilot",
     [

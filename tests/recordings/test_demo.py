@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import zipfile
 from collections import Counter
 from importlib import resources
@@ -18,6 +16,7 @@ from gwmond.model.states import State
 from gwmond.sources.htcondor import ads, claims, histories, matching, slots
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.recording.recording import Recording, ReplayAccess
+from tests.build.command_line import program
 from tests.pool.sandbox import USERS
 from tests.recordings.summary import Shown
 from tests.sources.make import ATTRIBUTES, names
@@ -39,9 +38,7 @@ def demo() -> Path:
 @pytest.fixture(scope="module")
 def shown(demo: Path) -> Shown:
     """What the daemon's sources and accounting make of it, nine times in its day."""
-    command = [sys.executable, "-m", "tests.recordings.summary", str(demo), "--every", str(EVERY)]
-    finished = subprocess.run(command, capture_output=True, text=True, check=True, timeout=280)
-    return Shown(**json.loads(finished.stdout))
+    return Shown(**json.loads(program("tests.recordings.summary", demo, "--every", EVERY)))
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +67,13 @@ def test_all_states_are_seen(shown: Shown) -> None:
 
 
 def test_factories_and_frontends_tell_all_that_they_can(shown: Shown) -> None:
-    """Each of their numbers, also in cores, is there at any time of the day."""
+    """Each of their numbers, also in cores, is there at any time of the day.
+
+    But for the age of a request, which only the factory's collector knows ([pool.wms]).
+    """
     assert shown.samples.keys() == {family.name for family in factory.FAMILIES}
-    assert min(shown.samples.values()) >= 60, shown.samples
+    missing = {name for name, number in shown.samples.items() if number < 60}
+    assert missing == {"gwmond_entry_request_age_seconds"}, shown.samples
 
 
 @pytest.mark.parametrize("frame", [0, 60])

@@ -17,6 +17,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import Evidence
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Terms
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
@@ -84,7 +85,7 @@ class Observer:
             self._states[kind] = answer.state
             steps.add_records(answer.records)
         steps.settle(now_us, now_us - 3 * SECOND_US)
-        steps.accounting.settlement.judge(now_us, now_us - 3 * SECOND_US, {})
+        steps.accounting.settlement.judge(now_us, Evidence(now_us - 3 * SECOND_US), {})
         steps.settle(now_us, now_us - 3 * SECOND_US)
         steps.store(now_us)
 

@@ -56,8 +56,8 @@ def test_cores_that_jobs_hold() -> None:
     found = clock(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
     assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
     assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
-    # The factory's parser of logs does not know cores of jobs: three hours of jobs / 4 cores.
-    assert found.finished == (4 * 3600, True, None, 1, 2700, 1800)
+    # The factory's parser of logs does not know cores of jobs: three hours of jobs.
+    assert found.finished == (4 * 3600, True, None, 2, 3 * 3600, 1800)
 
 
 def staged(row: RunRow, seconds: int | None, *, began: bool | None = None) -> RunRow:
@@ -196,20 +196,20 @@ def test_runs_that_are_not_kept() -> None:
     assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
     assert (found.jobs.number, found.jobs.started) == (5, True)
     assert (found.lengths_us, found.pruned) == ((), True)
-    assert found.finished == (4 * 3600, True, None, 2, 9000, 7200)
+    assert found.finished == (4 * 3600, True, None, 5, 4 * 9000, 7200)
     nothing = clock(pilot(runs_pruned=1), [])
     assert (nothing.used_us, nothing.jobs.number) == (0, 1)
 
 
 def test_a_size_that_is_assumed() -> None:
-    """It is said; the factory's logs are divided by what jobs held at once, if that is more."""
+    """It is said; good time is divided by what jobs held at once, if that is more."""
     steps = (Step(ORIGIN, Size(1, 2000)),)
     jobs = [run(1, 3), run(1, 3, number=2)]
     known = clock(pilot(steps=steps), jobs)
     rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}
     assumed = clock(pilot(steps=steps, assumed=rule), jobs)
-    assert (known.size_assumed, known.finished.jobs_s) == (False, 4 * 3600)
-    assert (assumed.size_assumed, assumed.finished.jobs_s) == (True, 2 * 3600)
+    assert (known.size_assumed, known.finished.good_zero_s) == (False, 4 * 3600)
+    assert (assumed.size_assumed, assumed.finished.good_zero_s) == (True, 2 * 3600)
 
 
 def test_without_cores_a_job_uses_all() -> None:
@@ -239,8 +239,7 @@ def test_what_stands_for_jobs_is_no_job() -> None:
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.lengths_us) == (None, ())
     assert (found.jobs.ran, found.jobs.started, found.jobs.by_statistics) == (True, True, True)
-    # They are divided by the cores as they are.
-    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+    assert found.finished == (4 * 3600, True, None, None, 4 * 3 * 3600, 2 * 3600)
 
 
 def test_what_stands_for_jobs_may_be_pruned() -> None:
@@ -255,7 +254,7 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
     found = clock(row, [])
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.jobs.by_statistics) == (None, True)
-    assert found.finished == (4 * 3600, True, None, None, 3 * 3600, 2 * 3600)
+    assert found.finished == (4 * 3600, True, None, None, 4 * 3 * 3600, 2 * 3600)
     sums = PilotSums()
     sums.add(StoredPilot(row))
     assert (sums.jobs, sums.numbered, sums.by_statistics) == (0, 0, 1)

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from gwmond.reports import analyze_rounding
-from gwmond.reports.analyze_entries import original
+from gwmond.reports.analyze_entries import COLUMNS, original
 from gwmond.reports.analyze_rounding import (
     MILLS_OF,
     Archive,
@@ -98,20 +98,23 @@ def test_what_is_not_known_is_in_no_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("jobs", "seconds", "cores", "expected"),
-    [
-        (1, 100.9, 1, (1, 100)),
-        (1, 8000, 8, (1, 1000)),  # 0.125 jobs are 1
-        (9, 9000, 8, (2, 1125)),  # 1.125 jobs are 2
-        (0, 0, 8, (0, 0)),
-        (3, 30, 0, (3, 30)),
-    ],
+    ("seconds", "cores", "expected"), [(100.9, 1, 100), (8000, 8, 1000), (0, 8, 0), (30, 0, 30)]
 )
-def test_division_by_cores(
-    jobs: int, seconds: float, cores: float, expected: tuple[int, int]
-) -> None:
-    """Numbers are rounded up, seconds are cut."""
-    assert divided(jobs, seconds, cores) == expected
+def test_division_by_cores(seconds: float, cores: float, expected: int) -> None:
+    """Seconds are cut."""
+    assert divided(seconds, cores) == expected
+
+
+def test_a_pilot_of_two_cores_of_a_real_factory() -> None:
+    """GlideinWMS 3.10.17+ wrote these mills in its completed_jobs: idle is below nothing."""
+    real = Finished(584, True, 584 - 564, 5, 660, divided(660, 2))
+    assert mills(real)["idle"] == pytest.approx(-170, abs=0.5)
+    sets = data_sets(real)
+    assert (sets["JobsNr"], sets["JobsLasted"], sets["JobsGoodput"]) == (5, 660, 330)
+    assert sets["idle_None"] == 584
+    found = original(Counter(sets))
+    assert COLUMNS["wst"](found) == pytest.approx(-76 / 584)
+    assert COLUMNS["badp"](found) == pytest.approx((584 - 330) / 584)
 
 
 def test_means_are_cut() -> None:

@@ -18,6 +18,7 @@ from gwmond.reports.ledger_reading import Age
 from gwmond.reports.reconcile import reconcile, unexplained_ratio
 from gwmond.reports.reconcile_document import (
     NO_LINES,
+    NO_LINES_WRITTEN,
     document,
     explanations,
     record,
@@ -262,6 +263,13 @@ def test_no_negative_zero() -> None:
 def test_without_any_line_the_servers_directory_is_named() -> None:
     assert explanations([compared((life(2, 5), job(2, 5)), told=False)])[-1] == NO_LINES
     assert NO_LINES not in explanations([compared((life(2, 5), job(2, 5, 5.1, 2)))])
+
+
+def test_without_any_line_though_pilots_ended_the_factorys_defect_is_named() -> None:
+    """Its event logs have their ends: GlideinWMS 3.10.17 and later writes no line then."""
+    row = compared((life(2, 5), job(2, 5)), told=False)
+    row.numbers[K.QUEUE_ENDED] = 1
+    assert explanations([row])[-1] == NO_LINES_WRITTEN
 
 
 def test_columns_that_are_all_zero_are_named_below() -> None:

@@ -162,13 +162,13 @@ def test_in_the_layout_of_analyze_entries(tell: Tell) -> None:
     assert re.search(r"~0\.1 ~47\.6%\| +0\.0  12\.5%\| .* ~0\.91 +~0\.48$", text, re.MULTILINE)
 
 
-def test_compared_statistics_are_not_divided_again(tell: Tell) -> None:
-    """They are divided by the cores as they are; the time of R's job is divided by its four."""
+def test_compared_times_are_sums_of_jobs(tell: Tell) -> None:
+    """Time used is not divided by a pilot's cores; only good time is."""
     found = styled(tell, "--compare")
     theirs = {entry: record["analyze_entries"] for entry, record in found.items()}
-    assert 3999 <= theirs["B"]["used_seconds"] <= 4000
+    assert theirs["B"]["used_seconds"] == 16_000
     assert 3700 <= theirs["B"]["badput_seconds"] <= 3701
-    assert 899 <= theirs["R"]["used_seconds"] <= 900
+    assert theirs["R"]["used_seconds"] == 3600
     assert theirs["B"]["jobs"] is theirs["S"]["jobs"] is None
     assert (theirs["R"]["jobs"], theirs["N"]["jobs"], theirs[None]["jobs"]) == (1, 0, 1)
     assert theirs["B"]["0job_share"] == 0
@@ -176,7 +176,7 @@ def test_compared_statistics_are_not_divided_again(tell: Tell) -> None:
     assert theirs[None]["average_job_length_seconds"] == theirs["R"]["used_seconds"]
     text = tell("report", "--style", "analyze-entries", "--compare")
     assert (
-        "  analyze_entries: Total Jobs: 1+n/k (Avg jobs/glidein: 0.33, avg job len: 0.25h)" in text
+        "  analyze_entries: Total Jobs: 1+n/k (Avg jobs/glidein: 0.33, avg job len: 1.00h)" in text
     )
 
 

@@ -52,7 +52,8 @@ def reader(
     options = {"files": list(files), "schedds": schedds}
     config = Config.model_validate({"histories": options, "ledger": {"url": "sqlite:////x"}})
     # Nothing was stored.
-    keeper = SimpleNamespace(cursor=lambda *_: None, add_records=lambda *_: None)
+    nothing = dict.fromkeys(("cursor", "add_records", "note_begin"), lambda *_: None)
+    keeper = SimpleNamespace(**nothing)
     return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
 
 
@@ -118,3 +119,33 @@ def test_a_startd_that_does_not_answer_is_asked_later_and_later(
         assert reader.ask(access, play.accounting.pilots, T0 + 60) == ([], []), "not at once"
         moment += 3601
     assert waits == ["1m00s", "2m00s", "4m00s", "8m00s", "16m00s", "32m00s", "1h00m", "1h00m"]
+
+
+def test_startds_that_let_nobody_read_are_asked_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pilots of GlideinWMS are: one problem that lasts, and one startd an hour."""
+    moment = 1000.0
+    monkeypatch.setattr(history_readers, "time", SimpleNamespace(monotonic=lambda: moment))
+    names = [f"glidein_{n}@node" for n in range(5)]
+    located = tuple(
+        ad_text({"Name": name, "MyAddress": f"<{name}>", "CondorVersion": "v"}) for name in names
+    )
+    answers: dict[tuple[str, str], tuple[str, ...]] = {("cm", "locate"): located}
+    answers |= {(f"<{name}>", "startd_history"): ("!denied",) for name in names}
+    access = Feigned(answers, str(tmp_path / "log"))
+    play = Play()
+    ends = [shown(name)._replace(dies=T0 + 200) for name in names]
+    runs = [claim(f"{n}.0", 30, startd=name) for n, name in enumerate(names)]
+    play.poll(60, ends, claims=runs)
+    reader = StartdHistoryReader(Config(), ("cm",))
+    for _ in range(3):
+        records, (problem,) = reader.ask(access, play.accounting.pilots, T0 + 60)
+        assert (records, problem.source, problem.problem) == ([], "startds", "startds_closed")
+        moment += 60
+    asked = (tmp_path / "log").read_text().count("startd_history")
+    assert asked == 5, "all at first, then none"
+    moment += 3600
+    _, (problem,) = reader.ask(access, play.accounting.pilots, T0 + 60)
+    assert problem.problem == "startds_closed"
+    assert (tmp_path / "log").read_text().count("startd_history") == 6

@@ -186,10 +186,11 @@ def test_matching_that_fails_is_told_in_the_same_poll(
     assert ("gwmond", "failed") in found.problems
     assert [s.up for s in found.sources if s.kind == "matching"] == [False]
     row = found.evaluation.rows[ENTRY, "cpu"]
-    assert (row.state, row.evidence) == (State.PROVISIONING_BOTTLENECK, "estimated")
+    assert (row.state, row.reason) == (State.UNKNOWN, "matching")
     found = polls.poll()
     assert [s.up for s in found.sources if s.kind == "matching"] == [True]
-    assert found.evaluation.rows[ENTRY, "cpu"].evidence == "measured"
+    row = found.evaluation.rows[ENTRY, "cpu"]
+    assert (row.state, row.evidence) == (State.PROVISIONING_BOTTLENECK, "measured")
 
 
 def test_problems_are_counted_always_and_logged_once(polls: Polls) -> None:

@@ -339,6 +339,14 @@ def test_peak_counts_once_the_entry_was_watched(scene: Answers) -> None:
     assert scene.take(old).facts.capacities[A, "cpu"] == Capacity(40, "peak")
 
 
+def test_what_runs_under_a_limit_raises_no_peak(scene: Answers) -> None:
+    """So none is stored, and the limit is a bottleneck on every day."""
+    hit = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=5, limit=5")
+    for limits, is_peak in (((), True), ((hit,), False)):
+        scene.requests(request(A, limits=limits))
+        assert ((A, "cpu") in scene.take().memory.peaks) is is_peak
+
+
 @pytest.mark.parametrize(
     "ad",
     [

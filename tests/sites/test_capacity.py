@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.evaluation import Capacity
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import EntryKey, Limit, Size
 from gwmond.sites.capacity import PeakWindow, capacities, limit, provisioned, share_pledge
 from tests.build.facts import A2, BIG, GPU, A, B, pilot, request, totals
 
@@ -44,6 +44,46 @@ def test_the_first_evidence_that_exists_decides(
         totals=POOL,
     )
     assert found == {A: expected}
+
+
+FRONTEND = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=6, limit=6")
+CURB = Limit("GlideClientCurbCurbTotalGlideinsPerGroup", "count=6, limit=6")
+ENTRY = Limit(
+    "GlideFactoryMonitorStatus_GlideFactoryLimitTotalGlideinsPerEntry", "count=6, limit=6"
+)
+WAITING = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitIdleGlideinsPerEntry", "count=6")
+
+
+@pytest.mark.parametrize("peak", [None, 48], ids=["first day", "a month later"])
+@pytest.mark.parametrize(
+    ("hit", "most", "expected"),
+    [
+        (FRONTEND, 20, Capacity(160, "limit")),
+        (CURB, 20, Capacity(160, "limit")),
+        (FRONTEND, None, Capacity(56, "limit")),
+        (ENTRY, 6, Capacity(56, "limit")),
+    ],
+)
+def test_what_runs_under_a_limit_is_no_capacity(
+    peak: int | None, hit: Limit, most: int | None, expected: Capacity
+) -> None:
+    """6 pilots of 8 units run; with jobs that match the next limit above leaves a bottleneck."""
+
+    def capacity(before: int | None, limits: tuple[Limit, ...]) -> Capacity:
+        ad = request(A, max_pilots=most, running=6, total_running=6, limits=limits)
+        return capacities(
+            [A],
+            "cpu",
+            used={A: 48},
+            pledges={},
+            site_pledges={},
+            peaks={} if before is None else {A: before},
+            totals=totals(ad),
+        )[A]
+
+    assert capacity(peak, (hit,)) == expected
+    assert capacity(80, (hit,)) == Capacity(80, "peak")
+    assert capacity(48, (WAITING,)) == Capacity(48, "peak")
 
 
 def test_without_any_evidence_capacity_is_what_runs() -> None:

@@ -55,21 +55,25 @@ def test_a_job_needs_an_empty_pilot_that_is_large_and_lives_long_enough(
 
 
 @pytest.mark.parametrize(
-    ("verdict", "entries", "possible"),
+    ("verdict", "entries", "possible", "unknown"),
     [
-        (Verdict.YES, (A,), frozenset()),
-        (Verdict.NO, (), frozenset()),
-        (Verdict.POSSIBLE, (A,), {A}),
-        (None, (A,), {A}),
+        (Verdict.YES, (A,), frozenset(), frozenset()),
+        (Verdict.NO, (), frozenset(), frozenset()),
+        (Verdict.POSSIBLE, (A,), {A}, frozenset()),
+        (Verdict.UNKNOWN, (), frozenset(), {A}),
+        (None, (), frozenset(), {A}),
     ],
 )
-def test_only_a_no_keeps_a_job_away(
-    verdict: Verdict | None, entries: tuple[EntryKey, ...], possible: frozenset[EntryKey]
+def test_where_a_job_could_run(
+    verdict: Verdict | None,
+    entries: tuple[EntryKey, ...],
+    possible: frozenset[EntryKey],
+    unknown: frozenset[EntryKey],
 ) -> None:
-    """Possible, and not evaluated, count as yes, and are remembered as uncertain."""
+    """Possible counts as yes, and is remembered as uncertain; what is not known is neither."""
     known = {("any", A.entry): verdict} if verdict else {}
     (found,) = match([group()], [template()], known)
-    assert (found.entries, found.possible) == (entries, possible)
+    assert (found.entries, found.possible, found.unknown) == (entries, possible, unknown)
 
 
 def test_one_of_several_templates_of_an_entry_is_enough() -> None:
@@ -427,7 +431,8 @@ def test_assigned_jobs_and_uncertain_entries() -> None:
 def test_one_possible_match_among_alike_groups_makes_the_entry_uncertain() -> None:
     """Groups that are assigned together are as uncertain as the least certain of them."""
     groups = [group(4, signature="sure"), group(4, signature="maybe")]
-    found = assigned(groups, {("sure", A.entry): Verdict.YES}, {A: 100})
+    known = {("sure", A.entry): Verdict.YES, ("maybe", A.entry): Verdict.POSSIBLE}
+    found = assigned(groups, known, {A: 100})
     assert found.jobs == {A: 8.0}
     assert found.uncertain == {(A, "cpu")}
 

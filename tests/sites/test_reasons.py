@@ -8,7 +8,8 @@ from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN, Signs, explain
 
 CLIENT = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=100, limit=100")
 CURB = Limit("GlideClientCurbCurbIdleGlideinsPerGroup", "count=100, limit=90")
-FACTORY = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitHeldGlideinsPerEntry", "1")
+FACTORY = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitTotalGlideinsPerEntry", "1")
+HELD = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitHeldGlideinsPerEntry", "1")
 ASKED = Signs(requested_idle=5, submitted_wait=0, held=0, info_age_s=60, jobs_matching=9)
 SILENT = Signs(requested_idle=0, submitted_wait=0, held=0, info_age_s=60, jobs_matching=9)
 
@@ -23,6 +24,9 @@ CASES: list[tuple[str, Signs]] = [
     ("not_submitted", ASKED._replace(info_age_s=1800)),
     ("information_too_old", ASKED._replace(info_age_s=601, info_max_age_s=600, held=5)),
     ("held_pilots", ASKED._replace(held=5)),
+    ("held_pilots", ASKED._replace(held=60, limits=(HELD,), started=5)),
+    ("factory_limit", ASKED._replace(held=60, limits=(FACTORY, HELD))),
+    ("ramp_up", ASKED._replace(requested_idle=10, held=10, started=5)),
     ("held_pilots", ASKED._replace(held=5, limits=(CURB,))),
     ("held_pilots", Signs(held=1)),
     ("not_submitted", ASKED._replace(held=4)),

@@ -656,7 +656,6 @@ def test_demand_is_totalled_by_schedd() -> None:
     [
         ({}, "measured"),
         ({"verdicts": {("any", A.entry): Verdict.POSSIBLE}}, "estimated"),
-        ({"verdicts": {}}, "estimated"),
         ({"templates": [template(A, evidence="estimated")]}, "estimated"),
         ({"templates": [template(A, evidence="estimated"), template(A)]}, "measured"),
         ({"templates": [template(A), template(A, evidence="estimated")]}, "measured"),
@@ -678,6 +677,17 @@ def test_estimates_that_decide_are_told(change: dict[str, Any], evidence: str) -
     """A possible verdict that carries, an estimated template or queue make the row estimated."""
     base: dict[str, Any] = {"capacities": HUNDRED, "totals": OPEN, "groups": JOBS}
     assert row(facts(**(base | change))).evidence == evidence
+
+
+@pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, None])
+def test_an_entry_of_which_no_start_is_known_is_not_known(verdict: Verdict | None) -> None:
+    """Neither a bottleneck, as if jobs could run there, nor a lack of jobs; without jobs it is."""
+    known = {("any", A.entry): verdict} if verdict else {}
+    base: dict[str, Any] = {"capacities": HUNDRED, "totals": OPEN, "verdicts": known}
+    found = row(facts(**base, groups=JOBS))
+    assert (found.state, found.reason) == (State.UNKNOWN, "matching")
+    assert {part.state for part in found.parts} == {State.UNKNOWN}
+    assert row(facts(**base, groups=[])).state is State.INSUFFICIENT_DEMAND
 
 
 def test_a_possible_verdict_that_carries_nothing_estimates_nothing() -> None:
@@ -705,7 +715,8 @@ def test_a_possible_verdict_that_carries_nothing_estimates_nothing() -> None:
     [
         ({"requested_idle": 0}, [], "nothing_requested"),
         ({"limits": (Limit("GlideClientLimitX", "count=1, limit=1"),)}, [], "frontend_limit"),
-        ({"max_pilots": 30, "total_running": 10, "total_held": 20}, [], "factory_limit"),
+        ({"max_pilots": 30, "total_running": 10, "total_pending": 20}, [], "factory_limit"),
+        ({"max_pilots": 30, "total_running": 10, "total_held": 20}, [], "nothing_requested"),
         ({"info_age_s": 7200}, [], "information_too_old"),
         ({"requested_idle": 5, "held": 7}, [], "held_pilots"),
         ({"requested_idle": 5}, [pilot(started=NOW - 60)], "ramp_up"),

@@ -280,4 +280,5 @@ def test_what_jobs_are_known_not_to_have_may_be_the_pilots_own() -> None:
     group = group._replace(ad='[Requirements = TARGET.OpSys == "WINDOWS" && TARGET.Cpus > 1]')
     (windows,), _ = waiting_job.examine_groups([group], terms)
     assert [(one.blocked, one.untold) for one in windows.places] == [((), (0,))]
+    template = template._replace(start="Ready && Quick")
     assert matching.evaluate([ad], [template], [(0, 0)])[0] == [Verdict.POSSIBLE]

@@ -49,7 +49,6 @@ def test_every_fact() -> None:
         requested_max=60,
         jobs_idle=100,
         slots_idle=11,
-        GlideFactoryMonitorClientMonitorInfoAge=90,
         GlideClientMonitorJobsIdleMatching=130,
         GlideClientMonitorJobsIdleUnique=20,
         GlideFactoryMonitorTotalStatusIdle=18,
@@ -59,7 +58,7 @@ def test_every_fact() -> None:
     )
     found, its = request(ad), request(ad).monitor
     assert (its.pending, its.status_running, its.status_held, its.status_wait) == (5, 40, 2, 3)
-    assert (its.asked_idle, its.asked_max, its.client_info_age) == (7, 60, 90)
+    assert (its.asked_idle, its.asked_max, its.client_info_age) == (7, 60, None)
     total = found.whole.total
     assert (total.pending, total.status_running, total.status_held) == (14, 90, 6)
     assert found.whole.max_pilots == 1000
@@ -109,7 +108,7 @@ def test_nothing_but_a_name() -> None:
         (),
     )
     told = {k: v for k, v in found._asdict().items() if v is not None}
-    numbers = {"monitor", "whole"}
+    numbers = {"monitor", "whole", "here_contradicts"}
     assert set(told) - numbers == {"entry", "group", "factory", "down", "limits", "last_heard"}
     assert (found.monitor, found.whole) == (Monitor(), EntryMonitor())
     (entry,) = decode({"MyType": "glideresource", "Name": "ce1@glidein@factory"}).entries
@@ -263,13 +262,15 @@ def test_a_template_for_each_frontend_group() -> None:
         ("((", "a", Verdict.YES),
     ],
 )
-def test_the_start_expression_of_the_frontend_group_counts(
+def test_the_start_expression_of_the_frontend_counts(
     start: str, owner: str | None, verdict: Verdict
 ) -> None:
     """Where no pilot of a group runs, its ad says what its pilots would start."""
     ad = heard(feigned(GlideClientConstraintFactoryCondorExpr=start))
     (template,) = decode(ad).templates
-    job = "[Requirements = true]" if owner is None else f'[Requirements = true; Owner = "{owner}"]'
+    template = matching.with_start(template, ())
+    said = "" if owner is None else f'Owner = "{owner}"'
+    job = f"[Requirements = true; JobUniverse = 5; {said}]"
     assert matching.evaluate([job], [template], [(0, 0)]) == ([verdict], 1)
 
 

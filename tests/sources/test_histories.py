@@ -18,7 +18,7 @@ from gwmond.model.facts import Size
 from gwmond.model.outcomes import classify, rule_of
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Used
+from gwmond.model.run_facts import Transfer, Used
 from gwmond.pilots import merged_runs, same_run
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
@@ -250,6 +250,23 @@ def ending(ad: classad2.ClassAd, kind: str = "epochs") -> object:
     return decoded(kind, ad).fact.ending
 
 
+def test_a_transfer_that_waited_was_asked_for_when_its_starter_began() -> None:
+    """The program ran until then; what the shadow asked for earlier is earlier."""
+
+    def sent(**changes: object) -> Transfer | None:
+        return decoded("epochs", epoch(**changes)).fact.transfer_out
+
+    start_us, end_us = (START + 55) * 10**6, (START + 58) * 10**6
+    assert sent() == Transfer(None, start_us, end_us)
+    assert sent(TransferOutStarted=START + 55) == Transfer(None, start_us, end_us)
+    waited = {"JobCurrentStartTransferOutputDate": START + 47, "TransferOutStarted": START + 55}
+    asked_us = (START + 47) * 10**6
+    assert sent(**waited) == Transfer(asked_us, start_us, end_us)
+    assert sent(**waited, TransferOutQueued=START + 48) == Transfer(asked_us, start_us, end_us)
+    queued = Transfer(asked_us - 10**6, start_us, end_us)
+    assert sent(**waited, TransferOutQueued=START + 46) == queued
+
+
 def test_a_whole_record() -> None:
     """Every field of a record, of an ad with everything in it."""
     record = decoded("epochs", epoch(MATCH_EXP_JOB_GLIDEIN_Site="before", JOB_GLIDEIN_Site="S"))
@@ -259,6 +276,23 @@ def test_a_whole_record() -> None:
     assert (fact.start_us, fact.end_us) == (START * 10**6, (START + 60) * 10**6)
     assert fact.size == Size(4, 8192, 0)
     assert (fact.ending.exit_code, fact.ending.own_accord, fact.ending.early) == (0, True, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "prefix"), [("epochs", ""), ("history", "MATCH_EXP_"), ("startd_history", "")]
+)
+def test_a_record_names_the_job_of_its_pilots_factory(kind: str, prefix: str) -> None:
+    """As GlideinWMS's template for schedds has it: all values are texts."""
+    names = {"Schedd": "factory@wms", "ClusterId": "27", "ProcId": "0", "Factory": "gfactory"}
+    given = {f"{prefix}JOB_GLIDEIN_{name}": value for name, value in names.items()}
+    own = {"LastRemoteHost": "slot1@g@n", "EnteredCurrentStatus": START + 60}
+    ad = {**own, "CompletionDate": START + 60, **given}
+    record = decoded(kind, epoch(**ad))
+    assert (record.factory_job, record.factory) == ("factory@wms#27.0", "gfactory")
+    for value in ("Unknown", "$$(GLIDEIN_ClusterId:Unknown)", "-1", None):
+        assert not decoded(
+            kind, epoch(**{**ad, f"{prefix}JOB_GLIDEIN_ClusterId": value})
+        ).factory_job
 
 
 @pytest.mark.parametrize(

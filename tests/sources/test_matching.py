@@ -158,6 +158,7 @@ def job(requirements: str = "true", **more: Value) -> Ad:
         "RequestCpus": 4,
         "RequestMemory": 8000,
         "RequestDisk": 100_000,
+        "JobUniverse": 5,
         "Requirements": Expr(requirements),
     }
     return ad | more
@@ -167,6 +168,7 @@ def verdict(job_ad: Ad, slot: Ad, *, estimated: bool = False) -> Verdict:
     if estimated:
         ad = classad(glideresource("ce1", "T2_US_Example") | slot)
         template = matching.template_from_glideresource(ad, ENTRY, Size(8, 16384), LIFETIME)
+        template = matching.with_start(template, ())
     else:
         template = measured(busy() | slot)
     ((found,), pairs) = matching.evaluate([ad_text(job_ad)], [template], [(0, 0)])
@@ -251,6 +253,64 @@ def test_undefined_against_an_estimate_is_possible(requirements: str, estimated:
     wants = job(requirements, DESIRED_Sites="T2_US_Example", NoSites="Other")
     found = verdict(wants, {}, estimated=True)
     assert found == estimated
+
+
+DEFAULT = "(TARGET.FileSystemDomain == MY.FileSystemDomain) || TARGET.HasFileTransfer"
+
+
+@pytest.mark.parametrize("requirements", [DEFAULT, SUBMIT])
+def test_what_a_pilot_may_have_is_not_sought_in_the_job(requirements: str) -> None:
+    """As condor_submit writes it: the ad of an entry says neither the domain nor the plugin."""
+    wants = job(requirements, FileSystemDomain="ap.test")
+    assert verdict(wants, {}, estimated=True) == POSSIBLE
+
+
+REAL_START = (
+    "(true && (SiteWMS_WN_Draining is false)) && ((true) && (true) && (true) && ((WantGroup is"
+    ' "main") && stringListMember(GLIDEIN_Site,ifThenElse(isUndefined(DESIRED_Sites),'
+    '"T2_US_Example,SiteB",DESIRED_Sites),","))) && (((GLIDEIN_ToRetire is undefined) ||'
+    " (CurrentTime < GLIDEIN_ToRetire))) && (true)"
+)
+"""Of a pilot of a real GlideinWMS, 3.10.17+: frontend's and group's START, and the pilot's own."""
+REAL_QUERY = (
+    "((JobUniverse==5)&&(GLIDEIN_Is_Monitor =!= TRUE)&&(JOB_Is_Monitor =!= TRUE))"
+    ' && (WantGroup=?="main")'
+)
+NOTHING = Expr("undefined")
+MAIN: Ad = {"WantGroup": "main", "DESIRED_Sites": NOTHING}
+
+
+@pytest.mark.parametrize(
+    ("more", "by_pilots", "by_query", "by_nothing"),
+    [
+        (MAIN, POSSIBLE, YES, Verdict.UNKNOWN),
+        (MAIN | {"WantGroup": "ligo"}, NO, NO, Verdict.UNKNOWN),
+        (MAIN | {"WantGroup": NOTHING}, NO, NO, Verdict.UNKNOWN),
+        (MAIN | {"DESIRED_Sites": "SiteB"}, NO, YES, Verdict.UNKNOWN),
+        (MAIN | {"Requirements": Expr('GLIDEIN_Site == "SiteB"')}, NO, NO, NO),
+        (MAIN | {"Requirements": Expr('GLIDECLIENT_Group == "cms"')}, NO, NO, NO),
+    ],
+)
+def test_the_start_of_a_group_is_that_of_its_pilots_elsewhere(
+    more: Ad, by_pilots: Verdict, by_query: Verdict, by_nothing: Verdict
+) -> None:
+    """Else the jobs that the group counts; where neither is known, nothing is."""
+    slot = busy(START=Expr(REAL_START), Requirements=Expr("START"), SiteWMS_WN_Draining=False)
+    there = measured(slot)
+    ads = (
+        classad(glideresource("ce2", "T2_US_Example") | {matching.JOB_QUERY: query})
+        for query in (REAL_QUERY, "")
+    )
+    here = [matching.template_from_glideresource(ad, ENTRY, Size(8, 16384), None) for ad in ads]
+    monitors: Ad = {"GLIDEIN_Is_Monitor": NOTHING, "JOB_Is_Monitor": NOTHING}
+    text = ad_text(job("true") | monitors | more)
+    templates = [
+        matching.with_start(here[0], [there.start]),
+        *(matching.with_start(one, ()) for one in here),
+    ]
+    found, _ = matching.evaluate([text], templates, [(0, 0), (0, 1), (0, 2)])
+    assert found == [by_pilots, by_query, by_nothing]
+    assert {"WantGroup", "DESIRED_Sites"} <= set(templates[0].refers)
 
 
 @pytest.mark.parametrize(

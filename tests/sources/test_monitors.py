@@ -74,12 +74,24 @@ def test_factorys_ad() -> None:
 
 
 def test_resource_ad_is_believed_of_the_frontend_itself() -> None:
-    """In a glideresource ad the frontend's own counts stand before what the factory heard."""
-    heard, factorys = ad_of("GlideFactoryMonitor", HEARD, 100)
+    """A glideresource ad has the frontend's own counts, and of the factory's only its own."""
+    heard, numbers = ad_of("GlideFactoryMonitor", HEARD, 100)
+    factorys = {f: n for f, n in numbers.items() if f.startswith(("status_", "requested_"))}
     own, clients = ad_of("GlideClientMonitor", OWN, 200)
     assert told(monitors.of_resource(classad(heard | own))) == factorys | clients
     assert told(monitors.of_resource(classad(heard))) == factorys
     assert told(monitors.of_resource(classad(own))) == clients
+
+
+@pytest.mark.parametrize(
+    ("here", "claimed", "known"), [(0, 12, None), (0, 0, 0), (3, 12, 3), (0, None, 0)]
+)
+def test_no_job_runs_on_claimed_slots(here: int, claimed: int | None, known: int | None) -> None:
+    """That cannot be true, so it is not known: the frontend left out the collector's port."""
+    ad: Ad = {"GlideClientMonitorJobsRunningHere": here}
+    ad |= {} if claimed is None else {"GlideClientMonitorGlideinsRunning": claimed}
+    assert monitors.of_resource(classad(ad)).client_jobs_here == known
+    assert monitors.here_contradicts(classad(ad)) is (known is None)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +108,9 @@ def test_entry(prefix: str, config: str, read: object) -> None:
         ad[f"{config}PerEntryMax{name}"] = number
     assert callable(read)
     found = read(classad(ad))
+    if prefix.startswith("GlideFactory"):  # the copy has the factory's own counts only
+        own = ("status_", "requested_")
+        expected = {field: n for field, n in expected.items() if field.startswith(own)}
     assert told(found.total) == expected
     assert found[1:] == (0, 1, 2)
 

@@ -59,6 +59,23 @@ def test_a_live_slot_goes_before_an_ad() -> None:
     assert evidence(known) == {"a": "estimated", "b": "estimated"}
 
 
+def test_the_start_of_pilots_elsewhere_is_of_the_groups_estimated_templates() -> None:
+    """A group has one START; what it counts stands for it only where no pilot of it is known."""
+    known = Templates()
+    known.wants(sample(), 0)
+    known.add(template()._replace(start="TARGET.VO == 1"), 0)
+    other = EntryKey("Other", "other")
+    for group in "ab":
+        ad = "[ Cpus = 8 ]"
+        here = template(group, "estimated")._replace(entry=other, ad=ad, query="TARGET.Counted")
+        known.add(here, 0)
+    found = known.current()
+    starts = {berth: one.start for berth, one in found.items() if berth[0] == other}
+    assert starts == {(other, "a"): "(TARGET.VO == 1)", (other, "b"): "TARGET.Counted"}
+    assert found[other, "a"].signature != found[other, "b"].signature != "b"
+    assert known.start_references() == ("Counted", "VO")
+
+
 def test_the_template_of_a_group_that_is_gone_is_forgotten_but_not_an_entrys_last() -> None:
     """A group which asks for no pilots any more offers nothing, where others tell what runs."""
     known = Templates()

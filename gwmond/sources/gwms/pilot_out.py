@@ -41,6 +41,7 @@ _END = re.compile(
 )
 _HEADER = re.compile(rb"(\w{1,40})\s*= '(.{0,400})'\s*$")
 _SETTING = re.compile(rb"Setting GLIDEIN_(CPUS|MaxMemMBs)=(-?\d{1,9})\b")
+_ADJUSTING = re.compile(rb"Adjusting GLIDEIN_(CPUS|MaxMemMBs) from base value (\d{1,9})\b")
 _ACTIVATIONS = re.compile(rb"Total number of activations/claims: (\d{1,9})")
 _TOTAL = re.compile(
     rb"(?:\((Real|Normalized)\) )?Total (?:(goodZ|goodNZ|badSignal|badOther) )?jobs (\d{1,12})"
@@ -53,7 +54,7 @@ _JOB = re.compile(
     rb"(?: from (\S{0,100}))?(?: (status|signal) (\d{1,5}))?"
     rb"(?:.{0,40}?duration (\d{1,12}))?"
 )
-_MARK, _SET = b"=== ", b"Setting GLIDEIN_"
+_MARK, _SET, _OVERLOAD = b"=== ", b"Setting GLIDEIN_", b"GLIDEIN_OVERLOAD_"
 _COUNTS = frozenset({b"Tota", b"(Rea", b"(Nor", b"Norm"})
 _BEGINS = frozenset({_MARK, *_COUNTS, b"Star", b"Runn", b"PID:"})
 _XML_BEGIN, _XML_END = b"=== XML description of glidein", b"=== End XML description of glidein"
@@ -74,6 +75,8 @@ class PilotOut(NamedTuple):
     """What one stdout says; times in microseconds, durations in seconds.
 
     - ``mode``: the operation mode (std, nodebug, fast, check).
+    - ``cores``, ``memory_mib``: those that are there; ``offered_cores``, ``offered_memory_mib``:
+      what an overloaded pilot advertises instead (GLIDEIN_OVERLOAD_CPUS, ..._MEMORY).
     - ``validated_s``: how long the validation took until the last script.
     - ``starts``: how many starts of jobs the statistics list; ``lines``: the lines about jobs.
     - ``wrong``: words for what could not be read.
@@ -91,6 +94,8 @@ class PilotOut(NamedTuple):
     exit_code: int | None = None
     cores: int | None = None
     memory_mib: int | None = None
+    offered_cores: int | None = None
+    offered_memory_mib: int | None = None
     activations: int | None = None
     jobs: JobStatistics | None = None
     xml: XmlResult | None = None
@@ -133,6 +138,9 @@ class _OutReading:
             self.names.setdefault("node", texts.known(line[11:]))
         elif line.startswith(b"PID: "):
             self.names.setdefault("pid", texts.number(line[5:]))
+        elif _OVERLOAD in line:
+            if (found := _ADJUSTING.search(line)) and int(found[2]) > 0:
+                self.values["real_cores" if found[1] == b"CPUS" else "real_memory"] = int(found[2])
         elif _SET in line:
             if found := _SETTING.search(line):
                 amount = int(found[2])
@@ -243,7 +251,7 @@ def parse(raw: bytes) -> PilotOut:
         raw = raw[:begin] + (raw[end:] if end >= 0 else b"")
     reading = _OutReading()
     for line in raw.split(b"\n"):
-        if line[:4] in _BEGINS or line[-1:] == b"'" or line[:1].isdigit() or _SET in line:
+        if line[:4] in _BEGINS or line[-1:] == b"'" or line[:1].isdigit() or b"GLIDEIN_" in line:
             reading.line(line if len(line) <= _LINE_BYTES else line[:_LINE_BYTES])
     return _out(reading, xml, wrong + reading.wrong[:MAX_WRONG])
 
@@ -264,8 +272,10 @@ def _out(reading: _OutReading, xml: XmlResult | None, wrong: list[ProblemName]) 
         condor_s=values.get("condor_s"),
         end_us=texts.epoch_us(values.get("end")),
         exit_code=values.get("exit_code"),
-        cores=values.get("cores"),
-        memory_mib=values.get("memory"),
+        cores=values.get("real_cores", values.get("cores")),
+        memory_mib=values.get("real_memory", values.get("memory")),
+        offered_cores=values.get("cores") if "real_cores" in values else None,
+        offered_memory_mib=values.get("memory") if "real_memory" in values else None,
         activations=values.get("activations"),
         jobs=_statistics(reading),
         xml=xml,

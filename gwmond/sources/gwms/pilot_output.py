@@ -119,6 +119,8 @@ def parse(
         condor_end_us=_condor_end(stdout, xml),
         cores=stdout.cores or stderr.cores,
         memory_mib=stdout.memory_mib or stderr.memory_mib,
+        offered_cores=stdout.offered_cores,
+        offered_memory_mib=stdout.offered_memory_mib,
         gpus=None if stderr.gpus == 0 and _ran_on_gpus(logs.records) else stderr.gpus,
         jobs=stdout.jobs or (xml.jobs if xml else None),
         xml=xml,

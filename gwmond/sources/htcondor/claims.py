@@ -81,7 +81,8 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
         user=ads.label(ad, ("RemoteOwner", "RemoteUser")),
         activated_us=None if activated is None or activated == start else activated * SECOND_US,
     )
-    return JobRecord(fact, histories.startd_of(name), epoch(ad, "DaemonStartTime"))
+    startd, slot = histories.startd_of(name), histories.slot_of(name)
+    return JobRecord(fact, startd, epoch(ad, "DaemonStartTime"), slot=slot)
 
 
 SOURCES = (

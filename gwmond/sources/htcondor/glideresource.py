@@ -138,6 +138,7 @@ def _request(
         pilot_size=_pilot_size(ad),
         last_heard=ads.integer(ad, "LastHeardFrom") or 0,
         monitor=monitors.of_resource(ad),
+        here_contradicts=monitors.here_contradicts(ad),
     )
 
 

@@ -14,11 +14,13 @@ Which attributes are of this run, and not of the one before it, ``history_ending
 from __future__ import annotations
 
 import re
+import sys
 from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.facts import Size
+from gwmond.model.pilot_evidence import PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord, group_name
 from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
@@ -39,7 +41,8 @@ _SIZES = (
     ("CpusProvisioned", "MemoryProvisioned", "GPUsProvisioned"),
     ("RequestCpus", "RequestMemory", "RequestGPUs"),
 )
-_SLOT = re.compile(r"[A-Za-z]+[0-9]+(?:_[0-9]+)*@(.+)")
+_SLOT = re.compile(r"([A-Za-z]+[0-9]+(?:_[0-9]+)*)@(.+)")
+_NUMBER = re.compile(r"[0-9]{1,10}")
 _CLAIM = re.compile(r">#([0-9]+)#[0-9]+#")
 _TRACEPARENT = re.compile(r"00-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _VARIABLE = re.compile(rf"(?:^|[\s;'\"])TRACEPARENT='?({_TRACEPARENT.pattern})(?=$|[\s;'\"])")
@@ -52,6 +55,8 @@ _SIZE = "SizeBytesLastRun"
 class PilotAttributes(NamedTuple):
     """Attributes by which a job's ad in the schedd names the pilot of its last run.
 
+    GlideinWMS's template for schedds has ``JOB_X = "$$(X:Unknown)"`` for site, entry and the job of
+    the factory, not for the frontend (install/templates/02_gwms_schedds.config); values are texts.
     Of JOB_X = "$$(Y:Unknown)" the schedd makes MATCH_EXP_JOB_X and MATCH_Y.  The ad which the
     shadow and the startd are given has JOB_X itself expanded, but MATCH_... of the run *before*
     (measured); so in their histories JOB_X is looked up instead.
@@ -64,6 +69,10 @@ class PilotAttributes(NamedTuple):
     entry: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_Entry_Name", "MATCH_GLIDEIN_Entry_Name")
     frontend: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Name", "MATCH_GLIDECLIENT_Name")
     group: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDECLIENT_Group", "MATCH_GLIDECLIENT_Group")
+    factory: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_Factory", "MATCH_GLIDEIN_Factory")
+    schedd: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_Schedd", "MATCH_GLIDEIN_Schedd")
+    cluster: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_ClusterId", "MATCH_GLIDEIN_ClusterId")
+    proc: tuple[str, ...] = ("MATCH_EXP_JOB_GLIDEIN_ProcId", "MATCH_GLIDEIN_ProcId")
 
 
 PILOT = PilotAttributes()
@@ -197,14 +206,17 @@ def decode(
     when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
     if when is None:
         return ProblemName.NO_TIME
-    site, entry, frontend, group = (_known(ad, names) for names in names_in(kind))
+    named = PilotName(**_pilot_names(kind, ad))
     return JobRecord(
         fact=_fact(kind, run, job, when, end, ending, _carried(ad) if environment else ""),
         startd=startd_of(host),
         started=started_of(ads.text(ad, history.claim) or ""),
-        site=site,
-        entry=entry,
-        group=client_name(frontend, group),
+        site=named.site,
+        entry=named.entry,
+        group=client_name(named.frontend, named.group),
+        slot=slot_of(host),
+        factory=named.factory,
+        factory_job=named.factory_job,
     )
 
 
@@ -237,8 +249,9 @@ def _fact(
 def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -> Transfer | None:
     """Return what a shadow wrote on a transfer of this run; None if it made none.
 
-    Transfer...Started is written as it begins, JobCurrentStartTransfer...Date only after the run
-    (remoteresource.cpp); both may be of the run before.
+    Transfer...Started is when the files began to move, JobCurrentStartTransfer...Date, which is
+    written only after the run, when the starter began with them (remoteresource.cpp): before that
+    if it had to wait.  Both may be of the run before.
     """
     if kind == "startd_history":
         return None
@@ -247,13 +260,17 @@ def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -
         at = next((at for name in names if (at := run.date(name)) is not None), None)
         return None if at is None else at * SECOND_US
 
-    start = date(f"Transfer{way}Started", f"JobCurrentStartTransfer{files}Date")
+    begun = date(f"JobCurrentStartTransfer{files}Date")
+    start = date(f"Transfer{way}Started") or begun
     if start is None:
         return None
+    asked = date(f"Transfer{way}Queued")
+    if begun is not None and begun < start:
+        asked = begun if asked is None else min(begun, asked)
     end = date(f"Transfer{way}Finished", f"JobCurrentFinishTransfer{files}Date")
     total, moved = _bytes(run, counter, f"Transfer{files}Stats")
     return Transfer(
-        queued_us=date(f"Transfer{way}Queued"),
+        queued_us=asked,
         start_us=start,
         end_us=None if end is None or end < start else end,
         total=total,
@@ -357,7 +374,17 @@ def startd_of(host: str) -> str:
     ('glidein_1_2@node', 'glidein_1_2@node', 'node')
     """
     found = _SLOT.fullmatch(host)
-    return found[1] if found else host
+    return found[2] if found else host
+
+
+def slot_of(host: str) -> str:
+    """Return the name of a slot at its startd, empty where there is none.
+
+    >>> slot_of("slot1_2@glidein_1_2@node"), slot_of("node")
+    ('slot1_2', '')
+    """
+    found = _SLOT.fullmatch(host)
+    return sys.intern(found[1]) if found else ""
 
 
 def started_of(claim: str) -> int | None:
@@ -368,6 +395,16 @@ def started_of(claim: str) -> int | None:
     """
     found = _CLAIM.search(claim)
     return int(found[1]) if found and int(found[1]) in EPOCHS_S else None
+
+
+def _pilot_names(kind: str, ad: classad2.ClassAd) -> dict[str, Any]:
+    """Return what a job's ad calls the pilot of its run, by the fields of ``PilotName``."""
+    names = names_in(kind)._asdict()
+    found: dict[str, Any] = {field: _known(ad, attributes) for field, attributes in names.items()}
+    for field in ("cluster", "proc"):
+        text = found[field]
+        found[field] = int(text) if _NUMBER.fullmatch(text) else None
+    return found
 
 
 def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:

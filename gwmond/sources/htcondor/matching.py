@@ -2,7 +2,8 @@
 
 A template is an empty pilot: a live healthy slot's whole ad with its size put back to what it was
 when the pilot began and its ends as if it began at the time of evaluation, or, where no pilot runs,
-the glideresource ad.
+the glideresource ad.  The START of a frontend group is in no ad but its pilots', and the same at
+all entries: see ``with_start``.
 Evaluation is HTCondor's own (classad2), both ways: the job's Requirements against the pilot, and
 the pilot's (its START expression) against the job.
 """
@@ -31,8 +32,21 @@ _TOTAL = "totalslot"
 
 UNGROUPED = "GwmondUngrouped"
 START = "GlideClientConstraintFactoryCondorExpr"
-TEMPLATE_USED = ("Name", "DaemonStartTime", "TotalSlotDisk", "Requirements", "Start", START)
+"""The part of START that is the frontend's, for all of its groups."""
+JOB_QUERY = "GlideClientConstraintJobCondorExpr"
+"""Which jobs a frontend group counts: nearly always those that its START takes."""
+_UNTOLD = "GwmondUntold"
+"""An attribute that no ad has: what is defined by it is not known."""
+TEMPLATE_USED = (
+    *("Name", "DaemonStartTime", "TotalSlotDisk", "Requirements", "Start", START, JOB_QUERY),
+)
 """What a template needs, besides what jobs ask for and what these refer to."""
+
+_NAMES = re.compile(
+    r""""(?:[^"\\]|\\.)*"|\bTARGET\.(?P<of>\w+)|(?<![.\w])(?:MY\.)?(?P<name>[A-Za-z_]\w*)(?!\w*[(.])""",
+    re.IGNORECASE,
+)
+"""Strings, and the attributes of an expression's text, but for functions and scopes."""
 
 # What an empty pilot does not have: who uses it now, and what changes by the minute.
 _NOT_OF_THE_PILOT = tuple(
@@ -72,7 +86,9 @@ def templates_from_slots(
         lifetime = None if started is None or die is None else max(0, int(die - started))
         epochs = dict.fromkeys((*attributes.retire, *attributes.die))
         template = _template(ad, sample.entry, sample.size, lifetime, "measured", epochs)
-        made.append(template._replace(group=sample.group))
+        start = str(ad.lookup("Start")) if "Start" in ad else ""
+        start = _of_jobs(start, template.refers)
+        made.append(template._replace(group=sample.group, start=start))
     return tuple(made)
 
 
@@ -81,14 +97,77 @@ def template_from_glideresource(
 ) -> Template:
     """Make an estimated template of what the factory advertises for an entry, for a frontend group.
 
-    The frontend advertises its group's START as text, by the name of another expression
-    (glideinFrontendInterface.py, ResourceClassad.setMatchExprs); one that cannot be read is as
-    none.
+    The frontend advertises its own START as text, by the name of another expression
+    (glideinFrontendInterface.py, ResourceClassad.setMatchExprs), and the jobs that the group
+    counts; one that cannot be read is as none.  Pilots will have the names of the ad's client and
+    entry.
     """
-    start = ads.text(ad, START)
-    if start is not None and (expression := ads.expression(start)) is not None:
-        ad["Requirements"] = ad["Start"] = expression
-    return _template(ad, entry, size, lifetime_s, "estimated")._replace(group=group)
+    start, query = (
+        said if said is not None and ads.expression(said) is not None else None
+        for said in (ads.text(ad, name) for name in (START, JOB_QUERY))
+    )
+    if start is not None:
+        ad["Requirements"] = ad["Start"] = ads.expression(start)
+    if query is not None:
+        query = _of_jobs(query, _references(query))
+    entry_name, _, factory = (ads.text(ad, "GlideFactoryName") or "").partition("@")
+    names = {
+        "GLIDECLIENT_Name": ads.text(ad, "GlideClientName"),
+        "GLIDECLIENT_Group": ads.text(ad, "GlideGroupName"),
+        "GLIDEIN_Entry_Name": entry_name,
+        "GLIDEIN_Name": factory.partition("@")[0],
+        "GLIDEIN_Factory": factory.partition("@")[2],
+    }
+    for name, value in names.items():
+        if value and name not in ad:
+            ad[name] = value
+    counted = " && ".join(f"({one})" for one in (start, query) if one) if query else ""
+    return _template(ad, entry, size, lifetime_s, "estimated")._replace(group=group, query=counted)
+
+
+def with_start(template: Template, starts: Iterable[str]) -> Template:
+    """Return an estimated template with what is known of its group's START.
+
+    That is the START of the group's pilots at other entries (any of ``starts``, for an entry may
+    add its own clauses), where there is none the jobs that the group counts.  Where neither is
+    known, the frontend's part alone refuses jobs, and accepts none.
+    """
+    found = " || ".join(f"({start})" for start in sorted(set(starts))) or template.query
+    if not found:
+        return template
+    ad = f"{template.ad.rstrip()[:-1].rstrip()}; Start = {found}; Requirements = {found} ]"
+    return template._replace(
+        ad=ad,
+        start=found,
+        signature=ads.signature(template.signature + found),
+        refers=tuple(sorted({*template.refers, *_targets(found)}, key=str.lower)),
+    )
+
+
+def _of_jobs(text: str, names: Iterable[str]) -> str:
+    """Return an expression in which these names are those of the other side, a job.
+
+    >>> _of_jobs('Vo =?= "Vo" && MY.Vo && GLIDEIN_Site == TARGET.Vo', ["VO"])
+    'TARGET.Vo =?= "Vo" && TARGET.Vo && GLIDEIN_Site == TARGET.Vo'
+    """
+    wanted = {name.lower() for name in names} - {"currenttime"}
+
+    def scoped(found: re.Match[str]) -> str:
+        name = found["name"]
+        return f"TARGET.{name}" if name and name.lower() in wanted else found[0]
+
+    return _NAMES.sub(scoped, text)
+
+
+def _references(text: str) -> list[str]:
+    """Return what an expression refers to in the ad that it is evaluated in."""
+    tree = ads.expression(text)
+    names = [] if tree is None else ads.parse("[]").externalRefs(tree)
+    return [name.rpartition(".")[2] for name in names]
+
+
+def _targets(text: str) -> set[str]:
+    return {found["of"] for found in _NAMES.finditer(text) if found["of"]}
 
 
 def _template(
@@ -183,6 +262,7 @@ def evaluate(
     slots = [ads.parse(template.ad) for template in templates]
     asked = [asked_of_jobs(slot) for slot in slots]
     estimated = [template.evidence == "estimated" for template in templates]
+    started = [bool(template.start) for template in templates]
     known: dict[tuple[int, frozenset[str]], classad2.ClassAd] = {}
     verdicts = []
     for i, j in pairs:
@@ -191,7 +271,9 @@ def evaluate(
             if (i, asked[j]) not in known:
                 known[i, asked[j]] = without_undefined(job, asked[j])
             job = known[i, asked[j]]
-        verdicts.append(match(job, slots[j], estimated=estimated[j]))
+        verdict = match(job, slots[j], estimated=estimated[j])
+        unknown = estimated[j] and not started[j] and verdict is not Verdict.NO
+        verdicts.append(Verdict.UNKNOWN if unknown else verdict)
     return verdicts, len(pairs)
 
 
@@ -285,14 +367,22 @@ def _open(expression: classad2.ExprTree, mine: classad2.ClassAd, target: classad
     """Return whether anything is left of an expression once all that is known is put in.
 
     Functions such as stringListMember, and ``=?=``, make false of undefined: only partial
-    evaluation shows that it would depend.
+    evaluation shows that it would depend.  An attribute that the other ad lacks would be sought in
+    ``mine``, around it: it gets a value that is not known.
     """
-    added = [n for n in mine.externalRefs(expression) if "." not in n and n in target]
+    names = mine.externalRefs(expression)
+    added = [name for name in names if "." not in name and name in target]
+    lacks = {name[7:] for name in names if name.lower().startswith("target.")}
+    lacks = {name for name in lacks if "." not in name and name not in target}
     for name in added:
         mine[name] = target.lookup(name)
+    for name in lacks:
+        target[name] = ads.expression(_UNTOLD)
     mine["TARGET"] = target
     try:
         return type(mine.flatten(expression)).__name__ == "ExprTree"
     finally:
         for name in (*added, "TARGET"):
             del mine[name]
+        for name in lacks:
+            del target[name]

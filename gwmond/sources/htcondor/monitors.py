@@ -40,7 +40,8 @@ _REQUESTED = {
     "requested_idle_cores": "RequestedIdleCores",
     "requested_max_cores": "RequestedMaxCores",
 }
-# The frontend's numbers as the factory heard them; it says nothing of failed slots.
+# The frontend's numbers as the factory heard them; it says nothing of failed slots.  Only the
+# factory's own ads have them (a WMS collector's), no glideresource ad: nor the age of information.
 _HEARD = {
     "client_info_age": "ClientMonitorInfoAge",
     "client_jobs_idle": "ClientMonitorJobsIdle",
@@ -80,7 +81,7 @@ RESOURCE_NAMES = (
     *(
         _FACTORY_IN_RESOURCE + total + name
         for total in ("", "Total")
-        for name in (_STATUS | _REQUESTED | _HEARD).values()
+        for name in (_STATUS | _REQUESTED).values()
     ),
     *(f"GlideFactoryConfig{name}" for name in _LIMITS),
 )
@@ -101,28 +102,43 @@ class FactoryEntry(NamedTuple):
 
 
 def of_factory(ad: classad2.ClassAd, prefix: str = FACTORY) -> Monitor:
-    """Return what an ad has of the factory's part, the frontend's as the factory heard it too."""
+    """Return what a factory's ad has; the frontend's part as the factory heard it, too."""
     return _read(ad, prefix, _STATUS | _REQUESTED | _HEARD)
 
 
 def of_resource(ad: classad2.ClassAd) -> Monitor:
-    """Return both parts of a glideresource ad: of the frontend, its own word before hearsay."""
-    return _read(ad, _CLIENT, _OWN).over(of_factory(ad, _FACTORY_IN_RESOURCE))
+    """Return both parts of a glideresource ad; jobs that run here only if that may be true."""
+    own = _read(ad, _CLIENT, _OWN)
+    if here_contradicts(ad):
+        own = own._replace(client_jobs_here=None)
+    return own.over(_read(ad, _FACTORY_IN_RESOURCE, _STATUS | _REQUESTED))
+
+
+def here_contradicts(ad: classad2.ClassAd) -> bool:
+    """Return whether no job is said to run on slots that are claimed.
+
+    Upstream's defect: the frontend compares names of factories with and without a port
+    (countRealRunning, frontend/glideinFrontendLib.py).  The factory has heard the true number.
+    """
+    here, claimed = (
+        ads.count(ad, _CLIENT + name) for name in ("JobsRunningHere", "GlideinsRunning")
+    )
+    return here == 0 and bool(claimed)
 
 
 def of_entry(ad: classad2.ClassAd) -> EntryMonitor:
     """Return the entry's numbers of a glidefactory ad."""
-    return _entry(ad, FACTORY, "GlideinConfig")
+    return EntryMonitor(of_factory(ad, FACTORY + "Total"), *_limits(ad, "GlideinConfig"))
 
 
 def of_entry_in_resource(ad: classad2.ClassAd) -> EntryMonitor:
-    """Return the copy of the entry's numbers in a glideresource ad."""
-    return _entry(ad, _FACTORY_IN_RESOURCE, "GlideFactoryConfig")
+    """Return the copy of the entry's numbers in a glideresource ad, which lacks the frontends'."""
+    total = _read(ad, _FACTORY_IN_RESOURCE + "Total", _STATUS | _REQUESTED)
+    return EntryMonitor(total, *_limits(ad, "GlideFactoryConfig"))
 
 
-def _entry(ad: classad2.ClassAd, monitor: str, config: str) -> EntryMonitor:
-    limits = (ads.count(ad, config + name) for name in _LIMITS)
-    return EntryMonitor(of_factory(ad, monitor + "Total"), *limits)
+def _limits(ad: classad2.ClassAd, config: str) -> tuple[int | None, ...]:
+    return tuple(ads.count(ad, config + name) for name in _LIMITS)
 
 
 def _read(ad: classad2.ClassAd, prefix: str, names: Mapping[str, str]) -> Monitor:

@@ -32,6 +32,7 @@ NAMES = (
 )
 """Attributes that a query has to ask for, besides those that are configured."""
 
+_ORDINARY = frozenset({"cpus", "memory", "disk", "swap", "gpus"})
 _DELAY_S = 10
 """An ad may be on its way for so long, and clocks that agree as well do no harm."""
 
@@ -95,6 +96,12 @@ def factory_job(ad: classad2.ClassAd) -> str:
         cluster=ads.count(ad, "GLIDEIN_ClusterId"),
         proc=ads.count(ad, "GLIDEIN_ProcId"),
     ).factory_job
+
+
+def special_resources(ad: classad2.ClassAd) -> bool:
+    """Return whether a startd has resources of its own, such as an ioslot (MachineResources)."""
+    resources = (ads.text(ad, "MachineResources") or "").lower().split()
+    return not _ORDINARY.issuperset(resources)
 
 
 def clock_of(ad: classad2.ClassAd) -> int:

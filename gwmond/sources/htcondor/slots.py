@@ -6,6 +6,12 @@ dynamic slots, whose own ads (several for each pilot) are therefore not asked fo
 attributes (GLIDEIN_*, GLIDECLIENT_*) are those of GlideinWMS unless configured.
 
 Ads by which a pilot only reports that its validation failed are not slots (see ``advertised``).
+
+Virtual slots: of GLIDEIN_Resource_Slots (``ioslot,2,200,static``) GlideinWMS makes slots of the
+types 3 and above (2 is its monitor's), and adds one core to NUM_CPUS for each piece of the resource
+(creation/web_base/condor_startup.sh, EXTRA_SLOTS_NUM).  Their cores are not there; their memory is
+taken from the pilot's own, and their GPUs are real.  So they are no free slots (but for GPUs), a
+job on one has no cores, and the pilot has the cores of its other slots with the memory of all.
 """
 
 from __future__ import annotations
@@ -32,6 +38,7 @@ LEAST_MEMORY_MIB = 16
 
 NO_RESOURCE = ("IsDataSlot", "IS_MONITOR_VM", "Offline", "Absent")
 """What says of a slot that it is not for jobs."""
+_FIRST_VIRTUAL_TYPE = 3
 _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
 _REMAINING_STEP_S = 600
@@ -40,6 +47,7 @@ _NAMES = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
+    *("SlotTypeID", "MachineResources"),
     *("MyAddress", *advertised.NAMES, *NO_RESOURCE),
 )
 
@@ -78,6 +86,7 @@ class _Slot(NamedTuple):
     free: Size
     children: tuple[Size, ...]
     ad: classad2.ClassAd
+    virtual: bool = False
 
 
 def decode(
@@ -128,7 +137,8 @@ def decode(
             problems.append(Problem(source, ProblemName.NO_SITE, name))
         pilots.append(pilot)
         if pilot.accepting and pilot.size is not None:
-            sample = max(slots, key=lambda slot: slot.size)  # a job runs on one slot, not on two
+            # a job runs on one slot, not on two
+            sample = max(slots, key=lambda slot: (not slot.virtual, slot.size))
             tally[pilot.entry, pilot.group, sample.size] += 1
             names = samples[pilot.entry, pilot.group]
             names[sample.size] = min(sample.name, names.get(sample.size, sample.name))
@@ -160,7 +170,22 @@ def _slot(ad: classad2.ClassAd) -> _Slot | ProblemName:
             return ProblemName.BAD_SIZE
         size = whole
     children = _children(ad, size, free) if kind == "Partitionable" else ()
-    return _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
+    found = _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
+    return _without_cores(found) if _is_virtual(ad) else found
+
+
+def _is_virtual(ad: classad2.ClassAd) -> bool:
+    """Return whether a slot is one of GLIDEIN_Resource_Slots, whose cores are not there."""
+    special = pilot_ads.special_resources(ad) or bool(ads.number(ad, "TotalSlotGPUs"))
+    return special and (ads.integer(ad, "SlotTypeID") or 0) >= _FIRST_VIRTUAL_TYPE
+
+
+def _without_cores(slot: _Slot) -> _Slot:
+    return slot._replace(
+        size=slot.size.without_cores,
+        children=tuple(child.without_cores for child in slot.children),
+        virtual=True,
+    )
 
 
 def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
@@ -194,7 +219,8 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
     closed = {slot.name for slot in slots if _closed(slot)}
     every = len(closed) == len(slots)
     for slot in slots:
-        offers = every or slot.name not in closed  # a pilot that refuses still shows what is free
+        # A pilot that refuses still shows what is free.
+        offers = (every or slot.name not in closed) and (not slot.virtual or slot.size.gpus > 0)
         if slot.type == "Partitionable":
             free += [slot.free] if offers else []
             jobs += slot.children
@@ -213,6 +239,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
+        virtual_slots=tuple(sorted(s.name.partition("@")[0] for s in slots if s.virtual)),
     )
 
 

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Attributes
 
-_NAMES = ("IS_MONITOR_VM", "TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts")
+_NAMES = (
+    *("IS_MONITOR_VM", "TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts"),
+    "MachineResources",
+)
 
 
 class Startds(NamedTuple):
@@ -46,7 +49,9 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
             continue
         if starts == 0:
             unused.add(name)
-        pilots.append(pilot_ads.pilot_of(ad, attributes)._replace(size=size))
+        # TotalCpus has the cores of virtual slots too (see ``slots``), and not which these are.
+        whole = None if pilot_ads.special_resources(ad) else size
+        pilots.append(pilot_ads.pilot_of(ad, attributes)._replace(size=whole))
     return Startds(tuple(pilots), frozenset(unused))
 
 

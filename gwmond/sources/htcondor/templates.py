@@ -5,9 +5,11 @@ Times are seconds of the monotonic clock.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TypeAlias
 
 from gwmond.model.facts import EntryKey, Template
+from gwmond.sources.htcondor.matching import with_start
 from gwmond.sources.htcondor.slots import SampleSlot
 
 TTL_S = 1800.0
@@ -67,11 +69,23 @@ class Templates:
     def start_references(self) -> tuple[str, ...]:
         """Return the job attributes to which any START refers, once each, sorted."""
         names: dict[str, str] = {}
-        for template, _ in self._known.values():
+        for template in self.current().values():
             for name in template.refers:
                 names[name.lower()] = min(name, names.get(name.lower(), name))
         return tuple(names[name] for name in sorted(names))
 
     def current(self) -> dict[Berth, Template]:
-        """Return the templates by entry and frontend group."""
-        return {berth: template for berth, (template, _) in self._known.items()}
+        """Return the templates by entry and frontend group.
+
+        What the pilots of a group start at other entries is known of its estimated ones, too.
+        """
+        starts: defaultdict[str, set[str]] = defaultdict(set)
+        for (_, group), (template, _) in self._known.items():
+            if template.evidence == "measured" and template.start:
+                starts[group].add(template.start)
+        return {
+            berth: with_start(template, starts[berth[1]])
+            if template.evidence == "estimated"
+            else template
+            for berth, (template, _) in self._known.items()
+        }

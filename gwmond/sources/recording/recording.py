@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, claims
-from gwmond.sources.htcondor.matching import START
+from gwmond.sources.htcondor.matching import JOB_QUERY, START
 from gwmond.sources.recording import recorded_runs, replayed_runs
 from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
 from gwmond.sources.recording.pseudonyms import Pseudonyms
@@ -127,9 +127,10 @@ class _Wanted:
                 text = recorded_runs.text_of(ad, name)
                 if text is not None and not _LITERAL.fullmatch(text):
                     yield ad.lookup(name)
-        start = ads.text(ad, START)
-        if start is not None and (written := ads.expression(start)) is not None:
-            yield written
+        for name in (START, JOB_QUERY):
+            said = ads.text(ad, name)
+            if said is not None and (written := ads.expression(said)) is not None:
+                yield written
 
     def _is_asked(self, name: str) -> bool:
         lower = name.lower()

@@ -145,6 +145,123 @@ def dag_of_the_user(seed: int) -> list[Run]:
     return simulate(pool(nodes=8), [*everyday(random), dag], seed=seed)
 
 
+def _speeds(slots: list[Slot], random: Random, spread: float) -> dict[str, float]:
+    """Return speeds of all nodes; one site's are 1.3 times as fast as the others'."""
+    fast = random.choice(names(slots, "site"))
+    return {
+        slot.node: random.uniform(1 - spread, 1 + spread) * (1.3 if slot.site == fast else 1)
+        for slot in slots
+    }
+
+
+def crash(share: float, work: float = 330) -> Scenario:
+    """So many jobs of a program fail after a fixed amount of work, on nodes of different speed."""
+
+    def scenario(seed: int) -> list[Run]:
+        random = Random(seed)
+        slots = pool(nodes=8)
+        bad = frozenset(random.sample(range(4000), round(4000 * share)))
+        bug = Work("bob", "run.sh", 4000, bad=bad, crash=(work - 15, work + 15))
+        bug.seconds, bug.cut = (600, 3000), 0.05
+        speed = _speeds(slots, random, 0.1)
+        return simulate(slots, [*everyday(random), bug], seed=seed, speed=speed)
+
+    return scenario
+
+
+def crash_at_random(seed: int) -> list[Run]:
+    """A program fails at any time of its work: on fast nodes sooner, and not more often."""
+    random = Random(seed)
+    slots = pool(nodes=8)
+    bug = Work("bob", "run.sh", 4000, share=0.5, crash=(2, 3600), seconds=(3600, 3600))
+    speed = _speeds(slots, random, 0.1)
+    return simulate(slots, [*everyday(random), bug], seed=seed, speed=speed)
+
+
+def timeout(share: float) -> Scenario:
+    """Clients wait for nearly 300 s, and give up before that or after it by what else they do."""
+
+    def scenario(seed: int) -> list[Run]:
+        random = Random(seed)
+        slots = pool(nodes=8)
+        since = random.uniform(3600, 14400)
+        waiting = Work("bob", "fetch", 4000, crash=(5, 60), waits=270, seconds=(600, 3000))
+        waiting.share, waiting.down = share, (since, since + 3600)
+        near = Work("eve", "get", 2000, crash=(15, 25), waits=280, share=share)
+        speed = _speeds(slots, random, 0.2)
+        return simulate(slots, [*everyday(random), waiting, near], seed=seed, speed=speed)
+
+    return scenario
+
+
+def sweep(seed: int) -> list[Run]:
+    """Some values of a parameter make a program fail, each after its own amount of work."""
+    random = Random(seed)
+    slots = pool(nodes=8)
+    works = []
+    for user in ("bob", "eve"):
+        first, length = random.randrange(100, 1000), random.randrange(100, 800)
+        bad = frozenset(range(first, first + length)) | frozenset(range(3, 3000, 17))
+        works.append(Work(user, "sweep", 3000, bad=bad, crash=(10, 900), seconds=(600, 3000)))
+    speed = _speeds(slots, random, 0.3)
+    return simulate(slots, [*everyday(random), *works], seed=seed, speed=speed)
+
+
+def pull_workers(seed: int) -> list[Run]:
+    """Workers each take task after task; once there are no more they fail, the new ones at once.
+
+    Some fail at any time by a task, and the user removes the last.
+    """
+    random = Random(seed)
+    slots = pool(nodes=8)
+    empty = random.uniform(7200, 18000)
+    workers = [
+        Work(user, "worker", 600, at=random.uniform(0, 1800), seconds=(1e5, 2e5), crash=(5, 20000))
+        for user in ("bob", "eve")
+    ]
+    for worker in workers:
+        worker.expires, worker.down, worker.share = empty, (empty, 1e9), 0.3
+        worker.removed = empty + random.uniform(3600, 7200)
+        worker.retries = 5
+    late = [
+        Work(worker.user, "worker", 400, at=empty, bad=range(400), crash=(20, 120))
+        for worker in workers
+    ]
+    return simulate(slots, [*everyday(random), *workers, *late], seed=seed)
+
+
+def expired(users: int) -> Scenario:
+    """A token expires: all that runs fails then, and all that begins until there is a new one."""
+
+    def scenario(seed: int) -> list[Run]:
+        random = Random(seed)
+        slots = pool(nodes=8)
+        since = random.uniform(3600, 14400)
+        renewed = since + random.uniform(600, 7200)
+        works = [
+            Work(f"vo{n}", "run.sh", 4000, at=random.uniform(0, 3600), seconds=(300, 5400))
+            for n in range(users)
+        ]
+        for work in works:
+            work.expires, work.down = since, (since, renewed)
+        return simulate(slots, [*everyday(random), *works], seed=seed)
+
+    return scenario
+
+
+def fails_late(seed: int) -> list[Run]:
+    """A site's storage fails jobs as they end, after an hour; users' typos are not its doing."""
+    random = Random(seed)
+    slots = pool(nodes=8)
+    site = random.choice(names(slots, "site"))
+    broken = Broken(frozenset({site}), 0, share=0.5, seconds=(2400, 5400))
+    works = [
+        *everyday(random, jobs=800),
+        Work("dice", "mc", 3000, share=0.1, seconds=(600, 3000)),
+    ]
+    return simulate(slots, works, [broken], seed=seed)
+
+
 # --- Broken places -------------------------------------------------------------------------------
 
 
@@ -200,6 +317,33 @@ def eaten_dag(seed: int) -> list[Run]:
         for user in ("eve", "joe")
     ]
     return simulate(slots, dags, [broken], seed=seed)
+
+
+def weak(kind: str, share: float, minutes: float) -> Scenario:
+    """A share of the runs that begin at one site, or on one node, fails, for so long."""
+
+    def scenario(seed: int) -> list[Run]:
+        random = Random(seed)
+        slots = pool(nodes=8)
+        since = random.uniform(3600, 14400)
+        place = frozenset({random.choice(names(slots, kind))})
+        broken = Broken(place, since, since + minutes * 60, share=share)
+        return simulate(slots, everyday(random, jobs=1500), [broken], seed=seed)
+
+    return scenario
+
+
+def beside_crashes(seed: int) -> list[Run]:
+    """A black hole, where a third of some users' jobs fail late by themselves."""
+    random = Random(seed)
+    slots = pool(nodes=8)
+    works = everyday(random, jobs=1500)
+    for work in works[::2]:
+        work.share, work.crash = 0.33, (400, 3000)
+    bug = Work("bob", "run.sh", 3000, bad=range(0, 3000, 3), crash=(315, 345), seconds=(600, 3000))
+    speed = _speeds(slots, random, 0.1)
+    broken = _broken(slots, random, "node", 2)
+    return simulate(slots, [*works, bug], [broken], seed=seed, speed=speed)
 
 
 # --- Mixes ---------------------------------------------------------------------------------------
@@ -303,6 +447,13 @@ SCENARIOS: Mapping[str, Expected] = MappingProxyType(
         "random 10%, no retries": Expected(at_random(0.1, 0), False),
         "two kinds of jobs": Expected(mixed_up, False),
         "DAG, the user's fault": Expected(dag_of_the_user, False),
+        **{f"crash near 300 s, {n:.0%}": Expected(crash(n), False) for n in (1, 0.5, 0.1)},
+        "crash at any time, 50%": Expected(crash_at_random, False),
+        **{f"timeout of 300 s, {n:.0%}": Expected(timeout(n), False) for n in (0, 0.1, 0.5)},
+        "sweeps": Expected(sweep, False),
+        "pull workers": Expected(pull_workers, False),
+        **{f"token expires, {n} users": Expected(expired(n), False) for n in (1, 4)},
+        "a site fails late, users' faults": Expected(fails_late, False),
         "black hole: pilot": Expected(black_hole("pilot"), True),
         "black hole: node": Expected(black_hole("node"), True),
         "black hole: 6 nodes": Expected(black_hole("node", 6), True),
@@ -310,6 +461,8 @@ SCENARIOS: Mapping[str, Expected] = MappingProxyType(
         "black hole: site": Expected(black_hole("site"), True),
         "flaky nodes, 30%": Expected(flaky_node(0.3), True),
         "broken site, few each": Expected(broken_site, True),
+        "site, 30% for 40 minutes": Expected(weak("site", 0.3, 40), True),
+        "black hole, users' crashes": Expected(beside_crashes, True),
         "black hole eats a DAG": Expected(eaten_dag, True),
         "two black holes, users' faults": Expected(two_black_holes, True),
         "black hole, long jobs": Expected(long_jobs, True),

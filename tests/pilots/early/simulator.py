@@ -11,9 +11,10 @@ on few slots by themselves.  Everything is drawn from one seed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.records import group_name
@@ -25,6 +26,8 @@ WORKLIFE = 1200.0
 CYCLE = 60.0
 """How often the negotiator comes round, seconds."""
 EARLY = 300.0
+FAILURES = frozenset({Result.FAILED_EARLY, Result.FAILED_LATE})
+NO_SPEEDS: Mapping[str, float] = MappingProxyType({})
 
 Fault: TypeAlias = Literal["site", "user", "both"]
 
@@ -61,7 +64,8 @@ class Work:
     """One submission of a user: ``jobs`` procs of one cluster, or a cluster each (``apart``).
 
     ``bad``: procs that always fail; ``down``: when all that begin fail; ``share``: the random part
-    that fails; ``retries``: as max_retries; ``seconds``: how long a good run lasts, from and to.
+    that fails; ``retries``: as max_retries; ``seconds``: how long a good run lasts, from and to,
+    and ``crash`` one that fails by itself, both on a node of speed 1.
     """
 
     user: str
@@ -80,6 +84,15 @@ class Work:
     """The only sites that it may run at; empty: all."""
     programs: bool = False
     """Each job has a program of its own."""
+    crash: tuple[float, float] = (2, 60)
+    waits: float = 0
+    """A run that fails by itself waits so long besides, on any node, as for a client's timeout."""
+    expires: float = 1e9
+    """All that runs then fails within a minute, and all that begins until ``down`` is over."""
+    removed: float = 1e9
+    """The user removes all that runs then, or waits."""
+    cut: float = 0
+    """The share of runs that somebody else ends, at any time."""
     last: bool = False
     """A job that failed is tried again after all others (a cool-down), not at once."""
     cluster: int = 0
@@ -89,9 +102,29 @@ class Work:
         down = self.down[0] <= at < self.down[1]
         return proc in self.bad or down or random.random() < self.share
 
+    def result(self, at: float, seconds: float, *, failed: bool, random: Random) -> _Ended:
+        """Return how a run ends that begins now and would last so long: also by other means."""
+        end = at + seconds
+        if at < self.expires < end:
+            end, failed = self.expires + random.uniform(0, 60), True
+        cut = self.removed if at < self.removed < end else end
+        if self.cut and random.random() < self.cut:
+            cut = at + random.uniform(0, seconds)
+        if cut < end:
+            return _Ended(cut, Result.LASTED if cut - at > EARLY else None)
+        late = Result.FAILED_LATE if end - at > EARLY else Result.FAILED_EARLY
+        return _Ended(end, late if failed else Result.SUCCEEDED)
+
+
+class _Ended(NamedTuple):
+    """When a run ended, and what that says; None: nothing, as it was ended at once."""
+
+    at: float
+    result: Result | None
+
 
 class Run(NamedTuple):
-    """A run with the truth: whose fault it is that it failed; None if it did not."""
+    """A run with the truth: whose fault it is that it failed early; None if it did not."""
 
     trial: Trial
     fault: Fault | None
@@ -136,8 +169,12 @@ def simulate(
     *,
     seed: int,
     hours: float = 8,
+    speed: Mapping[str, float] = NO_SPEEDS,
 ) -> list[Run]:
-    """Return all runs that began within so many hours, by start; runs that go on have no end."""
+    """Return the runs that began within so many hours and say something, by start.
+
+    ``speed``: of nodes, or of sites; 1 where none is given.
+    """
     random = Random(seed)
     queues = _queues(works)
     claims = [Claim(slot) for slot in slots]
@@ -154,12 +191,14 @@ def simulate(
             heapq.heappush(free, (at + CYCLE * random.uniform(0.5, 1.5), number))
             continue
         _, proc, tried = heapq.heappop(queue.idle)
-        run, again = _run(queue.work, proc, tried, claim.slot, at, random, broken, hours)
-        runs.append(run)
-        if again:
+        faster = speed.get(claim.slot.node, speed.get(claim.slot.site, 1))
+        end, run = _run(queue.work, proc, tried, claim.slot, at, random, broken, faster)
+        if run is not None:
+            runs.append(run)
+        failed = run is not None and run.trial.result in FAILURES
+        if failed and tried < queue.work.retries:
             place = queue.work.jobs * (tried + 1) if queue.work.last else 0
             heapq.heappush(queue.idle, (place, proc, tried + 1))
-        end = (run.trial.end_us - BEGIN_US) / 1e6
         heapq.heappush(free, (max(end, at) + random.uniform(1, 4), number))
     return sorted(runs, key=lambda run: (run.trial.start_us, run.trial))
 
@@ -176,7 +215,7 @@ def _next(queues: Sequence[_Queue], claim: Claim, at: float, random: Random) -> 
         queue
         for queue in queues
         if queue.idle
-        and queue.work.at <= at
+        and queue.work.at <= at < queue.work.removed
         and (not queue.work.where or claim.slot.site in queue.work.where)
     ]
     if not waiting:
@@ -200,21 +239,25 @@ def _run(
     at: float,
     random: Random,
     broken: Sequence[Broken],
-    hours: float,
-) -> tuple[Run, bool]:
-    """Return a run that begins now, and whether its job is tried again."""
+    speed: float,
+) -> tuple[float, Run | None]:
+    """Return when a run ends that begins now, and the run if it says something."""
     faults = [of for of in broken if of.hits(slot, at) and random.random() < of.share]
     user = work.fails(proc, at, random)
     failing = any(not fault.empty for fault in faults)
-    seconds = random.uniform(*work.seconds)
+    seconds = random.uniform(*work.seconds) / speed
     if faults:
         seconds = random.uniform(*faults[0].seconds)
     elif user:
-        seconds = random.uniform(2, 60)
+        seconds = work.waits + random.uniform(*work.crash) / speed
+    began = at + random.uniform(3, 20)
     failed = failing or (user and not faults)
-    fault: Fault | None = ("both" if user else "site") if failing else "user" if failed else None
-    result = Result.FAILED_EARLY if failed else Result.SUCCEEDED
-    end = at + random.uniform(3, 20) + seconds
+    end, result = work.result(began, seconds, failed=failed, random=random)
+    if result is None:
+        return end, None
+    fault: Fault | None = None
+    if result is Result.FAILED_EARLY:
+        fault = ("both" if user else "site") if failing else "user"
     number = f"{work.cluster + proc}.0" if work.apart else f"{work.cluster}.{proc}"
     trial = Trial(
         job=f"ap#{number}#1",
@@ -228,7 +271,7 @@ def _run(
         end_us=BEGIN_US + round(end * 1e6),
         result=result,
     )
-    return Run(trial, fault, work.cores * (end - at)), failed and tried < work.retries
+    return end, Run(trial, fault, work.cores * (end - at))
 
 
 class Score(NamedTuple):

@@ -20,6 +20,7 @@ from gwmond.reports.report import Scope
 from gwmond.reports.report_suspects import suspected, table_of
 from tests.pilots.early.scenarios import everyday
 from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
+from tests.pilots.early.suspicions import looks
 from tests.pilots.early.verdicts import blamed, known_then
 
 HOUR_US = 3_600_000_000
@@ -98,7 +99,7 @@ def test_the_metric_counts_places() -> None:
     snapshot = cast("Snapshot", type("Shown", (), {"pilot_time": shown}))
     (family,) = (sample for sample in FAMILIES if sample.name == "gwmond_suspected_black_holes")
     assert [(sample.labels, sample.value) for sample in family.samples(snapshot)] == [
-        (("node", "site1", "entry1.0"), 1)
+        (("ends_too_soon", "node", "site1", "entry1.0"), 1)
     ]
 
 
@@ -113,3 +114,23 @@ def test_the_report_sums_the_periods_of_its_last_day() -> None:
     assert (table_of([line]).total or ())[4:7] == ("", str(line.runs), str(line.too_soon))
     assert suspected(reader, scope._replace(place=Place("site2"))) == ()
     assert suspected(reader, scope._replace(place=Place("site1", group="any"))) == (line,)
+
+
+def test_a_node_that_fails_all_jobs_is_suspected_within_minutes() -> None:
+    """Jobs of several users fail there; when it is mended it is suspected for an hour at most."""
+    since_s, until_s = 2 * 3600, 3 * 3600
+    runs = played(Broken(frozenset({NODE}), since_s, until_s))
+    trials = [run.trial for run in runs]
+    found = {look.at_s: look.suspects for look in looks(trials, 5, since_s - 600, every=5)}
+    first = min(at for at, suspects in found.items() if suspects)
+    assert since_s < first <= since_s + 1800
+    assert {x.place for suspects in found.values() for x in suspects} == {NODE}
+    assert not any(suspects for at, suspects in found.items() if at > until_s + 3600 + 120)
+    (suspect,) = found[first]
+    assert f"{suspect.finding.failures} of {suspect.finding.jobs} jobs failed" in suspect.shown
+
+
+def test_one_users_failures_are_no_suspicion() -> None:
+    runs = played(Broken(frozenset({NODE}), 2 * 3600, 3 * 3600))
+    trials = [run.trial._replace(group="one run.sh") for run in runs]
+    assert not any(look.suspects for look in looks(trials, 3, 2 * 3600, every=5))

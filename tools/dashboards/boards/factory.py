@@ -133,6 +133,7 @@ _STATUS = Row(
             ),
             "Age of the oldest request when the factory wrote its ad, and of the oldest "
             "glideresource ad. A line that keeps rising: the factory or the frontend has stopped.",
+            empty="without [pool.wms], as to requests",
             page="#sources",
             width=8,
         ),

@@ -1,0 +1,67 @@
+"""When a poll last saw pilots and claims: a fact, which outlives the daemon.
+
+Units: times are microseconds since the epoch.
+
+Most is seen in each look, so that only the time of the last complete look is stored at each poll.
+Beside it is stored, of each pilot and run, when it was seen last if that was at another time: as it
+is not there any more, or was shown by a look that was not complete.  What a poll has seen and could
+not store is lost with the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gwmond.model.cursor_kinds import LOOKS
+from gwmond.model.digits import is_number
+from gwmond.model.facts import Cursor
+from gwmond.model.run_facts import Source
+from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.pilots.ad_times import SOURCE, PersistedState
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.open_run import OpenRun
+
+
+class Looks:
+    """When all pilots and all claims were last looked at; 0: never."""
+
+    def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
+        self._kept = PersistedState(SOURCE, LOOKS, cursors)
+        words = self._kept.text.split()
+        known = len(words) == 2 and all(map(is_number, words))
+        self.pilots_us, self.claims_us = map(int, words) if known else (0, 0)
+
+    def cursors(self) -> tuple[Cursor, ...]:
+        """Return what is not stored yet; nothing before the first look."""
+        if not self.pilots_us and not self.claims_us:
+            return ()
+        return self._kept.offer(f"{self.pilots_us} {self.claims_us}")
+
+    def stored(self) -> None:
+        """Say that the last cursor is in the ledger."""
+        self._kept.stored()
+
+    def polled_us(self, pilot: OpenPilot) -> int | None:
+        """Return when a pilot was found last, as it is to be stored: None, if by the last look."""
+        return None if pilot.last_polled_us == self.pilots_us else pilot.last_polled_us
+
+    def recall_pilot(self, pilot: OpenPilot, row: PilotRow) -> None:
+        """Let a pilot have been found last when its row says so."""
+        pilot.stored_polled_us = row.last_polled_us
+        pilot.last_polled_us = self.pilots_us if row.last_polled_us is None else row.last_polled_us
+
+    def shown_us(self, run: OpenRun) -> int | None:
+        """Return when a slot showed a run last, as it is to be stored."""
+        last_us = None if run.merged.ending.over else run.last_shown_us
+        now = last_us == self.claims_us and Source.LIVE_SLOT in run.merged.sources
+        return None if now else last_us
+
+    def recall_run(self, run: OpenRun, row: RunRow) -> None:
+        """Let a run have been shown last when its row says so."""
+        run.stored_shown_us = last_us = row.last_shown_us
+        if run.merged.ending.over:
+            return
+        run.gone = last_us is not None and last_us <= self.claims_us
+        if last_us is None and Source.LIVE_SLOT in run.merged.sources:
+            last_us = self.claims_us or None
+        run.last_shown_us = last_us

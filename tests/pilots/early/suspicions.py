@@ -1,0 +1,39 @@
+"""Places that are suspected while simulated jobs run, look by look as the daemon does."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gwmond.model.endings import EARLY_US
+from gwmond.model.suspects import Suspect
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.early_failure import Trial, failing
+from gwmond.pilots.verdicts import FALSE_ALARMS, LOOK_US, LOOKED_AT_US
+from tests.pilots.early.simulator import BEGIN_US
+from tests.pilots.early.verdicts import known_then
+
+
+class Look(NamedTuple):
+    """What one look has found; ``at_s`` seconds after the simulation's begin."""
+
+    at_s: float
+    suspects: tuple[Suspect, ...]
+
+
+def looks(
+    trials: Sequence[Trial], hours: float, since_s: float = 0, every: int = 1
+) -> Iterator[Look]:
+    """Yield the looks at trials that are sorted by start; ``every``: of so many looks one."""
+    starts = [trial.start_us for trial in trials]
+    at_us = BEGIN_US + round(since_s * SECOND_US)
+    while at_us < BEGIN_US + hours * 3600 * SECOND_US:
+        at_us += LOOK_US * every
+        first, last = bisect_left(starts, at_us - LOOKED_AT_US), bisect_left(starts, at_us)
+        known = [
+            known_then(trial, at_us)
+            for trial in trials[first:last]
+            if trial.end_us <= at_us or trial.start_us < at_us - EARLY_US
+        ]
+        yield Look((at_us - BEGIN_US) / SECOND_US, failing(known, FALSE_ALARMS))

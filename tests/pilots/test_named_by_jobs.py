@@ -1,0 +1,40 @@
+"""The record of a job names its pilot's job in the factory: exactly that pilot."""
+
+from __future__ import annotations
+
+from tests.build.pilot_files import JOB, output
+from tests.build.play import Play, record, shown
+from tests.build.played import add_outputs
+
+
+def test_a_pilot_of_which_only_files_tell(play: Play) -> None:
+    """Its output has no startd's name; the job's record has its job."""
+    add_outputs(play, output(0, 1230), at=6000)
+    (before,) = play.stored.pilots.values()
+    told = record("1.0", 100, 700, startd="glidein_5_6@node")
+    play.poll(6100, records=[told._replace(factory_job=JOB, entry="entry")])
+    (row,) = play.stored.pilots.values()
+    assert row.id == before.id
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+
+
+def test_a_pilot_that_no_collector_saw(play: Play) -> None:
+    """It has the job's name for it, and so its output is found to be its own."""
+    told = record("1.0", 100, 700, startd="glidein_5_6@node", site="Site")
+    play.poll(2000, records=[told._replace(factory_job=JOB, entry="entry", factory="factory")])
+    (row,) = play.stored.pilots.values()
+    assert (row.identity.factory_job, row.identity.factory) == (JOB, "factory")
+    add_outputs(play, output(0, 1230), at=6000)
+    assert len(play.stored.pilots) == 1
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+
+
+def test_of_two_pilots_with_the_same_startds_name(play: Play) -> None:
+    """The one of the job that is named, though the other began later and fits as well."""
+    first = shown(started=0, heard=600, factory_job="schedd#1.0")
+    second = shown(started=300, heard=600, factory_job="schedd#2.0")
+    play.poll(600, [first, second])
+    told = record("1.0", 400, 500, started=None)._replace(factory_job="schedd#1.0", entry="entry")
+    play.poll(660, [first, second], records=[told])
+    (run,) = play.stored.runs.values()
+    assert play.stored.pilots[run.pilot].identity.factory_job == "schedd#1.0"

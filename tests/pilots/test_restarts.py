@@ -1,0 +1,88 @@
+"""It does not matter when gwmond learned something, nor whether it was restarted meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.model.endings import Ending
+from gwmond.model.facts import Pilot
+from gwmond.model.run_facts import Source
+from tests.build.play import T0, Play, claim, record, shown
+
+MEMORY_MIB = 2000
+
+
+def small(heard: int | None = None) -> list[Pilot]:
+    """One pilot of one core."""
+    pilot = shown(cores=1, memory=MEMORY_MIB)
+    return [pilot if heard is None else pilot._replace(last_heard=T0 + heard)]
+
+
+def test_the_last_job_of_a_pilot_is_posted_once() -> None:
+    """A slot shows it before and after the restart, its record comes after the pilot's end, and
+    then another that says otherwise when it ended."""
+    play = Play()
+    play.live(0, 600, small())
+    play.poll(660, small(), [record("1.0", 100, 600)])
+    for at in range(720, 7320, 60):
+        play.poll(at, small(at), claims=[claim("2.0", 700)])
+        if at == 3000:
+            play.restart()
+    play.poll(7380)
+    play.poll(7440, records=[record("2.0", 700, 7350)])
+    play.poll(7500, records=[record("2.0", 700, 7349, source=Source.STARTD_HISTORY)])
+    play.rest(7560)
+    assert play.seconds() == {"goodput": 500.0 + 6649, "pilot_overhead": 200.0}
+    play.stored.prove()
+
+
+EXIT = Ending(over=True, exit_code=1, own_accord=True, began=True, early=False)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
+@pytest.mark.parametrize("later_s", [1200, 60_000], ids=["soon", "when the pilot is closed"])
+def test_an_exit_completed_nothing_if_the_job_runs_again(later_s: int, restart: bool) -> None:
+    """However much later it runs again, on another pilot, and whoever knew of the first run."""
+    play = Play()
+    play.live(0, 600, small())
+    play.poll(660, small(), [record("1.0", 100, 600, ending=EXIT)])
+    play.live(720, 1200, small())
+    play.rest(1260, hours=max(1, (later_s - 1260) // 3600))
+    assert play.seconds()["goodput"] == 500
+    if restart:
+        play.restart()
+    again = record("1.0", later_s - 200, later_s - 100, run=2, startd="glidein@b", started=None)
+    play.poll(later_s + 3600, records=[again])
+    play.rest(later_s + 3660)
+    assert play.seconds()["goodput"] == 100
+    assert play.seconds()["unclassified"] == 500
+    play.stored.prove()
+
+
+def test_a_restart_keeps_when_a_claim_was_shown_last() -> None:
+    """No slot shows the job from 660 on; nothing tells its end, and the restart is much later."""
+    seconds = []
+    for restart in (False, True):
+        play = Play()
+        for at in range(0, 3660, 60):
+            play.poll(at, small(at), claims=[claim("1.0", 100)] if 100 <= at <= 600 else [])
+            if restart and at == 3000:
+                play.restart()
+        play.rest(3660)
+        play.stored.prove()
+        seconds.append(play.seconds())
+    assert seconds[0] == seconds[1]
+
+
+def test_a_pilot_keeps_its_unit_of_memory() -> None:
+    """What is configured between two starts is the unit of pilots that are posted from then on."""
+    play = Play()
+    play.live(0, 1800, small())
+    play.rules = play.rules._replace(memory_per_unit_mib=1000)
+    play.restart()
+    play.live(1860, 3600, small())
+    play.rest(3660)
+    (row,) = play.stored.pilots.values()
+    assert row.unit_mib == MEMORY_MIB
+    assert not any(residual.micros for residual in play.stored.check(memory_mib=1000))
+    assert not any(play.accounting.settlement.residual.values())

@@ -1,0 +1,136 @@
+"""What gwmond reads of HTCondor and GlideinWMS is held against what a real GlideinWMS had.
+
+``glideinwms/attributes.json``: the attributes that ads and records of each kind had in the story of
+tests/glideinwms, which ``python -m tests.glideinwms DIRECTORY`` plays and records.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import zipfile
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from gwmond.model.stored_pilots import PilotRow
+from gwmond.sources.htcondor import collector, factory, glideresource, order
+from gwmond.sources.htcondor.access import Query
+from tests.build import imports
+from tests.build.command_line import program
+from tests.recordings.summary import Shown
+from tests.sources.asked import PAGE, QUERIES
+
+HERE = Path(__file__).parent / "glideinwms"
+
+#: What is asked of ads of these kinds, a kind as it is in ``attributes.json`` and on the page.
+ASKED: dict[str, tuple[Query, ...]] = {
+    "Machine": (*QUERIES["Slots"], *QUERIES["Claims"]),
+    "StartD": QUERIES["StartD ads"],
+    "DaemonMaster": QUERIES["Failed pilots"],
+    "Scheduler": QUERIES["Schedd ads"],
+    "Accounting": (*QUERIES["Accounting groups"], order._ACCOUNTING),
+    "Submitter": (*QUERIES["Submitter ads"], order._SUBMITTERS),
+    "Negotiator": (order._NEGOTIATORS, order._CYCLES),
+    "Collector": (collector.QUERY,),
+    "queue": (*QUERIES["Idle jobs"], *QUERIES["One job"]),
+    "epochs": QUERIES["Epoch history"],
+    "history": QUERIES["Schedd history"],
+    "startd_history": QUERIES["Startd history"],
+    "factory queue": factory.queue_queries(1, 0),
+    "glideresource": (glideresource.QUERY,),
+    "glidefrontendmonitor": (glideresource.FRONTENDS,),
+    "glidefactory": (factory.ENTRIES,),
+    "glidefactoryclient": (factory.CLIENTS,),
+    "glideclient": (factory.ASKS,),
+}
+
+
+def seen() -> dict[str, list[str]]:
+    """The attributes that were there, by the kind of ad."""
+    found: dict[str, list[str]] = json.loads((HERE / "attributes.json").read_text())
+    return found
+
+
+def listed() -> dict[str, set[str]]:
+    """What the page says was never there, by the kind of ad."""
+    title = "\n## Not seen at a real GlideinWMS\n"
+    rows = [
+        line.split("|") for line in PAGE.read_text().partition(title)[2].splitlines() if "`" in line
+    ]
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        if len(row) == 5:
+            found.setdefault(row[1].strip(), set()).update(re.findall(r"`([\w*]+)`", row[2]))
+    return found
+
+
+@pytest.mark.parametrize("kind", ASKED)
+def test_what_is_asked_for_was_there_or_the_page_says_where_its_name_is(kind: str) -> None:
+    there = [name.lower() for name in seen()[kind]]
+    asked = {name for query in ASKED[kind] for name in query.attributes}
+    never = {name for name in asked if not any(fnmatchcase(had, name.lower()) for had in there)}
+    assert listed().get(kind, set()) == never
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What pilots and the factory wrote, in its tree."""
+    directory = tmp_path_factory.mktemp("files")
+    with zipfile.ZipFile(HERE / "files.zip") as archive:
+        archive.extractall(directory)
+    return directory
+
+
+def imported(files: Path, directory: Path) -> tuple[str, dict[str, PilotRow]]:
+    """What an import says, and the pilots that are known then, by the factory's job."""
+    ledger = directory / "ledger.sqlite"
+    done = imports.run(ledger, files)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr, imports.pilots(ledger)
+
+
+def test_each_file_and_line_is_understood(files: Path, tmp_path: Path) -> None:
+    """Pilots begin and end when their own output says so; an entry's validation fails as it did."""
+    said, pilots = imported(files, tmp_path)
+    assert not re.search("garbage|not understood|wrong", said), said
+    outputs = {path.name[4:-4]: path.read_text() for path in files.rglob("job.*.out")}
+    assert outputs
+    for job, text in outputs.items():
+        began = re.search(r"Starting glidein_startup.sh at .* \((\d+)\)", text)
+        ended = re.search(r"=== Glidein ending .* \((\d+)\) with code (\d+)", text)
+        assert began is not None
+        assert pilots[job].start_us == int(began[1]) * 10**6
+        if ended is not None:
+            assert pilots[job].end_us == int(ended[1]) * 10**6
+            failed = pilots[job].identity.key.entry == "SiteBroken"
+            assert (pilots[job].validation.shown == "failed") == failed
+            assert (ended[2] != "0") == failed
+
+
+def test_without_completed_jobs_the_same_pilots_are_known(files: Path, tmp_path: Path) -> None:
+    """GlideinWMS of early 2026 writes none, and everything else as ever (event 028 is why)."""
+    logs = list(files.rglob("condor_activity_*.log"))
+    assert all("\n028 (" in log.read_text() for log in logs)
+    assert list(files.rglob("completed_jobs_*.log"))
+    defect = tmp_path / "defect"
+    shutil.copytree(files, defect, ignore=shutil.ignore_patterns("completed_jobs_*"))
+    found = []
+    for number, tree in enumerate((files, defect)):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        _, pilots = imported(tree, directory)
+        found.append({job: (row.start_us, row.end_us) for job, row in pilots.items()})
+    assert found[0] == found[1]
+
+
+def test_the_recording_replays_with_what_was_there() -> None:
+    """All sites of the story are seen; nobody's name is in the recording."""
+    shown = Shown(**json.loads(program("tests.recordings.summary", HERE / "real.zip")))
+    assert (shown.sites, shown.entries) == (5, 5)
+    assert shown.most_pilots >= 4
+    with zipfile.ZipFile(HERE / "real.zip") as archive:
+        text = "".join(archive.read(name).decode() for name in archive.namelist())
+    assert not re.search(r"alice|bob(?!\w)", text)
