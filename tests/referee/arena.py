@@ -99,7 +99,7 @@ class Arena:
             for presence in entry.presences:
                 ads += [self._busy_pilot(entry, presence.group) for _ in range(presence.busy)]
                 started += [self._start(entry, presence.group) for _ in range(presence.open)]
-                ads.append(_resource(entry, presence))
+                ads.append(_resource(entry, presence, scenario.tells))
                 self._queue(entry, presence)
         for command in sorted(set(feign.COMMANDS.values())):
             self.pool.advertise(
@@ -303,20 +303,22 @@ def _slots_of(pilot: Pilot) -> str:
     return f'regexp("@{pilot.name}$", Name)'
 
 
-def _resource(entry: Entry, presence: Presence) -> Ad:
-    """What the frontend's group says of the entry."""
+def _resource(entry: Entry, presence: Presence, tells: bool) -> Ad:
+    """What the frontend's group says of the entry: the frontend's part of START, for all groups."""
     pending = sum(p.pending for p in entry.presences)
     limit = entry.running + entry.room if entry.capacity == "limit" else 10_000
     held = int(str(entry.signs.get("held", 0)))
     total = "GlideFactoryMonitorTotalStatus"
     numbers: dict[str, Value] = {
-        "GlideClientConstraintFactoryCondorExpr": presence.group.start,
+        "GlideClientConstraintFactoryCondorExpr": "True",
         "GlideFactoryConfigPerEntryMaxGlideins": limit,
         f"{total}Running": entry.running,
         f"{total}Idle": pending,
         f"{total}Pending": pending,
         f"{total}Held": held * len(entry.presences),
     }
+    if tells:
+        numbers["GlideClientConstraintJobCondorExpr"] = presence.group.query
     options: dict[str, Any] = {**entry.signs, **numbers}
     return feign.glideresource(
         entry.name,

@@ -45,10 +45,19 @@ SHAPES = (
 
 
 class Group(NamedTuple):
-    """A frontend's group: its client name ("frontend.group"), and the START of its pilots."""
+    """A frontend's group: its client name ("frontend.group"), and the START of its pilots.
+
+    START is in no ad but its pilots', as with GlideinWMS; ads of its entries have ``query``: which
+    jobs it counts.
+    """
 
     client: str
     start: str
+
+    @property
+    def query(self) -> str:
+        """The same of a job, as the frontend asks schedds for jobs."""
+        return self.start.replace("TARGET.", "")
 
 
 GROUPS = (
@@ -182,23 +191,37 @@ class Jobs(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """All that a pool is set up with."""
+    """All that a pool is set up with; ``tells``: frontends say which jobs their groups count."""
 
     seed: int
     entries: tuple[Entry, ...]
     jobs: tuple[Jobs, ...]
+    tells: bool
+
+    def hides(self, entry: Entry) -> bool:
+        """Whether nobody knows which jobs some pilots of an entry would start.
+
+        No pilot of their group runs anywhere, and its frontend does not tell which jobs it counts.
+        """
+        presences = [presence for other in self.entries for presence in other.presences]
+        known = {presence.group for presence in presences if presence.busy or presence.open}
+        return not self.tells and any(of.group not in known for of in entry.presences)
 
 
 def draw(seed: int) -> Scenario:
     """The scenario of a seed: always the same one."""
     rng = Random(seed)
     groups = rng.sample(GROUPS, rng.randint(2, 3))
+    told = Random(f"{seed} told")
+    tells, away = told.random() < 0.7, told.choice((*groups, None))
     entries: list[Entry] = []
     for number in range(rng.randint(3, 8)):
-        entries.append(_entry(rng, f"s{seed}-e{number}", entries, groups))
+        entry = _entry(rng, f"s{seed}-e{number}", entries, groups)
+        there = (of._replace(busy=0, open=0) if of.group == away else of for of in entry.presences)
+        entries.append(entry._replace(presences=tuple(there)))
     sites = sorted({entry.site for entry in entries})
     jobs = tuple(_jobs(rng, sites, entries) for _ in range(rng.randint(2, 5)))
-    return Scenario(seed, tuple(entries), jobs)
+    return Scenario(seed, tuple(entries), jobs, tells)
 
 
 def _entry(rng: Random, name: str, others: list[Entry], groups: list[Group]) -> Entry:

@@ -21,6 +21,8 @@ def test_all_that_may_happen_comes_up() -> None:
         assert {getattr(entry, what) for entry in entries} == {True, False}
     assert {0, 1} <= {entry.room for entry in entries}
     assert any(presence.open for presence in presences)
+    hidden = [of.hides(entry) for of in map(draw, range(60)) for entry in of.entries]
+    assert {True, False} == set(hidden)
     assert {some.hopeless for some in jobs} == {True, False}
     assert any(some.gpus for some in jobs)
     assert any(some.sites is None for some in jobs)

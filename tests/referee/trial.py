@@ -79,8 +79,12 @@ def judge(pool: CondorPool, arena: Arena, directory: Path, scenario: Scenario) -
     try:
         idle = arena.stage(scenario)
         witness = Witness(pool.collector, pool.schedds[1], directory)
-        judged = [entry for entry in scenario.entries if entry.judged]
         verdicts = witness.ask(scenario.entries)
+        judged = [
+            entry
+            for entry in scenario.entries
+            if entry.judged and verdicts[entry.name].state != "unknown"
+        ]
         with ThreadPoolExecutor(2) as threads:
             futures = [
                 threads.submit(_alone, witness, scenario, shape, verdicts) for shape in judged
