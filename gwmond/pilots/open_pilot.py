@@ -89,7 +89,6 @@ class OpenPilot:
     counted: Category | None = None
     counted_micros: dict[tuple[Assumption, Resource], int] = field(default_factory=dict)
     changed_since_us: int = FAR_US
-    posted_at_us: int = 0
     last_polled_us: int = 0
     stored_last_heard_us: int = 0
     stored_polled_us: int | None = None

@@ -36,6 +36,7 @@ from gwmond.model.run_facts import RunFact, Source
 from gwmond.pilots.early_failure import Result, result_of
 from gwmond.pilots.open_pilot import OpenPilot
 from gwmond.pilots.open_run import OpenRun
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.same_run import claim_of
 
@@ -47,16 +48,14 @@ _STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLO
 _WHETHER = (None, True, False)
 
 
-def later_runs(of_job: Iterable[OpenRun]) -> dict[RunKey, int | None]:
+def later_runs(starts: Mapping[RunKey, int]) -> dict[RunKey, int | None]:
     """Return, for each run of a job, when the next of them began; None if none did.
 
     Of runs that began at the same time the one with the higher number is later, and one without a
     number is later than all.
     """
-    began = {run.key: (run.start_us, run.key.number or UNNUMBERED) for run in of_job}
-    ordered = sorted(began, key=lambda key: began[key])
-    starts = [began[key][0] for key in ordered]
-    return dict(zip(ordered, [*starts[1:], None], strict=False))
+    ordered = sorted(starts, key=lambda key: (starts[key], key.number or UNNUMBERED))
+    return dict(zip(ordered, [*(starts[key] for key in ordered[1:]), None], strict=False))
 
 
 def superseded_otherwise(of_job: Collection[OpenRun]) -> Iterator[OpenRun]:
@@ -64,7 +63,7 @@ def superseded_otherwise(of_job: Collection[OpenRun]) -> Iterator[OpenRun]:
 
     An exit completed nothing if the job runs again (``exit_retried``).
     """
-    later = later_runs(of_job)
+    later = later_runs({run.key: run.start_us for run in of_job})
     for run in of_job:
         ending, decided = run.merged.ending, run.outcome
         if decided is None or run.pilot.pruned or ending.superseded is not None:
@@ -79,16 +78,25 @@ def superseded_otherwise(of_job: Collection[OpenRun]) -> Iterator[OpenRun]:
 class LaterRuns:
     """The same of many jobs, of which each is looked at once until it changes."""
 
-    def __init__(self, jobs: Mapping[str, Iterable[OpenRun]]) -> None:
-        self._jobs = jobs
+    def __init__(self, cache: PilotCache) -> None:
+        self._cache = cache
         self._known: dict[str, dict[RunKey, int | None]] = {}
 
     def after(self, run: OpenRun) -> int | None:
         """Return when the next run of the same job began, None if there is none."""
         job = run.key.job
         if job not in self._known:
-            self._known[job] = later_runs(self._jobs.get(job, ()))
+            self._known[job] = later_runs(self._cache.starts(job))
         return self._known[job].get(run.key)
+
+    def missing(self, pilot: OpenPilot) -> bool:
+        """Return whether runs of jobs are missing that bear on what is open of a pilot."""
+        jobs = {run.key.job for run in pilot.runs.values() if _rests_on_others(run)}
+        return not self._cache.has_starts(jobs)
+
+    def whole(self, jobs: Iterable[str]) -> bool:
+        """Return whether all runs of these jobs are in memory."""
+        return self._cache.has_jobs(jobs)
 
     def forget(self, jobs: Iterable[str]) -> None:
         """Say that the runs of these jobs have changed."""
@@ -258,14 +266,18 @@ def decide_runs(
     matcher: RunMatcher,
     rules: Rules,
     silent: Collection[str],
-) -> None:
-    """Decide on what is open, and anew on what has changed."""
+) -> bool:
+    """Decide on what is open, and anew on what has changed; return False if runs are missing."""
+    if later.missing(pilot):
+        return False
     over: defaultdict[str, list[RunFact]] = defaultdict(list)
     for run in pilot.runs.values():
         if not _is_decided(run):
             fact = given_up(run, later.after(run), at.now_us, at.clock_us, rules, silent)
             if fact is not None:
                 over[fact.job].append(fact)
+    if not later.whole(over):
+        return False
     for job, facts in over.items():
         matcher.add(job, facts)
     later.forget(over)
@@ -280,6 +292,16 @@ def decide_runs(
             if outcome != run.outcome:
                 pilot.mark_changed(run.start_us)
             run.outcome, run.result = outcome, result
+    return True
+
+
+def _rests_on_others(run: OpenRun) -> bool:
+    """Return whether other runs of its job bear on what is to be decided of a run.
+
+    None bears on a run that a slot shows now.
+    """
+    shown = Source.LIVE_SLOT in run.merged.sources and not (run.merged.ending.over or run.gone)
+    return not (_is_decided(run) or (shown and run.pilot.end_us is None))
 
 
 def _is_decided(run: OpenRun) -> bool:

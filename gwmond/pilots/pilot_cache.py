@@ -33,8 +33,8 @@ class PilotCache:
     """Pilots and runs in memory; both are found by id, pilots by name, runs by job.
 
     ``partly``: jobs of which the ledger may have runs that are not in memory, beside those that
-    are.  ``missing``: keys of what a step needed that is not in memory; the step left out what
-    needed it, and goes on with that once it is loaded.
+    are; of some of them it is known when those runs began.  ``missing``: keys of what a step
+    needed that is not in memory; the step left that out, and goes on with it once it is loaded.
     """
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
@@ -45,6 +45,7 @@ class PilotCache:
         self.by_place: defaultdict[str, list[OpenPilot]] = defaultdict(list)  # of factory jobs
         self.jobs: defaultdict[str, list[OpenRun]] = defaultdict(list)
         self.partly: set[str] = set()
+        self._stored_starts: dict[str, dict[RunKey, int]] = {}  # of runs that are not in memory
         self.moved: defaultdict[int, set[RunKey]] = defaultdict(set)  # not stored yet, by pilot
         self.withdrawn: set[int] = set()
         self._leaving: list[OpenPilot] = []
@@ -72,6 +73,19 @@ class PilotCache:
         self.missing.jobs |= unknown
         return not unknown
 
+    def has_starts(self, jobs: Iterable[str]) -> bool:
+        """Return whether it is known when all runs of these jobs began; if not, they are missing.
+
+        Those that were in memory once are remembered as long as another run of the job is.
+        """
+        return self.has_jobs(set(jobs) - self._stored_starts.keys())
+
+    def starts(self, job: str) -> dict[RunKey, int]:
+        """Return when each run of a job began, as far as it is known."""
+        starts = dict(self._stored_starts.get(job, {}))
+        starts.update((run.key, run.start_us) for run in self.jobs.get(job, ()))
+        return starts
+
     def unknown_jobs(self, jobs: Iterable[str]) -> set[str]:
         """Return those of jobs of which the ledger may have runs that are not in memory."""
         return {job for job in jobs if job not in self.jobs or job in self.partly}
@@ -81,6 +95,8 @@ class PilotCache:
         self.recall_pilots(rows.pilots)
         self.recall_runs(rows.runs)
         self.partly -= rows.keys.jobs
+        for job in rows.keys.jobs:
+            self._stored_starts.pop(job, None)
         for number in rows.keys.whole:
             pilot = self.pilots.get(number)
             if pilot is not None and pilot.loaded_from_us > 0:
@@ -221,6 +237,8 @@ class PilotCache:
             yield pilot
             self.moved[pilot.id].update(pilot.runs)
             self.withdrawn.add(pilot.id)
+            for run in list(pilot.runs.values()):
+                self.drop_run(run)
             self.drop_pilot(pilot)
 
     def add_run(self, run: OpenRun) -> None:
@@ -241,6 +259,7 @@ class PilotCache:
         if not of_job:
             del self.jobs[run.key.job]
             self.partly.discard(run.key.job)
+            self._stored_starts.pop(run.key.job, None)
 
     def drop_old(self, pilot: OpenPilot, linger_us: int) -> None:
         """Forget runs on it that are decided, settled and have ended a while before."""
@@ -254,8 +273,14 @@ class PilotCache:
     def forget_run(self, run: OpenRun) -> None:
         """Leave a run to the ledger, where it is stored."""
         self.drop_run(run)
-        if run.key.job in self.jobs:
-            self.partly.add(run.key.job)
+        job = run.key.job
+        if job not in self.jobs:
+            return
+        if job not in self.partly:
+            self.partly.add(job)
+            self._stored_starts[job] = {}
+        if job in self._stored_starts:
+            self._stored_starts[job][run.key] = run.start_us
 
     def show(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
         """Note which runs slots show now; ``complete``: the claims are all there are."""

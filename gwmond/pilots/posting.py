@@ -17,6 +17,7 @@ from gwmond.model.pilot_facts import (
 )
 from gwmond.model.pilot_sources import replace
 from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
+from gwmond.model.times import SECOND_US
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 from gwmond.pilots.open_pilot import OpenPilot
@@ -105,11 +106,16 @@ def withdraw(pilot: OpenPilot) -> list[Correction]:
 def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
     """Take in the runs of a pilot that only they have: as large as they, no longer than they.
 
+    One that goes on lasts as long as a slot has shown it.
+
     It begins with its startd where a record has that, and has a unit's memory a core at least: a
     core brings a unit, as what a job was given of memory is not all that there was.
     """
     unit_mib = pilot.unit_mib or memory_per_unit_mib
-    spans = [(run.start_us, run.end_us or run.start_us) for run in pilot.runs.values()]
+    spans = [
+        (run.start_us, max(run.start_us, run.end_us or run.last_shown_us or 0))
+        for run in pilot.runs.values()
+    ]
     if not spans:
         return
     first_us, last_us = min(start for start, _ in spans), max(end for _, end in spans)
@@ -164,6 +170,12 @@ def unsettled(
         for resource, total_micros in pilot.canonical_totals(memory_per_unit_mib).items():
             sums[resource, identity.key, identity.group] += total_micros - settled[resource]
     return dict(sums)
+
+
+def _is_refreshed(pilot: OpenPilot, before_us: int, now_us: int, refresh_us: int) -> bool:
+    """Return whether a pilot's turn has come since a time: a daemon started anew keeps to it."""
+    turn_us = pilot.id * SECOND_US
+    return refresh_us <= 0 or (before_us - turn_us) // refresh_us < (now_us - turn_us) // refresh_us
 
 
 def _guard(pilot: OpenPilot, rules: Rules) -> int:
@@ -221,11 +233,13 @@ def _add_to_run(
         run.dirty = True
 
 
-def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) -> bool:
-    """Return whether posting a pilot may change anything.
+def needs_posting(
+    pilot: OpenPilot, before_us: int, now_us: int, known_us: int, rules: Rules
+) -> bool:
+    """Return whether posting a pilot may change anything; ``before_us``: when it was settled last.
 
-    One that runs is posted every ``refresh_us`` only, which is noted.  One that waits for its end
-    is not posted before: its time may then be estimated.
+    One that runs is posted every ``refresh_us`` only, some at each time.  One that waits for its
+    end is not posted before: its time may then be estimated.
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
         return bool(pilot.known_us) or not pilot.end_unknown
@@ -233,9 +247,8 @@ def needs_posting(pilot: OpenPilot, now_us: int, known_us: int, rules: Rules) ->
     if end_us is not None and not any(run.is_open for run in runs):
         limit = min(known_us, pilot.effective_end_us)
         return limit > pilot.settled_until_us or (pilot.counted is None and known_us >= end_us)
-    if now_us < pilot.posted_at_us + rules.refresh_us:
+    if not _is_refreshed(pilot, before_us, now_us, rules.refresh_us):
         return False
-    pilot.posted_at_us = now_us
     guard = rules.start_guard_us
     running = [run for run in runs if run.is_open and not run.merged.ending.over]
     if any(run.is_open and (run.merged.ending.over or run.gone) for run in runs):

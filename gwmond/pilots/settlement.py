@@ -46,6 +46,7 @@ class Settlement:
         self.amounts = PendingAmounts()
         self.counts = PendingCounts(rules.memory_per_unit_mib)
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
+        self._before_us = 0  # and the time before
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
@@ -58,6 +59,7 @@ class Settlement:
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
         self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
+        self._before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
         self._silent = silent
         self._left_out = []
         self._use()
@@ -86,7 +88,7 @@ class Settlement:
 
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
-        later = LaterRuns(self._cache.jobs)
+        later = LaterRuns(self._cache)
         while pilots:  # what is decided on one pilot may say something about another
             for pilot in pilots:
                 if not (pilot.closed or self._settle(pilot, later)):
@@ -103,7 +105,7 @@ class Settlement:
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
         now_us, clock_us, known_us = self._at
-        if not posting.needs_posting(pilot, now_us, known_us, self._rules):
+        if not posting.needs_posting(pilot, self._before_us, now_us, known_us, self._rules):
             if pilot.derived.end_us is not None:
                 self._close(pilot, now_us)
             return True
@@ -115,7 +117,8 @@ class Settlement:
             return False
         if pilot.is_renamed or pilot.posted_as is None:
             only_runs(pilot, self._matcher)
-        decide_runs(pilot, self._at, later, self._matcher, self._rules, self._silent)
+        if not decide_runs(pilot, self._at, later, self._matcher, self._rules, self._silent):
+            return False
         if pilot.known_from_jobs_only:
             posting.imply(pilot, self._rules.memory_per_unit_mib)
             quiet = known_us >= pilot.last_heard_us + self._rules.quiet_us
@@ -130,7 +133,6 @@ class Settlement:
         posted = posting.post(pilot, known_us, self._rules)
         if posted is None:
             return self._cache.has_whole(pilot)
-        pilot.posted_at_us = now_us
         self._cache.note_posted(pilot)
         self.amounts.add(pilot.id, posted.increments)
         self.amounts.correct(pilot.id, posted.corrections, clock_us)

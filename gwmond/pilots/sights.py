@@ -23,19 +23,19 @@ from gwmond.pilots.open_run import OpenRun
 
 
 class Looks:
-    """When all pilots and all claims were last looked at; 0: never."""
+    """When all pilots and all claims were last looked at, and when it was settled; 0: never."""
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = PersistedState(SOURCE, LOOKS, cursors)
         words = self._kept.text.split()
-        known = len(words) == 2 and all(map(is_number, words))
-        self.pilots_us, self.claims_us = map(int, words) if known else (0, 0)
+        known = tuple(map(int, words)) if all(map(is_number, words)) else ()
+        self.pilots_us, self.claims_us, self.settled_us = (*known, 0, 0, 0)[:3]
 
     def cursors(self) -> tuple[Cursor, ...]:
         """Return what is not stored yet; nothing before the first look."""
         if not self.pilots_us and not self.claims_us:
             return ()
-        return self._kept.offer(f"{self.pilots_us} {self.claims_us}")
+        return self._kept.offer(f"{self.pilots_us} {self.claims_us} {self.settled_us}")
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""

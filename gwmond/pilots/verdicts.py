@@ -204,7 +204,7 @@ def slice_us(rules: Rules) -> int:
 
 
 def _cases(cache: PilotCache, now_us: int, rules: Rules) -> list[_Case]:
-    cases, later = [], LaterRuns(cache.jobs)
+    cases, later = [], LaterRuns(cache)
     for run in undecided(cache):
         plain = plain_outcome(run, later.after(run), now_us, FAR_US, rules)
         if plain is not None:

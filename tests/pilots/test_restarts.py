@@ -7,6 +7,8 @@ import pytest
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
 from gwmond.model.run_facts import Source
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.rules import Rules
 from tests.build.play import T0, Play, claim, record, shown
 
 MEMORY_MIB = 2000
@@ -86,3 +88,54 @@ def test_a_pilot_keeps_its_unit_of_memory() -> None:
     assert row.unit_mib == MEMORY_MIB
     assert not any(residual.micros for residual in play.stored.check(memory_mib=1000))
     assert not any(play.accounting.settlement.residual.values())
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
+def test_what_is_decided_anew_rests_on_all_runs_of_the_job(restart: bool) -> None:
+    """The pilot on which the job ran again is closed; then another job turns out to have run here
+    before."""
+    play = Play(Rules(refresh_us=0, quiet_us=300 * SECOND_US))
+    play.live(0, 600, small())
+    again = record("1.0", 700, 800, run=2, startd="glidein@b", started=None)
+    play.poll(960, small(), [record("1.0", 100, 600, ending=EXIT), again])
+    play.live(1020, 1500, small())
+    assert play.pilot("glidein@b").closed
+    assert play.seconds()["unclassified"] == 500
+    if restart:
+        play.restart()
+    play.poll(1560, small(), [record("2.0", 20, 80)])
+    play.live(1620, 1800, small())
+    assert play.seconds()["unclassified"] == 500
+    play.rest(1860)
+    assert play.seconds()["goodput"] == 100 + 60
+    play.stored.prove()
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
+def test_what_a_slot_shows_goes_on_though_no_collector_shows_its_pilot(restart: bool) -> None:
+    """A job that runs for longer than a pilot may be silent, and of which nothing tells the end."""
+    play = Play()
+    for at in range(60, 9000, 60):
+        play.poll(at, claims=[claim("1.0", 100)] if 100 <= at <= 7260 else [])
+        if at < 7260:
+            assert not [row for row in play.stored.pilots.values() if row.end_us is not None]
+        if restart and at in {3000, 7320}:
+            play.restart()
+    play.rest(9000)
+    assert play.seconds() == {"pilot_overhead": 100.0, "preemption_badput": 7160.0}
+    play.stored.prove()
+
+
+def test_a_restart_keeps_when_a_pilot_is_looked_at_again() -> None:
+    """Else what is decided then rests on more, or on less, than without the restart."""
+    posted = []
+    for restart in (None, 1200, 1260, 1320, 1380):
+        play, at_each_poll = Play(Rules()), []
+        for at in range(0, 3600, 60):
+            play.poll(at, small(at), [record("1.0", 100, 200)] if at == 300 else [])
+            at_each_poll.append(play.seconds().get("pilot_overhead"))
+            if at == restart:
+                play.restart()
+        posted.append(at_each_poll)
+    assert 10 < len(set(posted[0])) < 15
+    assert all(other == posted[0] for other in posted)

@@ -22,22 +22,10 @@ import pytest
 from tests.build.restarted import history, play
 
 CHUNKS, A_CHUNK = 10, 10
-STILL_WRONG = {
-    0: "a run whose job ran again is decided anew while only part of its job's runs is in memory",
-    69: "a pilot that only jobs tell of differs after a restart",
-}
-"""Histories that a restart still changes, and how; each is to be mended, and to leave this list."""
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_restart_changes_nothing(chunk: int) -> None:
     """``make bench BENCH_ARGS=restarts`` tells more of them."""
     for seed in range(chunk * A_CHUNK, (chunk + 1) * A_CHUNK):
-        if seed not in STILL_WRONG:
-            assert play(history(seed)).wrong == [], f"--seed {seed} --histories 1"
-
-
-@pytest.mark.xfail(strict=True, reason="known")
-@pytest.mark.parametrize("seed", STILL_WRONG)
-def test_what_a_restart_still_changes(seed: int) -> None:
-    assert play(history(seed)).wrong == [], STILL_WRONG[seed]
+        assert play(history(seed)).wrong == [], f"--seed {seed} --histories 1"
