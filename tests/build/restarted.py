@@ -34,6 +34,7 @@ from tests.build.kept import Kept, kept
 T0 = 1_700_000_400
 POLL_S = 60
 DELAY_S = 120
+UNIT_MIB = 2000
 FACTORY = ("factory", "instance")
 
 ENDINGS = (
@@ -111,7 +112,7 @@ class Step(NamedTuple):
     restart: bool = False
     kill: str = ""
     prune: bool = False
-    unit_mib: int = 2000
+    unit_mib: int = UNIT_MIB
     hidden: frozenset[str] = frozenset()  # pilots whose ads are lost
 
 
@@ -126,8 +127,8 @@ class History:
 
     @property
     def units_change(self) -> bool:
-        """Whether the unit of memory is changed at a restart."""
-        return len({step.unit_mib for step in self.steps}) > 1
+        """Whether the unit of memory is changed at a restart, which the first step may have."""
+        return any(step.unit_mib != UNIT_MIB for step in self.steps)
 
 
 def history(seed: int) -> History:
@@ -224,7 +225,7 @@ def _steps(
     times += [rest + 3600 * n for n in range(1, 10)]
     times += [rest + 86400 + 3600 * n for n in range(1, 4)]
     often = random.choice((0.02, 0.1, 0.4))
-    unit, prunes = 2000, random.random() < 0.15
+    unit, prunes = UNIT_MIB, random.random() < 0.15
     changes = random.random() < 0.1
     for at in times:
         restart = random.random() < often
@@ -377,7 +378,7 @@ class _Daemon:
     """A keeper with its ledger, which can be stopped and killed."""
 
     stored: Kept = field(default_factory=kept)
-    unit_mib: int = 2000
+    unit_mib: int = UNIT_MIB
     keeper: LedgerKeeper = field(init=False)
 
     def __post_init__(self) -> None:
