@@ -113,6 +113,7 @@ class Site(Section):
 
     pending_grace: Duration = _seconds("30m")
     untaken_grace: Duration = _seconds("10m")
+    register_grace: Duration = _seconds("15m")
     verdict_check: Duration = _seconds("10m")
     peak_window: Duration = _seconds("30d")
     peak_after: Duration = _seconds("1d")

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
+from gwmond.explain.movers import Move, comes_to_nothing, limited, without_pilots
 from gwmond.explain.situation import (
     CYCLE_S,
     TIMED,
@@ -20,15 +21,15 @@ from gwmond.explain.situation import (
     Proof,
     Situation,
     Tier,
+    weaker,
 )
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined
-from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.periods import span
-from gwmond.reports.render.formats import counted, number, words
+from gwmond.reports.render.formats import counted, number
 from gwmond.reports.sites import SiteRow
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
@@ -387,7 +388,9 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         return
     names = here.fitting_entries
     known, running = here.fitting_rows, here.running
-    pending = {key: row for key, row in known.items() if row.pending_pilots}
+    pending = {
+        key: row for key, row in known.items() if row.pending_pilots and not comes_to_nothing(row)
+    }
     total, proof = counted(len(names), "entry"), here.proof(here.fitting)
     if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
@@ -400,16 +403,16 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         return
     if running or here.full or not known:
         return
-    grouped: dict[tuple[str, str, Mover, str], list[EntryKey]] = {}
+    grouped: dict[Move, list[EntryKey]] = {}
     for key, row in known.items():
         grouped.setdefault(without_pilots(row), []).append(key)
-    for (name, text, mover, change), keys in sorted(grouped.items(), key=lambda g: -len(g[1])):
+    for move, keys in sorted(grouped.items(), key=lambda group: -len(group[1])):
         unknown = all(known[key].state == State.UNKNOWN for key in keys)
         might = "might" if unknown else "could"
         where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
-        whole = f"No pilot is at {where}: {text}{_unseen(here)}"
-        said = _NOT_KNOWN if unknown else proof
-        yield Explanation(Tier.NO_PILOT, name, whole, change, mover, said)
+        whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
+        said = weaker(proof, move.proof)
+        yield Explanation(Tier.NO_PILOT, move.name, whole, move.change, move.mover, said)
 
 
 def _unseen(here: Situation) -> str:
@@ -422,41 +425,6 @@ def _unseen(here: Situation) -> str:
     texts = " && ".join(here.job.clauses[i] for i in found)
     at = f" at {here.site}" if here.site else ""
     return f". Whether pilots there pass {texts} is not known, and no pilot that is seen{at} does"
-
-
-def without_pilots(row: SiteRow) -> tuple[str, str, Mover, str]:
-    """Return why an entry has no pilots: a name, words, whose move it is, what would change it."""
-    limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
-    if row.state == State.DOWN:
-        return "down", "the entry is in downtime", Mover.SITE, "The end of the downtime"
-    if row.state == State.UNKNOWN:
-        return row.reason, meaning or row.reason, Mover.POOL, "What is not known: gwmond check"
-    if (found := limited(row)) is not None:
-        return row.reason, *found
-    if row.state == State.INSUFFICIENT_DEMAND:
-        text = "other entries' pilots are expected to take the job"
-        return "assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries"
-    return "no_pilots", f"the entry is {words(row.state)}{limits}", Mover.FRONTEND, "Pilots there"
-
-
-_MOVERS: dict[str, tuple[Mover, str]] = {
-    "no_factory": (Mover.POOL, "A factory that serves this pool"),
-    "frontend_limit": (Mover.FRONTEND, "A higher limit in the frontend's configuration"),
-    "frontend_curb": (Mover.FRONTEND, "A higher curb in the frontend's configuration"),
-    "factory_limit": (Mover.FACTORY, "A higher limit of the entry"),
-    "information_too_old": (Mover.FACTORY, "Factory and frontend that hear from each other again"),
-    "held_pilots": (Mover.FACTORY, "Held pilots that are released or removed"),
-    "few_requested": (Mover.FRONTEND, "More pilots requested at a time"),
-    "ramp_up": (Mover.WAIT, "Pilots that are on their way"),
-    "not_acknowledged": (Mover.WAIT, "The site's queue reports them"),
-    "not_submitted": (Mover.FACTORY, "A factory that submits what is requested"),
-    "no_match_in_frontend": (Mover.FRONTEND, "The frontend's match expression"),
-    "retiring_counted_as_available": (Mover.FRONTEND, "Retiring pilots that end"),
-    "idle_slots_counted": (Mover.FRONTEND, "Idle slots that end, or that fit"),
-    "nothing_requested": (Mover.FRONTEND, "A frontend that requests pilots there"),
-    "unexplained": (Mover.FRONTEND, "Pilots there"),
-}
-"""Who can change the reason of a bottleneck (see ``sites.reasons``), and what would."""
 
 
 def _pilots(here: Situation) -> Iterator[Explanation]:
@@ -552,17 +520,8 @@ def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
     change = "A job there that ends, or a new pilot"
     for key, row in running.items():
         if (found := limited(row)) is not None:
-            return f"{change}. {key.entry} could have more pilots: {found[0]}", found[1]
+            return f"{change}. {key.entry} could have more pilots: {found.text}", found.mover
     return change, Mover.WAIT
-
-
-def limited(row: SiteRow) -> tuple[str, Mover, str] | None:
-    """Return why an entry gets no more pilots: words with the limit's numbers, mover, change."""
-    if row.state != State.PROVISIONING_BOTTLENECK or row.reason not in _MOVERS:
-        return None
-    limits = f" ({row.limits})" if row.limits else ""
-    mover, change = _MOVERS[row.reason]
-    return reason_meaning(row.reason) + limits, mover, change
 
 
 def size_text(size: Size) -> str:

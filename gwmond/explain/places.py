@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.answers import (
-    duration,
-    limit_on,
+from gwmond.explain.answers import duration, limit_on, plain, size_text
+from gwmond.explain.movers import (
+    Move,
+    comes_to_nothing,
+    failed_validation,
     limited,
-    plain,
-    size_text,
     without_pilots,
 )
-from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier
+from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier, weaker
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
@@ -213,8 +213,9 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         text = (
             f"{of} failed its validation ({pilots[0].failure or 'no test is named'}): no job can "
         )
-        change = "What the test found: gwmond report --failures, and the pilot's output"
-        yield Explanation(tier, "validation_failed", text + "start there", change, Mover.SITE)
+        mover, change, proof = failed_validation(here.row)
+        text += "start there"
+        yield Explanation(tier, "validation_failed", text, change, mover, proof)
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
         jobs = counted(here.running, "job")
@@ -223,9 +224,9 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         if more is None:
             yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT)
         else:
-            why, mover, change = more
-            text += f". It could have more pilots: {why}"
-            yield Explanation(tier, "busy", text, change, mover, here.proof)
+            text += f". It could have more pilots: {more.text}"
+            proof = weaker(here.proof, more.proof)
+            yield Explanation(tier, "busy", text, more.change, more.mover, proof)
     elif not any(pilot.accepting for pilot in pilots):
         retired = [p.retires for p in pilots if p.retires is not None and p.retires <= here.now]
         since = f" for {duration(here.now - min(retired))}" if retired else ""
@@ -270,19 +271,24 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
     if here.startd or row is None:
         return
     if row.state == State.DOWN:  # also where nothing could run
-        name, text, mover, change = without_pilots(row)
-        yield Explanation(Tier.NOT_WAITING, name, capital(text), change, mover, here.proof)
+        yield _moved(here, Tier.NOT_WAITING, without_pilots(row))
     if here.pilots or not here.could_run or row.state == State.DOWN:
         return
     jobs = counted(sum(one.group.jobs for one in here.could_run), "idle job")
-    if row.pending_pilots:
+    if row.pending_pilots and not comes_to_nothing(row):
         text = f"{jobs} could run there; {counted(row.pending_pilots, 'pilot')} wait in its queue"
         args = (Tier.ON_THEIR_WAY, "pilots_pending", text, "A pilot that starts", Mover.WAIT)
         yield Explanation(*args, here.proof)
         return
-    name, text, mover, change = without_pilots(row)
-    text = f"{jobs} could run there, but it has no pilot: {text}"
-    yield Explanation(Tier.NO_PILOT, name, text, change, mover, here.proof)
+    yield _moved(
+        here, Tier.NO_PILOT, without_pilots(row), f"{jobs} could run there, but it has no pilot: "
+    )
+
+
+def _moved(here: PlaceSituation, tier: Tier, move: Move, before: str = "") -> Explanation:
+    """Return why an entry has no pilots, ``before`` which something is said."""
+    text, proof = capital(before + move.text), weaker(here.proof, move.proof)
+    return Explanation(tier, move.name, text, move.change, move.mover, proof)
 
 
 def capital(text: str) -> str:

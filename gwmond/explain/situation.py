@@ -58,6 +58,11 @@ class Proof(StrEnum):
     NOT_KNOWN = "not known"
 
 
+def weaker(*proofs: Proof) -> Proof:
+    """Return what a statement rests on that needs all of these."""
+    return max(proofs, key=list(Proof).index)
+
+
 class Fate(StrEnum):
     """What becomes of a job at a slot, as the slot is now."""
 

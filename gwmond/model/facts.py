@@ -273,10 +273,33 @@ class Gap(NamedTuple):
     detail: str
 
 
+Reach: TypeAlias = Literal["not_known", "here", "group", "everywhere"]
+"""Where pilots do not register: at one entry alone, at all of its group alone, at all."""
+
+
+class Unregistered(NamedTuple):
+    """Pilots of an entry that run by the factory's count, and that no collector knows.
+
+    ``pilots``: how many, at every moment of the last grace; ``registered``: how many others did.
+    ``test``: which test of the validation fails there; empty: not known.
+    """
+
+    pilots: int
+    registered: int
+    reach: Reach = "not_known"
+    test: str = ""
+
+    @property
+    def most(self) -> bool:
+        """Whether most of the pilots that run do not register."""
+        return self.pilots > self.registered
+
+
 class EntryTotals(NamedTuple):
     """The requests of all frontend groups at one entry, and their results.
 
-    ``others_running`` are pilots of frontends whose ads are not in our collector.
+    ``running`` are our pilots that run by the factory's count, ``others_running`` those of
+    frontends whose ads are not in our collector.
     """
 
     groups: tuple[str, ...]
@@ -298,6 +321,13 @@ class EntryTotals(NamedTuple):
     jobs_effective: int | None
     slots_idle: int | None
     pilot_size: Size | None
+    running: int | None = None
+    unregistered: Unregistered | None = None
+
+    @property
+    def barren(self) -> bool:
+        """Whether pilots that wait there will come to nothing, as those before them did."""
+        return self.unregistered is not None and self.unregistered.most
 
 
 class Status(NamedTuple):

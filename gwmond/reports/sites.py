@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from gwmond.model.evaluation import SCALE, EntryTime, Evaluation, entry_states, overall
-from gwmond.model.facts import Berth, EntryKey, EntryTotals
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Reach, Unregistered
 from gwmond.model.snapshot import Checked, PilotGroup, Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource, known_sum
@@ -18,6 +18,7 @@ from gwmond.reports.render.formats import number, right, words
 from gwmond.reports.render.table import Column, table
 
 T = TypeVar("T")
+_ALL_REGISTER = Unregistered(0, 0)
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
@@ -36,6 +37,9 @@ class SiteRow(NamedTuple):
     ``matching_idle_jobs`` could run there, before they are assigned: a job counts wherever it
     matches.  Unless ``jobs_whole`` there may be more jobs, of both kinds; None are known, or no
     pilots that they could be assigned to.
+
+    ``unregistered_pilots`` run by the factory's count, and do not register; ``failing_reach``:
+    where else that is so, ``failing_test``: which test of their validation fails, if known.
 
     ``verdicts_checked`` are those on the entry's CPUs that a pilot has checked which registered,
     since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
@@ -66,6 +70,9 @@ class SiteRow(NamedTuple):
     capacity_evidence: str
     verdicts_checked: int | None
     verdicts_agreed: int | None
+    unregistered_pilots: int | None = None
+    failing_reach: Reach = "not_known"
+    failing_test: str = ""
 
 
 class Polled(Protocol):
@@ -91,6 +98,7 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
     rows = []
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
+        failing = (totals and totals.unregistered) or _ALL_REGISTER
         jobs = snapshot.evaluation.jobs.get(key)
         whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
@@ -124,6 +132,9 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
                 capacity_evidence=row.capacity.evidence,
                 verdicts_checked=verdicts.checked if known else None,
                 verdicts_agreed=verdicts.agreed if known else None,
+                unregistered_pilots=None if totals is None else failing.pilots,
+                failing_reach=failing.reach,
+                failing_test=failing.test,
             )
         )
     return rows
@@ -133,7 +144,7 @@ _SUMMED = (
     *("capacity_units", "provisioned_units", "busy_units", "spare_units"),
     *("provisioning_bottleneck_units", "insufficient_demand_units", "other_units"),
     *("untaken_units", "registered_pilots", "pending_pilots", "held_pilots", "requested_pilots"),
-    *("verdicts_checked", "verdicts_agreed"),
+    *("unregistered_pilots", "verdicts_checked", "verdicts_agreed"),
 )
 """What is added up over a site's entries, unless it is not known of one of them."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from gwmond.service.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
 from gwmond.sites.pending import Filling, filling, measured
+from gwmond.sources.htcondor.factory import QueueCount
 
 
 class Recalled(NamedTuple):
@@ -36,7 +38,7 @@ class Memory(NamedTuple):
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
     that was just opened knows of names.  ``throttled``: when a limit or curb was last hit (epoch
-    seconds).
+    seconds).  ``unregistered``: see ``sites.registering``.
     """
 
     first_seen: Mapping[EntryKey, float]
@@ -49,6 +51,7 @@ class Memory(NamedTuple):
     last_seen: Mapping[EntryKey, float] = MappingProxyType({})
     recalled: Recalled | None = None
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
+    unregistered: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})
@@ -204,9 +207,7 @@ def waiting(
 ) -> dict[EntryKey, Waiting]:
     """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
     queue: dict[str, list[int]] = {}
-    queues, queues_whole = fresh.all("queue")
-    counts = [count for answer in queues for count in answer] if queues_whole else []
-    for count in ours(counts, totals or {}):
+    for count in queued(fresh, totals or {}):
         waiting_there = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
         if count.status == "pending":
             waiting_there[0] += count.pilots
@@ -220,6 +221,21 @@ def waiting(
         elif total.pending is not None and key in past:
             found[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
     return found
+
+
+def queued(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> list[QueueCount]:
+    """Return our pilots in the factories' queues; nothing where one of these is silent."""
+    queues, whole = fresh.all("queue")
+    return ours([count for answer in queues for count in answer], totals) if whole else []
+
+
+def factory_running(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> dict[EntryKey, int]:
+    """Return how many of our pilots run by the factory's count: by its queue, else by its ads."""
+    in_queue: Counter[str] = Counter()
+    for count in queued(fresh, totals):
+        in_queue[count.entry] += count.pilots if count.status == "running" else 0
+    counts = {key: in_queue.get(key.entry, of.running) for key, of in totals.items()}
+    return {key: number for key, number in counts.items() if number is not None}
 
 
 def starts(pilots: Iterable[Pilot]) -> Mapping[EntryKey, Sequence[int]]:

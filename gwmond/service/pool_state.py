@@ -7,6 +7,7 @@ No I/O and no clock here either.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -36,6 +37,7 @@ from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import (
     Memory,
     entry_capacities,
+    factory_running,
     fillings,
     histories,
     long_filling,
@@ -44,6 +46,7 @@ from gwmond.service.known_entries import (
     waiting,
     with_pledged,
 )
+from gwmond.sites import registering
 from gwmond.sites.capacity import provisioned
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
@@ -154,6 +157,8 @@ class _Building:
             last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
             waiting=histories(self._memory.waiting, totals, config, now),
         )
+        if totals is not None:
+            after, totals = self._registering(after, totals)
         waits = waiting(fresh, after.waiting, totals, self._pilots, config, now)
         after = after._replace(filling=fillings(self._memory.filling, waits, config, now))
         failed = [pilot for pilot in self._pilots if pilot.failed]
@@ -197,6 +202,19 @@ class _Building:
             limits=limits_of(fresh.all(quotas.KIND)[0], found.chosen),
             contradictions=self._contradictions(monitors.requests),
         )
+
+    def _registering(
+        self, after: Memory, totals: Mapping[EntryKey, EntryTotals]
+    ) -> tuple[Memory, Mapping[EntryKey, EntryTotals]]:
+        """Return the memory, and the totals, with the pilots that run and do not register."""
+        now, grace = int(self._now), int(self._config.site.register_grace)
+        registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
+        counts = factory_running(self._fresh, totals) if self._slots else {}
+        trusted = {key: n for key, n in counts.items() if key not in self._doubtful}
+        histories = registering.watch(after.unregistered, trusted, registered, now, grace)
+        found = registering.unregistered(histories, totals, self._pilots, now, grace)
+        told = {key: of._replace(unregistered=found.get(key)) for key, of in totals.items()}
+        return after._replace(unregistered=histories), told
 
     def _contradictions(self, requests: Sequence[EntryRequest]) -> tuple[Contradiction, ...]:
         """Return which counts of the frontend and the factory cannot be true."""

@@ -80,6 +80,7 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
         jobs_effective=added(lambda ad: ad.jobs_effective),
         slots_idle=added(lambda ad: ad.slots_idle),
         pilot_size=_freshest(ads, lambda ad: ad.pilot_size),
+        running=running,
     )
 
 

@@ -21,6 +21,7 @@ class Signs(NamedTuple):
 
     ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
     time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
+    ``unregistered``: most pilots that run there never register.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -38,6 +39,7 @@ class Signs(NamedTuple):
     retiring: int = 0
     started: int = 0
     fills_long: bool = False
+    unregistered: bool = False
 
 
 class Reason(NamedTuple):
@@ -65,6 +67,11 @@ REASONS: tuple[Reason, ...] = (
         "no_factory",
         "No GlideinWMS factory serves this pool: nothing provisions pilots for the waiting jobs",
         lambda s: not s.has_factory,
+    ),
+    Reason(
+        "run_but_do_not_register",
+        "Pilots run there by the factory's count, and do not register with the pool",
+        lambda s: s.unregistered,
     ),
     Reason(
         "frontend_limit",

@@ -27,6 +27,9 @@ state                       when                                            spar
 ``insufficient_demand``     no demand is assigned here                      insufficient_demand
 =========================== =============================================== =====================
 
+Pilots that wait where those before them come to nothing (``EntryTotals.barren``) say neither that
+the site is saturated nor that it fills: such an entry is judged as if none waited.
+
 An entry fills for long when it has done so for longer than the grace, while pilots kept starting:
 it has room, and a few pilots are requested at a time (reason ``few_requested``).
 
@@ -180,12 +183,13 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:
-    """Return the pending pilots that may start: their entry is neither down nor saturated."""
+    """Return the pending pilots that may start: not at entries that are down, saturated, barren."""
     totals = facts.totals or {}
+    closed = {key for key, of in totals.items() if of.down or of.barren}
     return {
         key: wait.pending
         for key, wait in facts.waiting.items()
-        if wait.pending > 0 and wait.beyond == 0 and not (key in totals and totals[key].down)
+        if wait.pending > 0 and wait.beyond == 0 and key not in closed
     }
 
 
@@ -274,7 +278,8 @@ def _waiting(facts: Facts, key: EntryKey) -> _Decision | None:
     wait = facts.waiting.get(key)
     if totals is not None and totals.down:
         return _Decision(State.DOWN)
-    if wait is not None and wait.pending > 0:
+    barren = totals is not None and totals.barren
+    if wait is not None and wait.pending > 0 and not barren:
         state = State.SATURATED if wait.beyond > 0 else State.FILLING
         return _Decision(state, "", wait.evidence)
     return None
@@ -337,5 +342,6 @@ def _signs(
             jobs_matching=totals.jobs_matching,
             jobs_effective=totals.jobs_effective,
             slots_idle=totals.slots_idle,
+            unregistered=totals.unregistered is not None and totals.unregistered.most,
         )
     return signs

@@ -236,6 +236,16 @@ def test_no_pilot_where_it_could_run(changed: dict[str, Any], name: str, mover: 
     assert found.proof is (Proof.NOT_KNOWN if unknown else Proof.ESTIMATED)
 
 
+def test_pilots_that_wait_where_none_registers_are_no_hope() -> None:
+    """Nothing is known of their validation: that is said, and nothing is proven."""
+    never = row(state=State.FILLING, pending_pilots=1, unregistered_pilots=2, registered_pilots=0)
+    found = first(situation(place(), entry=never))
+    assert (found.name, found.tier) == ("run_but_do_not_register", Tier.NO_PILOT)
+    assert (found.mover, found.proof) == (Mover.SITE, Proof.NOT_KNOWN)
+    assert "2 pilots run there by the factory's count" in found.text
+    assert "not known" in found.text
+
+
 def test_pilots_on_their_way_and_there() -> None:
     waiting = row(state=State.FILLING, pending_pilots=3)
     assert first(situation(place(), entry=waiting)).tier is Tier.ON_THEIR_WAY

@@ -15,6 +15,7 @@ SILENT = Signs(requested_idle=0, submitted_wait=0, held=0, info_age_s=60, jobs_m
 
 CASES: list[tuple[str, Signs]] = [
     ("no_factory", Signs(has_factory=False)),
+    ("run_but_do_not_register", ASKED._replace(unregistered=True, limits=(FACTORY,), held=9)),
     ("frontend_limit", SILENT._replace(limits=(CLIENT,))),
     ("frontend_limit", ASKED._replace(limits=(CURB, CLIENT, FACTORY), held=50)),
     ("factory_limit", ASKED._replace(limits=(FACTORY,))),

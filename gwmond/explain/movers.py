@@ -1,0 +1,126 @@
+"""Why an entry gets no more pilots, whose move it is, and what that is known by: in one place.
+
+Most reasons of a bottleneck have one mover (``MOVERS``).  Of pilots that do not register the mover
+follows from where else that is so: an entry alone is its site's, what all entries of one group have
+in common is its frontend's, and what all entries have in common the factory's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gwmond.explain.situation import Mover, Proof
+from gwmond.model.states import State
+from gwmond.reports.meanings import reason_meaning
+from gwmond.reports.render.formats import counted, words
+from gwmond.reports.sites import SiteRow
+
+
+class Move(NamedTuple):
+    """Why an entry gets no more pilots, whose move it is, and what would change it.
+
+    ``proof``: of the mover.
+    """
+
+    name: str
+    text: str
+    mover: Mover
+    change: str
+    proof: Proof = Proof.PROVEN
+
+
+MOVERS: dict[str, tuple[Mover, str]] = {
+    "no_factory": (Mover.POOL, "A factory that serves this pool"),
+    "frontend_limit": (Mover.FRONTEND, "A higher limit in the frontend's configuration"),
+    "frontend_curb": (Mover.FRONTEND, "A higher curb in the frontend's configuration"),
+    "factory_limit": (Mover.FACTORY, "A higher limit of the entry"),
+    "information_too_old": (Mover.FACTORY, "Factory and frontend that hear from each other again"),
+    "held_pilots": (Mover.FACTORY, "Held pilots that are released or removed"),
+    "few_requested": (Mover.FRONTEND, "More pilots requested at a time"),
+    "ramp_up": (Mover.WAIT, "Pilots that are on their way"),
+    "not_acknowledged": (Mover.WAIT, "The site's queue reports them"),
+    "not_submitted": (Mover.FACTORY, "A factory that submits what is requested"),
+    "no_match_in_frontend": (Mover.FRONTEND, "The frontend's match expression"),
+    "retiring_counted_as_available": (Mover.FRONTEND, "Retiring pilots that end"),
+    "idle_slots_counted": (Mover.FRONTEND, "Idle slots that end, or that fit"),
+    "nothing_requested": (Mover.FRONTEND, "A frontend that requests pilots there"),
+    "unexplained": (Mover.FRONTEND, "Pilots there"),
+}
+"""Who can change a reason of a bottleneck (see ``sites.reasons``), and what would."""
+
+_UNREGISTERED: dict[str, tuple[Mover, str, str, Proof]] = {
+    "here": (
+        Mover.SITE,
+        "pilots of the same group register elsewhere",
+        "What the pilots' validation finds there: their output, gwmond report --failures",
+        Proof.ESTIMATED,
+    ),
+    "group": (
+        Mover.FRONTEND,
+        "nowhere do pilots of the same group register, and those of others do",
+        "The frontend's scripts and credentials: pilots' output, gwmond report --failures",
+        Proof.ESTIMATED,
+    ),
+    "everywhere": (
+        Mover.FACTORY,
+        "nowhere do pilots register, so it is no site's",
+        "The factory's or the frontend's scripts and credentials: pilots' output, "
+        "gwmond report --failures",
+        Proof.ESTIMATED,
+    ),
+    "not_known": (
+        Mover.SITE,
+        "whether that is the site's or the factory's is not known",
+        "What the pilots' output says: gwmond report --failures",
+        Proof.NOT_KNOWN,
+    ),
+}
+
+
+def without_pilots(row: SiteRow) -> Move:
+    """Return why an entry has no pilots."""
+    limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
+    if row.state == State.DOWN:
+        return Move("down", "the entry is in downtime", Mover.SITE, "The end of the downtime")
+    if (found := limited(row)) is not None:
+        return found
+    if row.state == State.UNKNOWN:
+        change = "What is not known: gwmond check"
+        return Move(row.reason, meaning or row.reason, Mover.POOL, change, Proof.NOT_KNOWN)
+    if row.state == State.INSUFFICIENT_DEMAND:
+        text = "other entries' pilots are expected to take the job"
+        return Move("assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries")
+    text = f"the entry is {words(row.state)}{limits}"
+    return Move("no_pilots", text, Mover.FRONTEND, "Pilots there")
+
+
+def limited(row: SiteRow) -> Move | None:
+    """Return why an entry gets no more pilots that take jobs; None where that is no bottleneck."""
+    if (row.unregistered_pilots or 0) > (row.registered_pilots or 0):
+        return _unregistered(row)
+    if row.state != State.PROVISIONING_BOTTLENECK or row.reason not in MOVERS:
+        return None
+    limits = f" ({row.limits})" if row.limits else ""
+    mover, change = MOVERS[row.reason]
+    return Move(row.reason, reason_meaning(row.reason) + limits, mover, change)
+
+
+def comes_to_nothing(row: SiteRow) -> bool:
+    """Return whether pilots that wait there are no hope, as those before them did no good."""
+    found = limited(row)
+    return found is not None and found.name == "run_but_do_not_register"
+
+
+def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:
+    """Return whose move it is that a validation failed, what to do, and what that rests on."""
+    mover, _, change, proof = _UNREGISTERED["not_known" if row is None else row.failing_reach]
+    return mover, change, proof
+
+
+def _unregistered(row: SiteRow) -> Move:
+    mover, why, change, proof = _UNREGISTERED[row.failing_reach]
+    pilots = counted(row.unregistered_pilots or 0, "pilot")
+    text = f"{pilots} run there by the factory's count, and do not register with the pool; {why}"
+    if row.failing_test:
+        text += f". Their validation fails: {row.failing_test}"
+    return Move("run_but_do_not_register", text, mover, change, proof)

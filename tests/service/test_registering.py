@@ -1,0 +1,102 @@
+"""Pilots that run by the factory's count and never register: from polls to an entry's state."""
+
+from __future__ import annotations
+
+import pytest
+
+from gwmond.model.evaluation import EntryTime
+from gwmond.model.facts import EntryKey, Limit, Unregistered, Verdict
+from gwmond.model.states import State
+from gwmond.service.known_entries import EMPTY
+from gwmond.service.pool_state import PoolState
+from gwmond.sites.site_time import evaluate
+from gwmond.sources.htcondor.factory import QueueCount
+from tests.build.answers import DAY, Answers
+from tests.build.facts import NOW, A, B, group, pilot, request
+
+_GRACE_S = 15 * 60
+HIT = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitTotalGlideinsPerEntry", "count=2, limit=2")
+
+
+@pytest.fixture
+def pool() -> Answers:
+    """Two pilots run at each of two entries; at B none registers, and one more waits."""
+    found = Answers()
+    found.collector(NOW - 30 * DAY)
+    found.slots(pilot(A), pilot(A))
+    broken = request(B, running=2, total_running=2, pending=1, max_pilots=2, limits=(HIT,))
+    found.requests(request(A, running=2, total_running=2), broken)
+    found.discovery("ap1")
+    found.demand("ap1", group(40))
+    return found
+
+
+def poll(pool: Answers, seconds: int, before: PoolState | None = None) -> PoolState:
+    """Poll once a minute, for so long after what was known before."""
+    at = NOW if before is None else int(before.memory.contacts.at) + 60
+    state = pool.take(EMPTY if before is None else before.memory, at)
+    while at < NOW + seconds:
+        at += 60
+        state = pool.take(state.memory, at)
+    return state
+
+
+def judged(state: PoolState, key: EntryKey = B) -> EntryTime:
+    """The state of an entry for CPUs, where all jobs match all entries."""
+    facts = state.facts
+    verdicts = {
+        (g.signature, t.signature): Verdict.YES for g in facts.groups for t in facts.templates
+    }
+    found = evaluate(facts._replace(verdicts=verdicts), int(state.memory.contacts.at))
+    return found.rows[key, "cpu"]
+
+
+def test_an_entry_where_no_pilot_registers_is_a_bottleneck(pool: Answers) -> None:
+    """Neither saturated, though one waits, nor full, though the limit is hit: its room is ours."""
+    early = poll(pool, _GRACE_S - 60)
+    assert judged(early).state is State.FILLING
+    state = poll(pool, 3600)
+    found = judged(state)
+    assert (found.state, found.reason) == (State.PROVISIONING_BOTTLENECK, "run_but_do_not_register")
+    assert (found.provisioned, found.spare) == (0, 16)
+    assert judged(state, A).reason != "run_but_do_not_register"
+    assert state.facts.totals is not None
+    assert state.facts.totals[B].unregistered == Unregistered(2, 0, "here")
+    assert state.facts.totals[A].unregistered is None
+
+
+def test_pilots_that_wait_there_take_no_jobs(pool: Answers) -> None:
+    """Jobs for which that entry is the only one wait for it, not for its pilots."""
+    facts = poll(pool, 3600).facts
+    verdicts = {
+        (g.signature, t.signature): Verdict.YES if t.entry == B else Verdict.NO
+        for g in facts.groups
+        for t in facts.templates
+    }
+    found = evaluate(facts._replace(verdicts=verdicts, asked={B: {"frontend.main": 1}}), NOW + 3600)
+    assert found.demand["schedd1", "cpu"].absorbed == 0
+
+
+def test_the_factory_s_queue_counts_first(pool: Answers) -> None:
+    running = QueueCount(B.entry, "glidein@factory", "frontend.main", "running", 7, 0)
+    pool.answer("fs", "queue", (running,))
+    totals = poll(pool, 3600).facts.totals
+    assert totals is not None
+    assert totals[B].unregistered == Unregistered(7, 0, "here")
+
+
+def test_one_that_registers_meanwhile_begins_the_grace_anew(pool: Answers) -> None:
+    state = poll(pool, 3600)
+    pool.slots(pilot(A), pilot(B), pilot(B))
+    state = poll(pool, 3660, state)
+    assert judged(state).reason != "run_but_do_not_register"
+    pool.slots(pilot(A))
+    assert judged(poll(pool, 3720, state)).reason != "run_but_do_not_register"
+
+
+def test_what_is_not_surely_seen_proves_nothing(pool: Answers) -> None:
+    """While a collector is silent its pilots may have registered there."""
+    pool.silent("cm2", "slots")
+    totals = poll(pool, 3600).facts.totals
+    assert totals is not None
+    assert totals[B].unregistered is None
