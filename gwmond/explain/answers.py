@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import clauses, order
-from gwmond.explain.movers import Move, comes_to_nothing, limited, without_pilots
+from gwmond.explain.movers import Move, limited, without_pilots
 from gwmond.explain.situation import (
     CYCLE_S,
     TIMED,
@@ -388,9 +388,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         return
     names = here.fitting_entries
     known, running = here.fitting_rows, here.running
-    pending = {
-        key: row for key, row in known.items() if row.pending_pilots and not comes_to_nothing(row)
-    }
+    pending = {key: row for key, row in known.items() if row.pending_pilots and not row.barren}
     total, proof = counted(len(names), "entry"), here.proof(here.fitting)
     if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())

@@ -2,18 +2,20 @@
 
 Most reasons of a bottleneck have one mover (``MOVERS``).  Of pilots that do not register the mover
 follows from where else that is so: an entry alone is its site's, what all entries of one group have
-in common is its frontend's, and what all entries have in common the factory's.
+in common is its frontend's, and what all entries have in common the factory's.  Of held pilots it
+follows from the text of the most frequent HoldReason, else from its code.
 """
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from gwmond.explain.situation import Mover, Proof
 from gwmond.model.states import State
 from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.render.formats import counted, words
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites import SiteRow, hold_text
 
 
 class Move(NamedTuple):
@@ -35,7 +37,6 @@ MOVERS: dict[str, tuple[Mover, str]] = {
     "frontend_curb": (Mover.FRONTEND, "A higher curb in the frontend's configuration"),
     "factory_limit": (Mover.FACTORY, "A higher limit of the entry"),
     "information_too_old": (Mover.FACTORY, "Factory and frontend that hear from each other again"),
-    "held_pilots": (Mover.FACTORY, "Held pilots that are released or removed"),
     "few_requested": (Mover.FRONTEND, "More pilots requested at a time"),
     "ramp_up": (Mover.WAIT, "Pilots that are on their way"),
     "not_acknowledged": (Mover.WAIT, "The site's queue reports them"),
@@ -77,6 +78,37 @@ _UNREGISTERED: dict[str, tuple[Mover, str, str, Proof]] = {
 }
 
 
+_HOLDS: tuple[tuple[re.Pattern[str], Mover, str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), mover, change)
+    for pattern, mover, change in (
+        (
+            r"\bdenied\b|not authorized|unauthorized|\(server\) side|permission",
+            *(Mover.SITE, "A CE that accepts the factory's pilots"),
+        ),
+        (
+            r"credential|proxy|token|authenticat|certificate|user ?log",
+            *(Mover.FACTORY, "Credentials of the pilots that are valid"),
+        ),
+        (
+            r"\brout(e|er)s?\b|job_router|periodic_hold|\bCE\b|queue|\baccount|lrms|batch|sbatch|qsub"
+            r"|connecting to|failed to connect|no longer exists|unreachable",
+            *(Mover.SITE, "A CE whose routes, limits and queues take pilots"),
+        ),
+    )
+)
+"""What a hold reason says, the first that is found: texts of HTCondor's grid manager, of CEs, and
+of factories' queues that their operators made public."""
+
+_HOLD_CODES: dict[int, tuple[Mover, str]] = {
+    1: (Mover.FACTORY, "condor_release, or condor_rm: they are held on request"),
+    4: (Mover.FACTORY, "Credentials of the pilots that are valid"),
+    **dict.fromkeys((6, 7, 8, 14, 22), (Mover.FACTORY, "The factory's files and directories")),
+    **dict.fromkeys((26, 27), (Mover.SITE, "The CE's policy (SYSTEM_PERIODIC_HOLD)")),
+}
+"""By HoldReasonCode (condor_holdcodes.h).  A schedd's policy (26) is the CE's, whose hold the grid
+manager copies: GlideinWMS gives its factory's schedd none."""
+
+
 def without_pilots(row: SiteRow) -> Move:
     """Return why an entry has no pilots."""
     limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
@@ -96,19 +128,16 @@ def without_pilots(row: SiteRow) -> Move:
 
 def limited(row: SiteRow) -> Move | None:
     """Return why an entry gets no more pilots that take jobs; None where that is no bottleneck."""
-    if (row.unregistered_pilots or 0) > (row.registered_pilots or 0):
+    if row.barren and (row.unregistered_pilots or 0) > (row.registered_pilots or 0):
         return _unregistered(row)
-    if row.state != State.PROVISIONING_BOTTLENECK or row.reason not in MOVERS:
+    is_bottleneck = row.state == State.PROVISIONING_BOTTLENECK
+    if row.barren or (is_bottleneck and row.reason == "held_pilots"):
+        return _held(row)
+    if not is_bottleneck or row.reason not in MOVERS:
         return None
     limits = f" ({row.limits})" if row.limits else ""
     mover, change = MOVERS[row.reason]
     return Move(row.reason, reason_meaning(row.reason) + limits, mover, change)
-
-
-def comes_to_nothing(row: SiteRow) -> bool:
-    """Return whether pilots that wait there are no hope, as those before them did no good."""
-    found = limited(row)
-    return found is not None and found.name == "run_but_do_not_register"
 
 
 def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:
@@ -124,3 +153,16 @@ def _unregistered(row: SiteRow) -> Move:
     if row.failing_test:
         text += f". Their validation fails: {row.failing_test}"
     return Move("run_but_do_not_register", text, mover, change, proof)
+
+
+def _held(row: SiteRow) -> Move:
+    """Return why pilots are held; where the factory's queue is not asked, that is not known."""
+    text = reason_meaning("held_pilots")
+    text += f" ({row.limits})" if row.limits else ""
+    mover, change, proof = Mover.FACTORY, "What condor_q -hold says at the factory", Proof.NOT_KNOWN
+    if row.hold_share is not None:
+        text += f". The most frequent reason: {hold_text(row)}"
+        by_text = (found[1:] for found in _HOLDS if found[0].search(row.hold_reason))
+        if found := next(by_text, _HOLD_CODES.get(row.hold_code or 0)):
+            (mover, change), proof = found, Proof.ESTIMATED
+    return Move("held_pilots", text, mover, change, proof)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from gwmond.explain.answers import duration, limit_on, plain, size_text
 from gwmond.explain.movers import (
     Move,
-    comes_to_nothing,
     failed_validation,
     limited,
     without_pilots,
@@ -275,7 +274,7 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
     if here.pilots or not here.could_run or row.state == State.DOWN:
         return
     jobs = counted(sum(one.group.jobs for one in here.could_run), "idle job")
-    if row.pending_pilots and not comes_to_nothing(row):
+    if row.pending_pilots and not row.barren:
         text = f"{jobs} could run there; {counted(row.pending_pilots, 'pilot')} wait in its queue"
         args = (Tier.ON_THEIR_WAY, "pilots_pending", text, "A pilot that starts", Mover.WAIT)
         yield Explanation(*args, here.proof)

@@ -295,6 +295,20 @@ class Unregistered(NamedTuple):
         return self.pilots > self.registered
 
 
+class Held(NamedTuple):
+    """Pilots of an entry that are held in the factory's queue, or were until their removal lately.
+
+    ``alike`` of them are held for ``reason``, the most frequent one, with its HoldReasonCode.
+    ``most``: no other pilot runs, and fewer wait.
+    """
+
+    pilots: int
+    reason: str
+    code: int | None
+    alike: int
+    most: bool
+
+
 class EntryTotals(NamedTuple):
     """The requests of all frontend groups at one entry, and their results.
 
@@ -323,11 +337,12 @@ class EntryTotals(NamedTuple):
     pilot_size: Size | None
     running: int | None = None
     unregistered: Unregistered | None = None
+    held_lately: Held | None = None
 
     @property
     def barren(self) -> bool:
         """Whether pilots that wait there will come to nothing, as those before them did."""
-        return self.unregistered is not None and self.unregistered.most
+        return any(of is not None and of.most for of in (self.unregistered, self.held_lately))
 
 
 class Status(NamedTuple):

@@ -14,7 +14,7 @@ from gwmond.model.states import State
 from gwmond.model.units import Resource, known_sum
 from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document
-from gwmond.reports.render.formats import number, right, words
+from gwmond.reports.render.formats import number, percent, right, words
 from gwmond.reports.render.table import Column, table
 
 T = TypeVar("T")
@@ -40,6 +40,9 @@ class SiteRow(NamedTuple):
 
     ``unregistered_pilots`` run by the factory's count, and do not register; ``failing_reach``:
     where else that is so, ``failing_test``: which test of their validation fails, if known.
+    ``hold_reason``, with its ``hold_code``, is why ``hold_share`` (0 to 1) of the pilots are held,
+    or were until they were removed lately: the most frequent reason.  ``barren``: what waits there
+    will come to nothing, as most of what was sent there did.
 
     ``verdicts_checked`` are those on the entry's CPUs that a pilot has checked which registered,
     since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
@@ -73,6 +76,10 @@ class SiteRow(NamedTuple):
     unregistered_pilots: int | None = None
     failing_reach: Reach = "not_known"
     failing_test: str = ""
+    hold_reason: str = ""
+    hold_code: int | None = None
+    hold_share: float | None = None
+    barren: bool = False
 
 
 class Polled(Protocol):
@@ -99,6 +106,7 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
         failing = (totals and totals.unregistered) or _ALL_REGISTER
+        holds = totals and totals.held_lately
         jobs = snapshot.evaluation.jobs.get(key)
         whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
@@ -135,6 +143,10 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
                 unregistered_pilots=None if totals is None else failing.pilots,
                 failing_reach=failing.reach,
                 failing_test=failing.test,
+                hold_reason=holds.reason if holds else "",
+                hold_code=holds.code if holds else None,
+                hold_share=round(holds.alike / holds.pilots, 3) if holds else None,
+                barren=totals is not None and totals.barren,
             )
         )
     return rows
@@ -246,9 +258,16 @@ def columns(*, entries: bool) -> list[Column[SiteRow]]:
 
 def _reason(row: SiteRow) -> str:
     """Return the reason, with the limit that was hit; soft hyphens say where that is divided."""
+    if row.reason == "held_pilots" and row.hold_reason:
+        return f"{words(row.reason)}: {hold_text(row)}"
     if "limit" not in row.reason or not row.limits:
         return words(row.reason)
     return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), row.limits)}"
+
+
+def hold_text(row: SiteRow) -> str:
+    """Return the most frequent reason for which pilots are held, with its share."""
+    return f"{row.hold_reason or 'no reason is given'} ({percent(row.hold_share, 0)} of those held)"
 
 
 def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:

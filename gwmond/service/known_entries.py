@@ -12,7 +12,7 @@ from gwmond.config.settings import Config, Pledge
 from gwmond.model.batch import EntryState, LedgerState
 from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.evaluation import Capacity, Taken
-from gwmond.model.facts import Berth, EntryKey, EntryTotals, Pilot, Size
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Pilot, Size
 from gwmond.model.names import Standing
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
@@ -20,6 +20,7 @@ from gwmond.model.waiting import PendingHistory, Waiting
 from gwmond.service.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
+from gwmond.sites.held import Hold, held
 from gwmond.sites.pending import Filling, filling, measured
 from gwmond.sources.htcondor.factory import QueueCount
 
@@ -236,6 +237,25 @@ def factory_running(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> dic
         in_queue[count.entry] += count.pilots if count.status == "running" else 0
     counts = {key: in_queue.get(key.entry, of.running) for key, of in totals.items()}
     return {key: number for key, number in counts.items() if number is not None}
+
+
+def held_lately(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> dict[EntryKey, Held]:
+    """Return why pilots are held, of entries where any is, by the factories' queues."""
+    of_entry: dict[str, list[QueueCount]] = {}
+    for count in queued(fresh, totals):
+        of_entry.setdefault(count.entry, []).append(count)
+    found = {}
+    for key in totals:
+        counts = of_entry.get(key.entry, ())
+        holds = (Hold(c.hold, c.hold_code, c.pilots) for c in counts if c.status in _HELD)
+        running = sum(c.pilots for c in counts if c.status == "running")
+        waiting = sum(c.pilots for c in counts if c.status in {"submitted", "pending"})
+        if one := held(holds, running, waiting):
+            found[key] = one
+    return found
+
+
+_HELD = {"held", "removed"}
 
 
 def starts(pilots: Iterable[Pilot]) -> Mapping[EntryKey, Sequence[int]]:

@@ -39,6 +39,7 @@ from gwmond.service.known_entries import (
     entry_capacities,
     factory_running,
     fillings,
+    held_lately,
     histories,
     long_filling,
     ours,
@@ -206,14 +207,18 @@ class _Building:
     def _registering(
         self, after: Memory, totals: Mapping[EntryKey, EntryTotals]
     ) -> tuple[Memory, Mapping[EntryKey, EntryTotals]]:
-        """Return the memory, and the totals, with the pilots that run and do not register."""
+        """Return the memory, and the totals, with pilots that do not register or are held."""
         now, grace = int(self._now), int(self._config.site.register_grace)
         registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
         counts = factory_running(self._fresh, totals) if self._slots else {}
         trusted = {key: n for key, n in counts.items() if key not in self._doubtful}
         histories = registering.watch(after.unregistered, trusted, registered, now, grace)
         found = registering.unregistered(histories, totals, self._pilots, now, grace)
-        told = {key: of._replace(unregistered=found.get(key)) for key, of in totals.items()}
+        holds = held_lately(self._fresh, totals)
+        told = {
+            key: of._replace(unregistered=found.get(key), held_lately=holds.get(key))
+            for key, of in totals.items()
+        }
         return after._replace(unregistered=histories), told
 
     def _contradictions(self, requests: Sequence[EntryRequest]) -> tuple[Contradiction, ...]:

@@ -21,7 +21,8 @@ class Signs(NamedTuple):
 
     ``retiring`` are running pilots that take no more jobs; ``started`` those that started a short
     time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
-    ``unregistered``: most pilots that run there never register.
+    ``unregistered``: most pilots that run there never register; ``held_most``: most that were sent
+    there are held, or were until the factory removed them.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -40,6 +41,7 @@ class Signs(NamedTuple):
     started: int = 0
     fills_long: bool = False
     unregistered: bool = False
+    held_most: bool = False
 
 
 class Reason(NamedTuple):
@@ -100,6 +102,7 @@ REASONS: tuple[Reason, ...] = (
         "Pilots are held: more than the factory allows, or as many as requested while none starts",
         lambda s: (
             _names(s, "factorylimitheld")
+            or s.held_most
             or (
                 s.started == 0
                 and (s.held or 0) > 0

@@ -343,5 +343,6 @@ def _signs(
             jobs_effective=totals.jobs_effective,
             slots_idle=totals.slots_idle,
             unregistered=totals.unregistered is not None and totals.unregistered.most,
+            held_most=totals.held_lately is not None and totals.held_lately.most,
         )
     return signs

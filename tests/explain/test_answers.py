@@ -219,7 +219,12 @@ def test_policy(said: str, name: str) -> None:
             *("factory_limit", Mover.FACTORY),
         ),
         (
-            {"state": State.PROVISIONING_BOTTLENECK, "reason": "held_pilots"},
+            {
+                "state": State.PROVISIONING_BOTTLENECK,
+                "reason": "held_pilots",
+                "hold_reason": "the proxy expired",
+                "hold_share": 1.0,
+            },
             "held_pilots",
             Mover.FACTORY,
         ),
@@ -238,7 +243,7 @@ def test_no_pilot_where_it_could_run(changed: dict[str, Any], name: str, mover: 
 
 def test_pilots_that_wait_where_none_registers_are_no_hope() -> None:
     """Nothing is known of their validation: that is said, and nothing is proven."""
-    never = row(state=State.FILLING, pending_pilots=1, unregistered_pilots=2, registered_pilots=0)
+    never = row(state=State.FILLING, pending_pilots=1, unregistered_pilots=2, barren=True)
     found = first(situation(place(), entry=never))
     assert (found.name, found.tier) == ("run_but_do_not_register", Tier.NO_PILOT)
     assert (found.mover, found.proof) == (Mover.SITE, Proof.NOT_KNOWN)

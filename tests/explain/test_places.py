@@ -192,7 +192,7 @@ def test_an_entry_without_pilots() -> None:
     assert answer((group(), (place(blocked=(0,)),)), **limit) == "requirements"
     assert answer(FITTING, state=State.INSUFFICIENT_DEMAND) == "assigned_elsewhere"
     assert first(here(FITTING, pilots=(), startd="")).name == "unexplained"
-    never = {"unregistered_pilots": 2, "registered_pilots": 0, "pending_pilots": 1}
+    never = {"unregistered_pilots": 2, "barren": True, "pending_pilots": 1}
     assert answer(FITTING, **never) == "run_but_do_not_register"
 
 

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.explain.movers import limited
+from gwmond.explain.situation import Mover
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.outcomes import COMPARED, classify, rule_of
 from gwmond.model.pilot_facts import Category, Validation
+from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow
 from gwmond.reports.failures import Failures
 from gwmond.service.contradictions import of_jobs, of_queue, of_requests
+from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain
 from gwmond.sources.htcondor.factory import QueueCount
 from gwmond.sources.htcondor.histories import decode
 from tests.build.facts import A, pilot, request
+from tests.build.waiting import row
 from tests.pool.adtext import Ad
 from tests.sources.make import NOW, classad
 
@@ -46,6 +51,25 @@ REASONS = {
 def test_the_reason_of_an_entry_without_pilots(case: str) -> None:
     signs, reason = REASONS[case]
     assert explain(signs) == reason
+
+
+def test_9_why_pilots_are_held_and_whose_move_that_is() -> None:
+    """The job router did not take them: the most frequent reason, with its share, is the CE's."""
+    reason = "held: not picked up by the job router"
+    found = held([Hold(reason, 26, 11), Hold("the proxy has expired", 4, 1)], running=0, waiting=0)
+    assert found is not None
+    move = limited(
+        row(
+            state=State.PROVISIONING_BOTTLENECK,
+            reason="held_pilots",
+            hold_reason=found.reason,
+            hold_code=found.code,
+            hold_share=found.alike / found.pilots,
+        )
+    )
+    assert move is not None
+    assert move.mover is Mover.SITE
+    assert f"{reason} (92% of those held)" in move.text
 
 
 EARLY = Ending(over=True, began=True, early=True)

@@ -1,11 +1,11 @@
-"""Pilots that run by the factory's count and never register: from polls to an entry's state."""
+"""Pilots that never register, or are held as they come: from polls to an entry's state."""
 
 from __future__ import annotations
 
 import pytest
 
 from gwmond.model.evaluation import EntryTime
-from gwmond.model.facts import EntryKey, Limit, Unregistered, Verdict
+from gwmond.model.facts import EntryKey, Held, Limit, Unregistered, Verdict
 from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.pool_state import PoolState
@@ -100,3 +100,24 @@ def test_what_is_not_surely_seen_proves_nothing(pool: Answers) -> None:
     totals = poll(pool, 3600).facts.totals
     assert totals is not None
     assert totals[B].unregistered is None
+
+
+def test_an_entry_where_all_pilots_are_held_is_a_bottleneck(pool: Answers) -> None:
+    """At once, also where the factory has removed them, and sends others that wait a moment."""
+    of = "glidein@factory", "frontend.main"
+
+    def count(status: str, pilots: int, hold: str = "") -> QueueCount:
+        return QueueCount(B.entry, *of, status, pilots, 0, hold)
+
+    waits, removed = count("pending", 1), count("removed", 57, "Account expired in queue H")
+    pool.answer("fs", "queue", (waits, removed))
+    pool.requests(request(A), request(B, running=0, pending=1, held=0, requested_idle=1))
+    state = poll(pool, 60)
+    found = judged(state)
+    assert (found.state, found.reason) == (State.PROVISIONING_BOTTLENECK, "held_pilots")
+    totals = state.facts.totals
+    assert totals is not None
+    assert totals[B].held_lately == Held(57, "Account expired in queue H", None, 57, most=True)
+    assert not totals[A].barren
+    pool.answer("fs", "queue", (waits, removed, count("running", 1)))
+    assert judged(poll(pool, 60)).state is State.FILLING

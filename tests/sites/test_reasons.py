@@ -29,6 +29,7 @@ CASES: list[tuple[str, Signs]] = [
     ("factory_limit", ASKED._replace(held=60, limits=(FACTORY, HELD))),
     ("ramp_up", ASKED._replace(requested_idle=10, held=10, started=5)),
     ("held_pilots", ASKED._replace(held=5, limits=(CURB,))),
+    ("held_pilots", ASKED._replace(held=0, held_most=True, limits=(CURB,))),
     ("held_pilots", Signs(held=1)),
     ("not_submitted", ASKED._replace(held=4)),
     ("nothing_requested", SILENT._replace(held=4)),

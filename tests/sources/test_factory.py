@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import classad2
 
@@ -169,6 +170,32 @@ def test_queue_by_entry_factory_and_client() -> None:
     )
 
 
+def test_held_pilots_are_counted_by_their_reason() -> None:
+    """Of others no reason is; those that were removed while held are counted apart."""
+    full: dict[str, Any] = {"HoldReason": "queue H is full", "HoldReasonCode": 26}
+    every = classads(
+        row(5, 3, **full),
+        row(5, 2, HoldReason="proxy\nexpired" + "x" * 200, HoldReasonCode=4),
+        row(5, 1),
+        row(3, 9),
+        row(2, 4, **full),
+    )
+    removed = classads(
+        row(3, 4, LastHoldReason="queue H is full", LastHoldReasonCode=26, LastJobStatus=5),
+        row(3, 1, LastHoldReason="queue H is full", LastHoldReasonCode=26, LastJobStatus=5),
+    )
+    found = factory.decode_queue(every, (), removed)
+    assert [(c.status, c.hold[:15], c.hold_code, c.pilots) for c in found] == [
+        ("held", "", None, 1),
+        ("held", "proxy?expiredxx", 4, 2),
+        ("held", "queue H is full", 26, 3),
+        ("other", "", None, 9),
+        ("removed", "queue H is full", 26, 5),
+        ("running", "", None, 4),
+    ]
+    assert max(len(c.hold) for c in found) == 100
+
+
 @dataclass
 class Schedd:
     """A factory's schedd: it finds nothing of a constraint whose attributes are not projected."""
@@ -195,18 +222,24 @@ class Schedd:
 
 
 def test_fetch_queue() -> None:
-    """The queue is asked for all pilots and for those that have waited beyond the grace."""
+    """All pilots, those that have waited beyond the grace, those held and removed within it."""
     common = 'JobUniverse = 9; GlideinEntryName = "entry"; JobCount = 1'
+    held = 'JobStatus = 3; LastJobStatus = 5; LastHoldReason = "why"'
     jobs = (
         f'[ {common}; JobStatus = 1; GridJobStatus = "PENDING"; QDate = {NOW - 1801} ]',
         f'[ {common}; JobStatus = 1; GridJobStatus = "PENDING"; QDate = {NOW - 1799} ]',
         f"[ {common}; JobStatus = 1; QDate = {NOW - 9000} ]",
         f"[ {common}; JobStatus = 2; QDate = {NOW - 9000} ]",
         "[ JobUniverse = 5; JobStatus = 1; QDate = 0; JobCount = 1 ]",
+        f"[ {common}; {held}; EnteredCurrentStatus = {NOW - 1800} ]",
+        f"[ {common}; {held}; EnteredCurrentStatus = {NOW - 1801} ]",
+        f"[ {common}; JobStatus = 3; LastJobStatus = 2; EnteredCurrentStatus = {NOW} ]",
     )
     found = factory.fetch_queue(Schedd(jobs), Daemon("schedd", "<>"), 1800, NOW)
     assert [(c.status, c.pilots, c.waiting_long) for c in found] == [
+        ("other", 3, 0),
         ("pending", 2, 1),
+        ("removed", 1, 0),
         ("running", 1, 0),
         ("submitted", 1, 0),
     ]

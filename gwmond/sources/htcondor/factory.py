@@ -5,6 +5,9 @@ entry, how old that wish is, and which factory limits are hit; glidefactory ads 
 and totals; glideclient ads what the frontends themselves ask for.
 The factory's schedd holds the pilots as grid jobs: grouped there by entry, client and status, with
 those that wait longer than the grace counted apart, it is the one measured source of waiting times.
+Held ones are grouped by the reason as well.  A factory removes held pilots in each of its loops
+(unless the code is among its ``recoverable`` ones: glideFactoryLib.py, isGlideinUnrecoverable), and
+they stay in the queue for 12 hours: those that were removed within the grace count with the held.
 """
 
 from __future__ import annotations
@@ -27,12 +30,17 @@ if TYPE_CHECKING:
 
     from gwmond.sources.htcondor.access import Access, Daemon
 
+REMOVED = "queue_removed"
+"""The query for pilots that were held until they were removed."""
 STATUS = {1: "submitted", 2: "running", 5: "held"}  # JobStatus of a grid job
+_REMOVED = 3
 _GRID = "JobUniverse == 9 && GlideinEntryName isnt undefined"
 _KEYS = (
     *("JobStatus", "JobUniverse", "GridJobStatus"),
     *("GlideinFactory", "GlideinName", "GlideinEntryName", "GlideinClient"),
 )
+_HOLD = ("HoldReason", "HoldReasonCode")
+_LAST_HOLD = ("LastHoldReason", "LastHoldReasonCode")
 
 
 class FactoryClient(NamedTuple):
@@ -72,7 +80,9 @@ class ClientAsk(NamedTuple):
 class QueueCount(NamedTuple):
     """Pilots in a factory schedd's queue; ``waiting_long`` of them are pending past the grace.
 
-    ``submitted`` are those of which the site's queue has not said anything yet.
+    ``submitted`` are those of which the site's queue has not said anything yet, ``removed`` those
+    that were held until they were removed, within the grace.  Of these and of ``held`` ones
+    ``hold`` is why, with its code.
     """
 
     entry: str
@@ -81,6 +91,8 @@ class QueueCount(NamedTuple):
     status: str
     pilots: int
     waiting_long: int
+    hold: str = ""
+    hold_code: int | None = None
 
 
 _CLIENT = (
@@ -156,41 +168,65 @@ def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAs
     return tuple(decoded)
 
 
-def queue_queries(grace_s: float, now: float) -> tuple[Query, Query]:
-    """Return the queries for all pilots, and for those pending for longer than the grace."""
+def queue_queries(grace_s: float, now: float) -> tuple[Query, Query, Query]:
+    """Return the queries for all pilots, for those pending beyond the grace, and those removed.
+
+    Removed: within the grace, and held until then.
+    """
     pending = f"{_GRID} && JobStatus == 1 && GridJobStatus isnt undefined"
-    long = f"{pending} && QDate < {int(now - grace_s)}"
-    return Query("queue", "", _GRID, _KEYS), Query("queue_waiting", "", long, (*_KEYS, "QDate"))
+    since = int(now - grace_s)
+    held = f"{_GRID} && JobStatus == {_REMOVED} && LastJobStatus == 5"
+    times = "EnteredCurrentStatus", "LastJobStatus"
+    return (
+        Query("queue", "", _GRID, (*_KEYS, *_HOLD)),
+        Query("queue_waiting", "", f"{pending} && QDate < {since}", (*_KEYS, "QDate")),
+        Query(
+            *(REMOVED, "", f"{held} && EnteredCurrentStatus >= {since}"),
+            (*_KEYS, *_LAST_HOLD, *times),
+        ),
+    )
 
 
 def fetch_queue(
     access: Access, schedd: Daemon, grace_s: float, now: float
 ) -> tuple[QueueCount, ...]:
     """Ask one factory schedd for its pilots, grouped."""
-    jobs, waiting = (access.job_ads(schedd, q) for q in queue_queries(grace_s, now))
-    return decode_queue(jobs, waiting)
+    return decode_queue(*(access.job_ads(schedd, q) for q in queue_queries(grace_s, now)))
 
 
 def decode_queue(
-    jobs: Sequence[classad2.ClassAd], waiting: Sequence[classad2.ClassAd]
+    jobs: Sequence[classad2.ClassAd],
+    waiting: Sequence[classad2.ClassAd],
+    removed: Sequence[classad2.ClassAd] = (),
 ) -> tuple[QueueCount, ...]:
-    """Add up rows of pilots by entry, factory, client and status."""
-    sums: dict[tuple[str, str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    """Add up rows of pilots by entry, factory, client, status, and why they are or were held."""
+    sums: dict[QueueCount, list[int]] = defaultdict(lambda: [0, 0])
     for index, rows in enumerate((jobs, waiting)):
         for ad in rows:
             status = STATUS.get(ads.integer(ad, "JobStatus") or 0, "other")
             if status == "submitted" and ads.evaluate(ad, "GridJobStatus") is not None:
                 status = "pending"
-            glidein = ads.text(ad, "GlideinName") or ""
-            factory = ads.text(ad, "GlideinFactory") or ""
-            key = (
-                ads.text(ad, "GlideinEntryName") or "",
-                "@".join(part for part in (glidein, factory) if part),
-                ads.text(ad, "GlideinClient") or "",
-                status,
-            )
-            sums[key][index] += ads.count(ad, "JobCount") or 0
-    return tuple(QueueCount(*key, pilots, old) for key, (pilots, old) in sorted(sums.items()))
+            hold = _HOLD if status == "held" else ()
+            sums[_of(ad, status, hold)][index] += ads.count(ad, "JobCount") or 0
+    for ad in removed:
+        sums[_of(ad, "removed", _LAST_HOLD)][0] += ads.count(ad, "JobCount") or 0
+    found = (one._replace(pilots=n, waiting_long=old) for one, (n, old) in sums.items())
+    return tuple(sorted(found, key=lambda one: (one[:4], one.hold, one.hold_code or 0)))
+
+
+def _of(ad: classad2.ClassAd, status: str, hold: Sequence[str]) -> QueueCount:
+    """Return what is counted together; ``hold``: the names of reason and code."""
+    glidein, factory = ads.text(ad, "GlideinName") or "", ads.text(ad, "GlideinFactory") or ""
+    return QueueCount(
+        entry=ads.text(ad, "GlideinEntryName") or "",
+        factory="@".join(part for part in (glidein, factory) if part),
+        client=ads.text(ad, "GlideinClient") or "",
+        status=status,
+        pilots=0,
+        waiting_long=0,
+        hold=(ads.label(ad, hold[:1]) or "") if hold else "",
+        hold_code=ads.integer(ad, hold[1]) if hold else None,
+    )
 
 
 SOURCES = tuple(

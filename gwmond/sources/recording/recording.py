@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, claims
+from gwmond.sources.htcondor.factory import REMOVED
 from gwmond.sources.htcondor.matching import JOB_QUERY, START
 from gwmond.sources.recording import recorded_runs, replayed_runs
 from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
@@ -307,7 +308,10 @@ class ReplayAccess(NamedTuple):
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the rows that the schedd returned then."""
-        return self._ads(f"schedd/{schedd.name}/{query.kind}")
+        stream = f"schedd/{schedd.name}/{query.kind}"
+        if query.kind == REMOVED and stream not in _opened(self.path).streams:
+            return []  # recorded before that was asked for
+        return self._ads(stream)
 
     def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the cluster ads that the schedd returned then."""

@@ -1,0 +1,31 @@
+"""Why pilots are held: the most frequent reason, and whether anything else is there."""
+
+from __future__ import annotations
+
+from gwmond.model.facts import Held
+from gwmond.sites.held import Hold, held
+
+
+def test_reasons_that_differ_in_numbers_are_one() -> None:
+    """Of these the most frequent text is shown."""
+    holds = [
+        Hold("job 12.0 of ce1: no route", 26, 2),
+        Hold("job 13.0 of ce1: no route", 26, 3),
+        Hold("proxy expired", 4, 4),
+    ]
+    assert held(holds, 0, 1) == Held(9, "job 13.0 of ce1: no route", 26, 5, most=True)
+
+
+def test_pilots_that_run_or_wait_in_greater_numbers_are_hope() -> None:
+    one = [Hold("x", None, 2)]
+    assert [
+        held(one, *others) == Held(2, "x", None, 2, most=True)
+        for others in (
+            (0, 0),
+            (0, 1),
+            (0, 2),
+            (1, 0),
+        )
+    ] == [True, True, False, False]
+    assert held([], 0, 0) is None
+    assert held([Hold("x", 1, 0)], 0, 0) is None
