@@ -279,10 +279,9 @@ def _fit(grid: _Grid) -> tuple[list[Hold], Need]:
         all_cpu += float(own @ used)
         all_gpu += float(free[:, 2] @ used)
     held = [
-        Hold(int(n), Need(c / m, g / k if a > 0 else 0.0) if n else Need(0.0))
-        for n, c, m, g, k, a in zip(
-            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu, grid.asked[:, 2])),
-            strict=True,
+        Hold(int(n), Need(c / m, g / k) if n else Need(0.0))  # k: infinite without GPUs
+        for n, c, m, g, k in zip(
+            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu)), strict=True
         )
     ]
     return held, Need(all_cpu, all_gpu)

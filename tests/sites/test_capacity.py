@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.evaluation import Capacity
 from gwmond.model.facts import EntryKey, Limit, Size
+from gwmond.model.units import Resource
 from gwmond.sites.capacity import PeakWindow, capacities, limit, provisioned, share_pledge
 from tests.build.facts import A2, BIG, GPU, A, B, pilot, request, totals
 
@@ -93,6 +94,50 @@ def test_without_any_evidence_capacity_is_what_runs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("peaks", "expected"), [({A: 8}, Capacity(8, "peak")), ({}, Capacity(8, "limit"))]
+)
+def test_an_entry_under_a_limit_where_nothing_runs_has_room_for_a_pilot(
+    peaks: dict[EntryKey, int], expected: Capacity
+) -> None:
+    """Nothing in use is zero units: any peak is more, and one pilot is added to them."""
+    ad = request(A, max_pilots=None, running=0, total_running=0, limits=(FRONTEND,))
+    found = capacities(
+        [A], "cpu", used={}, pledges={}, site_pledges={}, peaks=peaks, totals=totals(ad)
+    )
+    assert found == {A: expected}
+
+
+@pytest.mark.parametrize(
+    ("resource", "memory_per_unit_mib", "one"), [("cpu", 1000, 8), ("cpu", 2000, 4), ("gpu", 1, 2)]
+)
+def test_all_evidence_is_in_canonical_units_of_the_resource(
+    resource: Resource, memory_per_unit_mib: int, one: int
+) -> None:
+    """A pilot of 8 cores, 8000 MiB and 2 GPUs: pledged, free by the limit, and next above it."""
+    size = Size(8, 8000, 2)
+
+    def capacity(
+        limits: tuple[Limit, ...] = (), most: int | None = None, **pledged: Any
+    ) -> Capacity:
+        ad = request(A, max_pilots=most, running=1, total_running=1, limits=limits, pilot_size=size)
+        return capacities(
+            [A],
+            resource,
+            used={A: one},
+            **{"pledges": {}, "site_pledges": {}, **pledged},
+            peaks={},
+            totals=totals(ad),
+            memory_per_unit_mib=memory_per_unit_mib,
+        )[A]
+
+    assert capacity(pledges={A: size}) == Capacity(one, "pledge")
+    assert capacity(site_pledges={"Alpha": size}) == Capacity(one, "pledge")
+    assert capacity(most=10) == Capacity(10 * one, "limit")
+    assert capacity((FRONTEND,)) == Capacity(2 * one, "limit")
+    assert capacity((FRONTEND,), most=10) == Capacity(10 * one, "limit")
+
+
+@pytest.mark.parametrize(
     ("change", "cpu", "gpu"),
     [
         ({}, 640, 0),
@@ -173,6 +218,16 @@ def test_an_entry_with_a_pledge_of_its_own_leaves_the_rest_of_the_sites() -> Non
         A2: Capacity(40, "pledge"),
         B: Capacity(7, "peak"),
     }
+    shared = capacities(
+        [A, A2],
+        "cpu",
+        used={A: 80},
+        pledges={},
+        site_pledges={"Alpha": Size(100, 200000)},
+        peaks={},
+        totals={},
+    )
+    assert shared == {A: Capacity(80, "pledge"), A2: Capacity(20, "pledge")}
     over = capacities(
         [A, A2],
         "cpu",
@@ -205,6 +260,7 @@ def test_use_is_counted_by_entry_in_canonical_units() -> None:
     assert provisioned(pilots, "cpu") == {A: 10, B: 8}
     assert provisioned(pilots, "gpu") == {A: 0, B: 2}
     assert provisioned([pilot(size=BIG)], "cpu", 4000) == {A: 4}
+    assert provisioned([pilot()._replace(size=None), pilot()], "cpu") == {A: 8}
 
 
 def peak_window(rows: Iterable[tuple[int, int]]) -> PeakWindow:
@@ -235,6 +291,7 @@ def test_the_window_is_thirty_days_unless_told() -> None:
 def test_zero_is_no_peak() -> None:
     """An entry at which nothing ever ran has no peak, rather than one of zero."""
     assert PeakWindow().add(5, 0).value(5) is None
+    assert PeakWindow().add(5, 1).value(5) == 1
 
 
 hours = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=40)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gwmond.model.facts import Pilot
 from gwmond.sites.capacity import provisioned
 from gwmond.sites.contacts import Contacts, PilotsShown
-from tests.build.facts import BIG, NOW, A, pilot
+from tests.build.facts import BIG, NOW, A, B, pilot
 
 UPDATE_S, POLL_S, LIFETIME_S = 300, 60, 900
 UNITS = 8
@@ -96,20 +96,68 @@ def test_a_daemon_that_has_just_started_knows_the_dead_by_their_ads() -> None:
     assert provisioned(found.running, "cpu") == {A: 50 * UNITS}
 
 
-def test_updates_that_come_faster_tell_sooner() -> None:
-    """By updates of 5 s, watched for an ad's lifetime, a pilot is silent after 10 s."""
+@pytest.mark.parametrize("every", [1, 5])
+def test_updates_that_come_faster_tell_sooner(every: int) -> None:
+    """Watched for an ad's lifetime, a pilot is silent after two updates: of 5 s, or of 1 s."""
 
     def ads(time: int) -> list[Pilot]:
-        alive = pilot(A)._replace(name="alive", last_heard=NOW + time - time % 5)
-        heard = min(time - time % 5, 1200)
+        alive = pilot(A)._replace(name="alive", last_heard=NOW + time)
+        heard = min(time, 1200)
         return [alive, alive._replace(name="killed", last_heard=NOW + heard)]
 
     contacts, seen = Contacts(), []
-    for time in range(0, 1300, 5):
-        found = contacts.after(ads(time), [NOW + time - time % 5], NOW + time)
+    for time in range(0, 1300, every):
+        found = contacts.after(ads(time), [NOW + time], NOW + time)
         contacts = found.contacts
         seen += [time] if found.silent else []
-    assert seen[0] == 1215
+    assert seen[0] == 1200 + 3 * every
+
+
+def test_a_pilot_of_which_no_contact_is_known_is_not_silent() -> None:
+    """Neither does it tell from when on it is known what runs."""
+    ads = [pilot(A)._replace(name="untold", last_heard=0), pilot(A)._replace(name="heard")]
+    found = Contacts().after(ads, [NOW], NOW)
+    assert (len(found.running), found.silent, found.first) == (2, (), NOW)
+
+
+def test_without_any_collector_nothing_is_shown() -> None:
+    """Of pilots nothing is known then, from the time on up to which all was."""
+    nothing = Contacts().after([], [], NOW)
+    assert (nothing.first, nothing.contacts.decided) == (0, 0)
+    watch = Watch()
+    watch.poll(0, [Life("one", -60)])
+    unseen = watch.contacts.unseen()
+    assert unseen == PilotsShown(watch.contacts, (), (), NOW - 60, (), doubtful=False)
+    assert unseen.most({}, "cpu") == ({}, {})
+    assert Contacts().unseen().first == 0
+
+
+def test_what_ended_ran_for_longer_than_was_known_before() -> None:
+    """A pilot that was not heard of since has no time to be added."""
+    watch = Watch()
+    watch.poll(0, [Life("one", 0), Life("other", 0)])
+    found = watch.contacts.after([], [NOW], NOW + POLL_S)
+    assert (found.first, found.ended) == (NOW, ())
+    assert found.most({}, "cpu") == ({}, {})
+
+
+def test_a_pilot_that_starts_with_the_last_contact_is_within_what_is_known() -> None:
+    """A start at the very time up to which all is known counts in the time before it."""
+    old, new = Life("old", -600), Life("new", 300)
+    watch = Watch()
+    watch.polls(0, 300, [old])
+    found = watch.poll(300, [old, new])
+    assert found.contacts.decided == NOW + 300
+    assert found.most({A: 2 * UNITS}, "cpu") == ({A: 2 * UNITS}, {A: 2 * UNITS})
+
+
+def test_an_entry_with_silent_pilots_alone_has_had_them() -> None:
+    """It has no units now, which is zero, and those of before only as far as they were seen."""
+    dead = pilot(A)._replace(name="dead", last_heard=NOW - 700, started=NOW - 900)
+    alive = pilot(B)._replace(name="alive")
+    found = Contacts().after([dead, alive], [NOW], NOW)
+    assert found.silent == (dead,)
+    assert found.most({B: UNITS}, "cpu") == ({A: 0, B: UNITS}, {A: 0, B: UNITS})
 
 
 def test_a_slow_collector_makes_nobody_silent() -> None:

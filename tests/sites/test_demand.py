@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -92,6 +93,14 @@ def test_groups_without_jobs_are_no_demand() -> None:
     assert len({item.key for item in found}) == 2
 
 
+def test_keys_do_not_depend_on_the_order_in_which_groups_are_told() -> None:
+    """Groups that differ by nothing but their walltime are in its order, an unknown one first."""
+    groups = [group(walltime_s=walltime) for walltime in (7200, None, 3600)]
+    found = match(groups, [template()], {})
+    assert [item.group.walltime_s for item in found] == [None, 3600, 7200]
+    assert match(groups[::-1], [template()], {}) == found
+
+
 # --- how the frontend counts jobs
 
 
@@ -172,6 +181,26 @@ def test_jobs_with_gpus_leave_cores_to_others() -> None:
     found = absorption({shape: [HERE]}, {HERE: {Place(GPU, None): 1}}, 2000)
     assert found.holds[shape][HERE] == Hold(2, Need(1, 1))
     assert found.units == {HERE: Need(8, 2)}
+
+
+def test_places_have_the_canonical_units_of_their_memory() -> None:
+    """8 cores with 16000 MiB are 4 units of 4000 MiB; what is too small for one is one."""
+    shape = Shape(Size(1, 1000), None)
+    found = absorption(
+        {shape: [HERE]}, {HERE: {Place(BIG, None): 1, Place(Size(1, 2000), None): 1}}, 4000
+    )
+    assert found.units == {HERE: Need(5)}
+
+
+def test_what_a_job_does_not_ask_for_divides_nothing() -> None:
+    """A job without memory or GPUs fits by its cores, with no warning of a division by zero."""
+    shape = Shape(Size(1, 0), None)
+    with np.errstate(all="raise"):
+        found = absorption(
+            {shape: [HERE]}, {HERE: {Place(GPU, None): 1, Place(BIG, None): 1}}, 2000
+        )
+    assert found.holds[shape][HERE] == Hold(16, Need(1, 0))
+    assert found.rests == {}
 
 
 def test_free_slots_of_retiring_pilots_absorb_nothing() -> None:
