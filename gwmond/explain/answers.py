@@ -371,15 +371,21 @@ def _policy(here: Situation) -> Iterator[Explanation]:
 
 
 def _schedd(here: Situation) -> Iterator[Explanation]:
-    """Its schedd runs as many jobs as it may."""
-    known = here.order
-    if not here.waits or known is None or known.most_running is None:
+    """Its schedd asks for no slots, or runs as many jobs as it may."""
+    if not here.waits or here.order is None:
         return
-    if known.running is not None and known.running >= known.most_running:
-        text = f"{here.job.schedd} runs {counted(known.running, 'job')}, and no more than "
-        text += f"{known.most_running} (MAX_JOBS_RUNNING)"
+    load, schedd = here.order.load, here.job.schedd
+    if load.curbed:
+        text = f"{schedd} is overloaded, and asks for no slots ({load.overload})"
+        change = "Less work for that schedd: fewer jobs that start and end, or another schedd"
+        yield Explanation(Tier.POLICY, "schedd_left_out", text, change, Mover.ACCESS_POINT)
+    if load.running is None or load.most_running is None:
+        return
+    if load.running >= load.most_running:
+        text = f"{schedd} runs {counted(load.running, 'job')}, and no more than "
+        text += f"{load.most_running} (MAX_JOBS_RUNNING)"
         change = "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING"
-        yield Explanation(Tier.POLICY, "schedd_limit", text, change, Mover.POOL)
+        yield Explanation(Tier.POLICY, "schedd_limit", text, change, Mover.ACCESS_POINT)
 
 
 def _entries(here: Situation) -> Iterator[Explanation]:

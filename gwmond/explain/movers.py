@@ -41,6 +41,7 @@ MOVERS: dict[str, tuple[Mover, str]] = {
     "ramp_up": (Mover.WAIT, "Pilots that are on their way"),
     "not_acknowledged": (Mover.WAIT, "The site's queue reports them"),
     "not_submitted": (Mover.FACTORY, "A factory that submits what is requested"),
+    "schedd_left_out": (Mover.ACCESS_POINT, "Less load of these schedds, or higher limits there"),
     "no_match_in_frontend": (Mover.FRONTEND, "The frontend's match expression"),
     "retiring_counted_as_available": (Mover.FRONTEND, "Retiring pilots that end"),
     "idle_slots_counted": (Mover.FRONTEND, "Idle slots that end, or that fit"),

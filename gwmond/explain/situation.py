@@ -47,6 +47,7 @@ class Mover(StrEnum):
     FRONTEND = "the frontend's administrator"
     FACTORY = "the factory's operator"
     POOL = "the pool's administrator"
+    ACCESS_POINT = "the access point's administrator"
     WAIT = "nobody: wait"
 
 

@@ -120,7 +120,7 @@ class Evaluation(NamedTuple):
     """The state of all entries at one moment.
 
     ``taken`` is to be remembered for the next one (see ``untaken``).  ``idle`` are the groups of
-    idle jobs.
+    idle jobs; ``left_out`` the schedds of some of them that frontends leave out, with why.
     """
 
     rows: Mapping[tuple[EntryKey, Resource], EntryTime]
@@ -128,6 +128,7 @@ class Evaluation(NamedTuple):
     jobs: Mapping[EntryKey, EntryJobs]
     taken: Taken = MappingProxyType({})
     idle: tuple[IdleJobs, ...] = ()
+    left_out: Mapping[str, str] = MappingProxyType({})
 
 
 def overall(states: Iterable[State]) -> State:

@@ -57,23 +57,55 @@ class Negotiator(NamedTuple):
     period_s: int | None = None
 
 
-class ScheddLimit(NamedTuple):
-    """Jobs that a schedd runs, and how many it runs at most (MAX_JOBS_RUNNING)."""
+_NEARLY = 0.95
+"""The part of a schedd's limits at which a frontend stops."""
 
-    running: int | None
-    most_running: int | None
+
+class ScheddLoad(NamedTuple):
+    """What a schedd's ad says of its load and its limits.
+
+    - ``running`` jobs, of ``most_running`` at most (MAX_JOBS_RUNNING).
+    - ``uploading``: transfers to jobs, of ``most_uploading`` at most (0: of any number).
+    - ``duty_cycle``: which part of the time its main loop is busy, 0 to 1.
+    - ``curbed``: it asks the negotiator for no slots (CurbMatchmaking).
+    """
+
+    running: int | None = None
+    most_running: int | None = None
+    uploading: int | None = None
+    most_uploading: int | None = None
+    duty_cycle: float | None = None
+    curbed: bool = False
+
+    @property
+    def overload(self) -> str:
+        """Why a frontend leaves out its idle jobs, in words; empty: it counts them.
+
+        Source: GlideinWMS, glideinFrontendElement.py, identify_bad_schedds.
+        """
+        if self.curbed:
+            duty = "" if self.duty_cycle is None else f", duty cycle {self.duty_cycle:.0%}"
+            return f"CurbMatchmaking{duty}"
+        if self.most_running is not None and _is_near(self.running, self.most_running):
+            return f"it runs {self.running} of at most {self.most_running} jobs"
+        if self.most_uploading and _is_near(self.uploading, self.most_uploading):
+            return f"it sends files to {self.uploading} of at most {self.most_uploading} jobs"
+        return ""
+
+
+def _is_near(number: int | None, most: int) -> bool:
+    return number is not None and number >= int(most * _NEARLY + 0.5)
 
 
 class Limits(NamedTuple):
-    """What limits all jobs: the quotas of accounting groups, and the limits of schedds."""
+    """What limits all jobs: the quotas of accounting groups, and the load of schedds."""
 
     groups: Mapping[str, AccountingQuota] = MappingProxyType({})
-    schedds: Mapping[str, ScheddLimit] = MappingProxyType({})
+    schedds: Mapping[str, ScheddLoad] = MappingProxyType({})
 
     def order(self, schedd: str) -> Order:
         """Return what is known of the order of a schedd's jobs."""
-        limit = self.schedds.get(schedd, ScheddLimit(None, None))
-        return Order({}, self.groups, (), None, *limit)
+        return Order({}, self.groups, (), None, self.schedds.get(schedd, ScheddLoad()))
 
 
 NO_LIMITS = Limits()
@@ -84,7 +116,7 @@ class Order(NamedTuple):
 
     - ``negotiators``: those that advertise.
     - ``own_ahead``: idle jobs of the same submitter that its schedd offers before this one.
-    - ``running``, ``most_running``: jobs of the schedd, and how many it runs (MAX_JOBS_RUNNING).
+    - ``load``: that of the job's schedd.
     - ``schedds``: those that have idle jobs of the submitters.
     """
 
@@ -92,8 +124,7 @@ class Order(NamedTuple):
     groups: Mapping[str, AccountingQuota]
     negotiators: tuple[Negotiator, ...]
     own_ahead: int | None
-    running: int | None
-    most_running: int | None
+    load: ScheddLoad
     schedds: frozenset[str] = frozenset()
 
     @property

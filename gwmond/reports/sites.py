@@ -16,6 +16,7 @@ from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, percent, right, words
 from gwmond.reports.render.table import Column, table
+from gwmond.sites.reasons import LEFT_OUT
 
 T = TypeVar("T")
 _ALL_REGISTER = Unregistered(0, 0)
@@ -30,7 +31,8 @@ class SiteRow(NamedTuple):
 
     Units are canonical; ``None`` is unknown.  ``provisioned_units`` are those of running pilots,
     ``busy_units`` what jobs fill of them.  ``reason`` is the reason of the largest part of the
-    spare units, ``limits`` what the frontend and the factory say of limits that they have hit;
+    spare units, ``limits`` what the frontend and the factory say of limits that they have hit, and
+    which schedds the frontend leaves out (``schedd_left_out``), with why;
     ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are
     provisioned, and idle although jobs match them for long; a single poll does not know them.
 
@@ -120,7 +122,7 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
                 resource=resource,
                 state=row.state.value,
                 reason=row.reason,
-                limits=_limits(totals),
+                limits=_limits(row, totals, snapshot.evaluation.left_out),
                 capacity_units=row.capacity.units,
                 provisioned_units=row.provisioned,
                 busy_units=None if row.provisioned is None else busy[key, resource],
@@ -260,7 +262,7 @@ def _reason(row: SiteRow) -> str:
     """Return the reason, with the limit that was hit; soft hyphens say where that is divided."""
     if row.reason == "held_pilots" and row.hold_reason:
         return f"{words(row.reason)}: {hold_text(row)}"
-    if "limit" not in row.reason or not row.limits:
+    if not re.search("limit|left_out", row.reason) or not row.limits:
         return words(row.reason)
     return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), row.limits)}"
 
@@ -278,13 +280,11 @@ def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
     return counts
 
 
-def _limits(totals: EntryTotals | None) -> str:
+def _limits(row: EntryTime, totals: EntryTotals | None, left_out: Mapping[str, str]) -> str:
     """Return limits in short: ``TotalGlideinsPerEntry (count=5, limit=5)``."""
-    found = totals.limits if totals else ()
-    return "; ".join(
-        f"{name} ({text})"
-        for name, text in sorted({(_LIMIT_PREFIX.sub("", x.name), x.text) for x in found})
-    )
+    found = {(_LIMIT_PREFIX.sub("", x.name), x.text) for x in (totals.limits if totals else ())}
+    found |= set(left_out.items() if row.reason == LEFT_OUT else ())
+    return "; ".join(f"{name} ({text})" for name, text in sorted(found))
 
 
 def _part(row: EntryTime, state: State) -> float:

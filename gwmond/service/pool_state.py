@@ -26,7 +26,7 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import OTHER_ENTRY
-from gwmond.model.order import AccountingQuota, Limits, ScheddLimit
+from gwmond.model.order import AccountingQuota, Limits
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
@@ -166,6 +166,7 @@ class _Building:
         unused = frozenset[str]().union(*(answer.unused for answer in self._startds))
         groups, demand_complete = _demand(fresh, found, config)
         monitors = monitored(fresh, self._requests, totals)
+        limits = limits_of(fresh.all(quotas.KIND)[0], found.chosen)
         facts = Facts(
             entries=entries,
             pilots=watched.running if self._slots else None,
@@ -183,6 +184,7 @@ class _Building:
             templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
             verdicts={},
             asked=_asked(self._requests),
+            left_out={n: load.overload for n, load in limits.schedds.items() if load.overload},
         )
         return PoolState(
             facts=facts,
@@ -200,7 +202,7 @@ class _Building:
             memory=after,
             entry_monitors=monitors.entries,
             memory_per_unit_mib=self._memory_per_unit_mib,
-            limits=limits_of(fresh.all(quotas.KIND)[0], found.chosen),
+            limits=limits,
             contradictions=self._contradictions(monitors.requests),
         )
 
@@ -296,8 +298,7 @@ def limits_of(
 ) -> Limits:
     """Return what limits jobs, as collectors and schedds advertise it."""
     groups = {name: quota for answer in answers for name, quota in answer.items()}
-    schedds = {s.daemon.name: ScheddLimit(s.running, s.most_running) for s in chosen}
-    return Limits(groups, schedds)
+    return Limits(groups, {schedd.daemon.name: schedd.load for schedd in chosen})
 
 
 def merge_pilots(answers: Iterable[tuple[Pilot, ...]]) -> tuple[Pilot, ...]:

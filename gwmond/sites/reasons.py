@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 from gwmond.model.facts import Limit
 
+LEFT_OUT = "schedd_left_out"
+
 
 class Signs(NamedTuple):
     """What is known of an entry with a provisioning bottleneck; None: not known.
@@ -23,6 +25,7 @@ class Signs(NamedTuple):
     time ago.  ``fills_long``: pilots have waited there, and started, for longer than the grace.
     ``unregistered``: most pilots that run there never register; ``held_most``: most that were sent
     there are held, or were until the factory removed them.
+    ``left_out``: most of the demand is of schedds whose idle jobs the frontend leaves out.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -42,6 +45,7 @@ class Signs(NamedTuple):
     fills_long: bool = False
     unregistered: bool = False
     held_most: bool = False
+    left_out: bool = False
 
 
 class Reason(NamedTuple):
@@ -134,6 +138,11 @@ REASONS: tuple[Reason, ...] = (
         "not_submitted",
         "Pilots are requested, but the factory has not submitted any",
         lambda s: _requested(s) and s.submitted_wait == 0,
+    ),
+    Reason(
+        LEFT_OUT,
+        "Nothing is requested: the frontend leaves out the idle jobs of overloaded schedds",
+        lambda s: _nothing_requested(s) and s.left_out,
     ),
     Reason(
         "no_match_in_frontend",

@@ -44,7 +44,7 @@ the reason ``idle_slots_untaken`` (see ``untaken``).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple
@@ -58,9 +58,9 @@ from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 from gwmond.model.waiting import Waiting
 from gwmond.sites.absorb import Pending, pending_by_group, pending_pilots, places
 from gwmond.sites.capacity import provisioned
-from gwmond.sites.demand import Verdicts, demand, match
+from gwmond.sites.demand import Match, Verdicts, demand, match
 from gwmond.sites.demand_totals import demand_totals, entry_jobs, idle_jobs
-from gwmond.sites.flow import assign
+from gwmond.sites.flow import Assignment, assign
 from gwmond.sites.reasons import TOO_MANY_NAMES, UNTAKEN, Signs, explain
 from gwmond.sites.untaken import note, untaken
 
@@ -88,7 +88,8 @@ class Facts(NamedTuple):
     pilots are surely seen, with the reason: they count as if their pilots were not known.
     ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
     of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
-    not been watched for a grace.
+    not been watched for a grace.  ``left_out``: schedds whose idle jobs frontends do not count, and
+    why.
     """
 
     entries: AbstractSet[EntryKey]
@@ -105,6 +106,7 @@ class Facts(NamedTuple):
     long_filling: AbstractSet[EntryKey] = frozenset()
     taken: Taken = MappingProxyType({})
     resting: Sequence[Pilot] | None = None
+    left_out: Mapping[str, str] = MappingProxyType({})
 
     @property
     def has_factory(self) -> bool:
@@ -149,10 +151,12 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
             if (open_units := row.spare - sum(part.amount for part in row.parts) // SCALE) > 0:
                 spare[resource][key] = open_units
 
-    signs = _signs(facts, has_factory, pending, now_s, settings)
     offered = _evidence(facts.templates)
     wanted = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
     flow = assign(wanted.classes, spare, wanted.free)
+    signs = _signs(facts, has_factory, pending, now_s, settings)
+    for key in _left_out(facts, matches, flow):
+        signs[key] = signs[key]._replace(left_out=True)
     taken = note(facts.taken, flow.taken, now_s, settings.untaken_s)
     if facts.resting is not None:
         unsure = frozenset[EntryKey]().union(*(item.possible for item in matches))
@@ -179,7 +183,9 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     job_totals = facts.totals or {}
     counted = entry_jobs(entries, matches, jobs, job_totals, facts.demand_complete, offered)
     waiting = idle_jobs(matches, wanted.classes, flow, places(pilots, {}, ()))
-    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting)
+    asking = {group.schedd for group in facts.groups}
+    left_out = {name: why for name, why in sorted(facts.left_out.items()) if name in asking}
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, left_out)
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:
@@ -207,6 +213,17 @@ def _fills(
                 template.size, resource, memory_per_unit_mib
             )
     return dict(found)
+
+
+def _left_out(facts: Facts, matches: Iterable[Match], flow: Assignment) -> Iterator[EntryKey]:
+    """Yield the entries whose demand is mostly that of schedds which frontends leave out."""
+    every, left_out = Counter[EntryKey](), Counter[EntryKey]()
+    for item in matches:
+        if share := flow.classes.get((item.key, "cpu")):
+            jobs = dict.fromkeys(item.entries, share.assigned)
+            every.update(jobs)
+            left_out.update(jobs if item.group.schedd in facts.left_out else {})
+    return (key for key, units in left_out.items() if 2 * units > every[key])
 
 
 def _before_flow(

@@ -338,7 +338,7 @@ class Gatherer:
         share = _NEW_SHARE if len(every) > poll.parallel else 1
         for schedd in every:
             name = schedd.daemon.name
-            busy = schedd.duty_cycle is not None and schedd.duty_cycle > poll.busy_duty_cycle
+            busy = (schedd.load.duty_cycle or 0) > poll.busy_duty_cycle
             status = self._statuses.get((name, DEMAND))
             if busy and status is not None and status.skipped + 1 < poll.busy_factor:
                 self.busy.add(name)

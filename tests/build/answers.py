@@ -13,6 +13,7 @@ from gwmond.model.facts import (
     Pilot,
     Status,
 )
+from gwmond.model.order import ScheddLoad
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.service.known_entries import EMPTY, Memory
@@ -66,7 +67,7 @@ class Answers:
 
     def discovery(self, *names: str, age: float = 0) -> None:
         """The collector knows these schedds, which are asked."""
-        self.chosen = [ScheddSeen(Daemon(name, "<>"), 0.1, False, 0) for name in names]
+        self.chosen = [ScheddSeen(Daemon(name, "<>"), ScheddLoad(), False, 0) for name in names]
         self.answer("cm", "schedds", Schedds(tuple(self.chosen), ()), age)
         self.answer("cm", "submitters", Schedds((), ()), age)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.order import AccountingQuota, Negotiator, Order, Submitter
+from gwmond.model.order import AccountingQuota, Negotiator, Order, ScheddLoad, Submitter
 from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
@@ -86,5 +86,5 @@ def negotiator(began: int | None) -> Negotiator:
 
 def order(**changed: Any) -> Order:
     """Return the order of six users, with some fields changed."""
-    known = Order(_SUBMITTERS, QUOTAS, (negotiator(9_000),), 12, 5, 100)
+    known = Order(_SUBMITTERS, QUOTAS, (negotiator(9_000),), 12, ScheddLoad(5, 100))
     return known._replace(**changed)

@@ -19,7 +19,7 @@ from gwmond.explain.document import document, first_line
 from gwmond.explain.expected import record, texts, waited_s
 from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
 from gwmond.model.facts import DemandGroup, EntryKey, Size
-from gwmond.model.order import Submitter
+from gwmond.model.order import ScheddLoad, Submitter
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined, JobPlace
@@ -327,7 +327,7 @@ def test_the_negotiator_has_not_come_to_it() -> None:
 
 def test_limits_that_the_order_has() -> None:
     here = situation(place(), entry=row(registered_pilots=2))
-    here.order = order(running=100, negotiators=(negotiator(9_000),))
+    here.order = order(load=ScheddLoad(100, 100), negotiators=(negotiator(9_000),))
     assert first(here).name == "schedd_limit"
     assert "ap runs 100 jobs, and no more than 100 (MAX_JOBS_RUNNING)" in first(here).text
     group = waiting_job(submitter="cms.erin@pool", size=Size(7, 2000))

@@ -9,7 +9,7 @@ from typing import Any
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
-from gwmond.model.order import Limits, ScheddLimit
+from gwmond.model.order import Limits, ScheddLoad
 from gwmond.model.snapshot import IdleReason
 from tests.build.waiting import QUOTAS, row
 
@@ -58,7 +58,7 @@ def test_without_the_collector_it_is_not_known() -> None:
 def test_limits_come_before_what_pilots_do() -> None:
     """Of the jobs that could run: those of which the negotiator said so, or all of them."""
     rows = {A: row(state="provisioning_bottleneck", reason="frontend_limit", registered_pilots=0)}
-    limits = Limits({"g": QUOTAS["cms"]._replace(quota=4.0)}, {"full": ScheddLimit(7, 7)})
+    limits = Limits({"g": QUOTAS["cms"]._replace(quota=4.0)}, {"full": ScheddLoad(7, 7)})
     said = (Rejection("concurrency limit matlab reached", 900, 6),)
 
     def found(limits: Limits, **more: Any) -> Mapping[str, float]:

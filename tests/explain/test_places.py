@@ -10,7 +10,7 @@ from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
 from gwmond.explain.situation import Explanation, Mover, Proof
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
-from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLimit
+from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLoad
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace
@@ -167,7 +167,7 @@ def test_what_the_negotiator_said() -> None:
     assert found.change == "Jobs with the same limit that end, or a higher limit"
     hidden = first(limited.without_expressions)
     assert (hidden.name, "alice" in hidden.text) == ("concurrency_limit", False)
-    full = Limits({}, {"ap": ScheddLimit(5, 5)})
+    full = Limits({}, {"ap": ScheddLoad(5, 5)})
     assert first(here(FITTING, limits=full)).name == "schedd_limit"
     both = here(FITTING, (group(rejections=(said,)), (place(),)))
     assert [one.name for one in place_answers(both)] == ["not_given"]

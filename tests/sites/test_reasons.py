@@ -44,6 +44,8 @@ CASES: list[tuple[str, Signs]] = [
     ("not_acknowledged", ASKED._replace(submitted_wait=3)),
     ("not_submitted", ASKED),
     ("unexplained", ASKED._replace(submitted_wait=None)),
+    ("schedd_left_out", SILENT._replace(jobs_matching=0, left_out=True)),
+    ("not_submitted", ASKED._replace(left_out=True)),
     ("no_match_in_frontend", SILENT._replace(jobs_matching=0, retiring=3)),
     ("retiring_counted_as_available", SILENT._replace(retiring=3, jobs_effective=0)),
     ("retiring_counted_as_available", SILENT._replace(retiring=3)),

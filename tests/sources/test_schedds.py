@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import JobCount
+from gwmond.model.order import ScheddLoad
 from gwmond.sources.htcondor import schedds
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.schedds import ScheddSeen
@@ -35,14 +36,14 @@ def submitter_ad(name: str, schedd: str = "schedd1", **more: Value) -> Ad:
 
 
 def seen(name: str, address: str = "<a>", *, flocks: bool = False) -> ScheddSeen:
-    return ScheddSeen(Daemon(name, address), None, flocks, None)
+    return ScheddSeen(Daemon(name, address), ScheddLoad(), flocks, None)
 
 
 def test_schedd() -> None:
     """A schedd's ad tells how to ask it, how busy it is and what it has not materialized."""
     found = schedds.decode(classads(schedd_ad(JobsUnmaterialized=40)), NOW)
     daemon = Daemon("schedd1", "<10.0.0.1:9618?alias=schedd1>", "$CondorVersion: 23.9.6 $")
-    assert found.schedds == (ScheddSeen(daemon, 0.25, False, 40),)
+    assert found.schedds == (ScheddSeen(daemon, ScheddLoad(duty_cycle=0.25), False, 40),)
 
 
 @pytest.mark.parametrize("without", ["Name", "MyAddress"])
@@ -56,7 +57,7 @@ def test_unknown_load() -> None:
     """What a schedd does not report of its load and its unmaterialized jobs is unknown."""
     ad = schedd_ad(RecentDaemonCoreDutyCycle=Expr("undefined"), JobsUnmaterialized=-1)
     (found,) = schedds.decode(classads(ad), NOW).schedds
-    assert (found.duty_cycle, found.unmaterialized) == (None, None)
+    assert (found.load.duty_cycle, found.unmaterialized) == (None, None)
 
 
 def test_stale_ads() -> None:
@@ -71,7 +72,7 @@ def test_submitters_tell_of_a_schedd_that_flocks() -> None:
     """A schedd is known by its submitters' ads alone, once however many users it has."""
     ads = classads(submitter_ad("alice@x", "far"), submitter_ad("bob@x", "far"))
     (found,) = schedds.decode_submitters(ads, NOW).schedds
-    assert found == ScheddSeen(Daemon("far", "<10.0.0.2:9618?alias=far>"), None, True, None)
+    assert found == ScheddSeen(Daemon("far", "<10.0.0.2:9618?alias=far>"), ScheddLoad(), True, None)
 
 
 def test_submitters_count_by_accounting_group() -> None:

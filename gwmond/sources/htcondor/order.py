@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.order import Negotiator, Order, Submitter
+from gwmond.model.order import Negotiator, Order, ScheddLoad, Submitter
 from gwmond.sources.htcondor import ads, quotas
 from gwmond.sources.htcondor.access import LiveAccess, Query
 from gwmond.sources.htcondor.demand import IDLE
+from gwmond.sources.htcondor.schedds import LOAD, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,19 +65,17 @@ def fetch(
         "limits",
         "Schedd",
         f"Name == {ads.quoted(schedd.name)}",
-        ("Name", "TotalRunningJobs", "MaxJobsRunning"),
+        ("Name", *LOAD),
     )
     accounting, submitters, schedds = (
         _ads(access, query, terms) for query in (_ACCOUNTING, _SUBMITTERS, limits)
     )
-    own = schedds[0] if schedds else None
     order = Order(
         submitters=_submitters(accounting, submitters),
         groups=quotas.decode(accounting),
         negotiators=negotiators(access, terms),
         own_ahead=_count(access, schedd, ahead(job)) if _is_whole(job.user) else None,
-        running=None if own is None else ads.count(own, "TotalRunningJobs"),
-        most_running=None if own is None else ads.count(own, "MaxJobsRunning"),
+        load=load(schedds[0]) if schedds else ScheddLoad(),
         schedds=frozenset(
             ads.text(ad, "ScheddName") or "" for ad in submitters if ads.count(ad, "IdleJobs")
         ),

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import JobCount
+from gwmond.model.order import ScheddLoad
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import CollectorSource, Daemon, Query
 
@@ -23,16 +24,13 @@ if TYPE_CHECKING:
 class ScheddSeen(NamedTuple):
     """A schedd to ask.
 
-    ``duty_cycle`` is the share of time its main loop is busy, 0 to 1; ``unmaterialized`` its own
-    count of jobs to be materialized; ``running`` its jobs, of ``most_running`` (MAX_JOBS_RUNNING).
+    ``unmaterialized`` is its own count of jobs to be materialized.
     """
 
     daemon: Daemon
-    duty_cycle: float | None
+    load: ScheddLoad
     flocks_here: bool
     unmaterialized: int | None
-    running: int | None = None
-    most_running: int | None = None
 
 
 class Schedds(NamedTuple):
@@ -42,14 +40,18 @@ class Schedds(NamedTuple):
     counts: tuple[JobCount, ...]
 
 
+LOAD = (
+    *("RecentDaemonCoreDutyCycle", "TotalRunningJobs", "MaxJobsRunning", "CurbMatchmaking"),
+    *("TransferQueueNumUploading", "TransferQueueMaxUploading", "TransferQueueNumWaitingToUpload"),
+)
+"""What a load is read from; CurbMatchmaking refers to the last one (CURB_MATCHMAKING)."""
 QUERY = Query(
     "schedds",
     "Schedd",
     "",
     (
-        *("Name", "MyAddress", "CondorVersion", "RecentDaemonCoreDutyCycle"),
-        *("LastHeardFrom", "ClassAdLifetime", "JobsUnmaterialized"),
-        *("TotalRunningJobs", "MaxJobsRunning"),
+        *("Name", "MyAddress", "CondorVersion", "LastHeardFrom", "ClassAdLifetime"),
+        *("JobsUnmaterialized", *LOAD),
     ),
 )
 """For schedd ads."""
@@ -74,10 +76,21 @@ def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
         name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
         if name and address:
             daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
-            duty = ads.number(ad, "RecentDaemonCoreDutyCycle")
-            names = "JobsUnmaterialized", "TotalRunningJobs", "MaxJobsRunning"
-            seen.append(ScheddSeen(daemon, duty, False, *(ads.count(ad, n) for n in names)))
+            unmaterialized = ads.count(ad, "JobsUnmaterialized")
+            seen.append(ScheddSeen(daemon, load(ad), False, unmaterialized))
     return Schedds(tuple(seen), ())
+
+
+def load(ad: classad2.ClassAd) -> ScheddLoad:
+    """Return the load of the schedd of an ad."""
+    return ScheddLoad(
+        ads.count(ad, "TotalRunningJobs"),
+        ads.count(ad, "MaxJobsRunning"),
+        ads.count(ad, "TransferQueueNumUploading"),
+        ads.count(ad, "TransferQueueMaxUploading"),
+        ads.number(ad, "RecentDaemonCoreDutyCycle"),
+        curbed=ads.truth(ad, "CurbMatchmaking") is True,
+    )
 
 
 def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
@@ -94,7 +107,7 @@ def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
         if not schedd or not address:
             continue
         daemon = Daemon(schedd, address, ads.text(ad, "CondorVersion") or "")
-        seen.setdefault(schedd, ScheddSeen(daemon, None, True, None))
+        seen.setdefault(schedd, ScheddSeen(daemon, ScheddLoad(), True, None))
         group = name.partition("@")[0].rpartition(".")[0]
         for attribute, status in (("RunningJobs", "running"), ("HeldJobs", "held")):
             if (jobs := ads.count(ad, attribute)) is not None:
