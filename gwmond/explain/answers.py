@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gwmond.explain import clauses, order
+from gwmond.explain import clauses, earlier, order
 from gwmond.explain.movers import Move, limited, without_pilots
 from gwmond.explain.situation import (
     CYCLE_S,
@@ -66,7 +66,11 @@ def _status(here: Situation) -> Iterator[Explanation]:
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
-        yield Explanation(tier, "running", text, "Nothing", Mover.WAIT)
+        change, mover = "Nothing", Mover.WAIT
+        if (before := earlier.streak(here)) is not None:
+            change = "What ends its runs (gwmond trace)"
+            mover = Mover.SITE if before.is_of_the_place else Mover.YOU
+        yield Explanation(tier, "running", text, change, mover)
     elif job.status in (_REMOVED, _COMPLETED):
         word = "removed" if job.status == _REMOVED else "completed"
         why = f": {job.hold_reason}" if word == "removed" and job.hold_reason else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gwmond.explain import clauses, expected, history, order
+from gwmond.explain import clauses, earlier, expected, history, order
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
@@ -31,12 +31,16 @@ def first_line(situation: Situation, answer: Explanation) -> str:
     since = job.submitted if job.status == 1 and not job.runs else job.since
     age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
+    end = "" if answer.text.endswith("?") else "."
+    if found := earlier.streak(situation):
+        return f"{status}{age}. {found.text}. {answer.text}{end}"
     runs = f", after {counted(job.runs, 'run')}" if job.status == 1 and job.runs else ""
-    return f"{status}{age}{runs}: {answer.text}{'' if answer.text.endswith('?') else '.'}"
+    return f"{status}{age}{runs}: {answer.text}{end}"
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
     yield from answer_parts(first_line(here, found[0]), found, here.missing)
+    yield from earlier.parts(here)
     yield from history.parts(here)
     if here.job.clauses and here.pilots:
         total = len(here.pilots)
@@ -152,6 +156,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "runs": job.runs,
         "first_line": first_line(here, found[0]),
         "reasons": reason_records(found),
+        "earlier_runs": earlier.record(here),
         "history": history.record(here),
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
         "start_refusals": dict(clauses.refusals(here.pilots)),

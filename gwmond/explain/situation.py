@@ -19,6 +19,7 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.past_waits import PastWaits
+from gwmond.model.pilot_facts import Outcome
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
@@ -98,6 +99,16 @@ def is_at(key: EntryKey, site: str) -> bool:
     return site in ("", *key)
 
 
+class EarlierRun(NamedTuple):
+    """A run of a job; times are microseconds since the epoch.  None: it goes on."""
+
+    start_us: int
+    end_us: int | None
+    entry: EntryKey
+    node: str
+    outcome: Outcome | None
+
+
 class Situation:
     """A job among the pool's places.
 
@@ -105,6 +116,7 @@ class Situation:
     words; ``site``: only places of that site, or of that entry, are looked at (empty: all).
     ``history``: for which reasons jobs like it waited since its submission, in the order of time.
     ``idle``: all idle jobs of the last poll, and where they could run; None: not all are known.
+    ``earlier``: runs of the job that the ledger has, the latest first.
     """
 
     def __init__(
@@ -132,6 +144,7 @@ class Situation:
         self.now, self.missing, self.site = now, missing, site
         self.order, self.past, self.untried = order, past, untried
         self.idle: Sequence[IdleJobs] | None = None
+        self.earlier: Sequence[EarlierRun] = ()
 
     @property
     def waits(self) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.explain.places import PlaceSituation
-from gwmond.explain.situation import Situation, is_at
+from gwmond.explain.situation import EarlierRun, Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.evaluation import IdleJobs, MatchedKind
@@ -35,6 +35,7 @@ from gwmond.sources.recording.recording import ReplayAccess
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
 if TYPE_CHECKING:
+    from gwmond.ledger.pilot_reader import PilotLookup
     from gwmond.ledger.reader import LedgerReader
 
 T = TypeVar("T")
@@ -83,6 +84,18 @@ def name_of(job: str) -> tuple[str, str]:
     if waiting_job.NUMBER.fullmatch(number) is None:
         raise BadQuestion(f"{job}: a job is cluster.proc (4711.0), or a GlobalJobId")
     return schedd, number
+
+
+def runs_of_job(ledger: PilotLookup, job: str) -> list[EarlierRun]:
+    """Return the runs of a job (GlobalJobId) that a ledger has, the latest first."""
+    found = ledger.find_runs([job]).get(job, [])
+    pilots = ledger.pilots_by_id({run.pilot for run in found})
+    return [
+        EarlierRun(run.start_us, run.end_us, place.key, place.node, run.outcome)
+        for run in sorted(found, key=lambda run: (-run.start_us, run.key))
+        if run.pilot in pilots
+        for place in (pilots[run.pilot].identity,)
+    ]
 
 
 class Explainer:
@@ -161,6 +174,8 @@ class Explainer:
         matched = self._matched.get((job, schedd)) or self.match(job, schedd)
         here = self.situation(*matched)
         here.past = self._past(here)
+        if here.job.runs:
+            here.earlier = self._read(lambda ledger: runs_of_job(ledger, here.job.global_id)) or ()
         return here
 
     def take(self, early: Explainer) -> None:

@@ -1,0 +1,112 @@
+"""Incidents of jobs: what gwmond explain says of one (docs/truth.md).
+
+The facts are feigned, and given to the real functions.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gwmond.explain.answers import answers
+from gwmond.explain.document import document, first_line
+from gwmond.explain.earlier import record
+from gwmond.explain.situation import EarlierRun, Mover, Situation
+from gwmond.ledger.store import Ledger
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.times import SECOND_US
+from gwmond.model.waiting_job import Examined, JobPlace
+from gwmond.reports.render.document import text
+from gwmond.service.explainer import runs_of_job
+from tests.build import pilot_ledger
+from tests.build.waiting import place, waiting_job
+
+NOW = 100_000.0
+ICTS, OTHER = EntryKey("ICTS", "icts-ce1"), EntryKey("Other", "other-ce1")
+TRANSFER = Outcome(Category.UNCLASSIFIED, "transfer_input_failed", "measured")
+EVICTED = Outcome(Category.UNCLASSIFIED, "preempted", "measured")
+DONE = Outcome(Category.GOODPUT, "exit_zero", "measured")
+
+
+def said(*places: JobPlace, **changed: Any) -> Situation:
+    return Situation(Examined(waiting_job(**changed), places), {}, NOW)
+
+
+def runs(number: int, length_s: int, outcome: Outcome | None, *keys: EntryKey) -> list[EarlierRun]:
+    """So many runs, one after the other, at these entries in turn; the latest first."""
+    found = []
+    for run in range(number):
+        start_us = round(NOW - (run + 1) * length_s) * SECOND_US
+        key = keys[run % len(keys)]
+        found.append(EarlierRun(start_us, start_us + length_s * SECOND_US, key, "wn1", outcome))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("job", "begin", "mover"),
+    [
+        ({"status": 1, "runs": 15}, "NOT RUNNING for 1d03h.", None),
+        ({"status": 2, "runs": 16, "since": 99_996}, "RUNNING for 4s.", Mover.SITE),
+    ],
+)
+def test_13_a_transfer_black_hole(job: dict[str, Any], begin: str, mover: Mover | None) -> None:
+    """The job's own runs tell of the site, before whatever it does just now."""
+    here = said(place(), **job)
+    now = [EarlierRun(99_996 * SECOND_US, None, ICTS, "wn1", None)] if job["status"] == 2 else []
+    here.earlier = [*now, *runs(15, 480, TRANSFER, ICTS)]
+    first = answers(here)[0]
+    whole = "Its last 15 runs in the ledger, all at ICTS, failed in stage-in, half of them within "
+    assert first_line(here, first).startswith(f"{begin} {whole}8m00s. ")
+    if mover is not None:
+        assert (first.mover, first.change) == (mover, "What ends its runs (gwmond trace)")
+    shown = text(document(here), "text")
+    assert "transfer input failed" in shown
+    assert "Its runs, as the ledger has them" in shown
+    records = record(here)
+    assert (len(records), records[-1]["site"]) == (len(here.earlier), "ICTS")
+
+
+def test_e11_a_job_that_is_evicted_all_the_time() -> None:
+    """Not only "RUNNING. Nothing.": its runs at several sites end, and the move is the user's."""
+    here = said(status=2, runs=41, since=99_998)
+    here.earlier = runs(40, 8, EVICTED, ICTS, OTHER)
+    first = answers(here)[0]
+    assert first_line(here, first) == (
+        "RUNNING for 2s. Its last 40 runs in the ledger, at 2 sites, ended as preempted, half of "
+        "them within 8s. It is running."
+    )
+    assert first.mover is Mover.YOU
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        [],
+        runs(1, 8, EVICTED, ICTS),
+        [*runs(1, 8, TRANSFER, ICTS), *runs(3, 8, EVICTED, ICTS)],
+        runs(5, 8, DONE, ICTS),
+        runs(2, 8, None, ICTS),
+    ],
+    ids=["none", "one", "others before", "completed", "not over"],
+)
+def test_nothing_is_said_of_runs_that_do_not_end_alike(earlier: list[EarlierRun]) -> None:
+    here = said(status=2, runs=5, since=99_998)
+    here.earlier = earlier
+    first = answers(here)[0]
+    assert first_line(here, first) == "RUNNING for 2s: It is running."
+    assert first.mover is Mover.WAIT
+
+
+def test_the_ledger_has_the_runs_of_a_job(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    pilot_ledger.write(url)
+    with Ledger.open(url) as ledger:
+        (job,) = ledger.jobs_numbered("3.0", "", 9)
+        (run,) = runs_of_job(ledger, job)
+        assert not runs_of_job(ledger, "ap#9.9#9")
+    assert (run.entry.site, run.entry.entry, run.outcome) == ("Site-A", "entry-a", run.outcome)
+    assert run.outcome is not None
+    assert run.outcome.label == "pilot_shutdown"
