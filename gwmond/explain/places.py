@@ -22,6 +22,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
+from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.render.formats import counted
 from gwmond.reports.sites import SiteRow
 
@@ -68,7 +69,7 @@ class PlaceSituation:
     """An entry, or one pilot of it (``startd``), among the pool's idle jobs.
 
     ``row``: the entry's in ``gwmond sites`` for CPUs; ``pilots``: that pilot, or all that run at
-    the entry.
+    the entry.  ``common``: failures of validation that are no site's.
     """
 
     def __init__(
@@ -86,6 +87,7 @@ class PlaceSituation:
         self._groups, self._offers = found
         self.negotiators = self._offers.negotiators
         self.now, self.missing, self.limits = now, missing, limits
+        self.common: Sequence[CommonFailure] = ()
 
     @property
     def without_expressions(self) -> PlaceSituation:
@@ -95,7 +97,9 @@ class PlaceSituation:
         ]
         found = groups, self._offers.without_expressions
         known = self.entry, self.startd, self.row, self.pilots
-        return PlaceSituation(*known, found, self.now, self.missing, self.limits)
+        here = PlaceSituation(*known, found, self.now, self.missing, self.limits)
+        here.common = self.common
+        return here
 
     @property
     def name(self) -> str:
@@ -209,11 +213,12 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         return
     of = "It" if here.startd else f"Each of its {counted(len(pilots), 'pilot')}"
     if all(pilot.failed for pilot in pilots):
-        text = (
-            f"{of} failed its validation ({pilots[0].failure or 'no test is named'}): no job can "
-        )
+        failure = pilots[0].failure or "no test is named"
+        text = f"{of} failed its validation ({failure}): no job can start there"
         mover, change, proof = failed_validation(here.row)
-        text += "start there"
+        if (found := _no_sites(here, pilots[0].group)) is not None:
+            text, mover = f"{text}. {found[0]}", found[1]
+            change, proof = _TEST_FOUND, Proof.PROVEN
         yield Explanation(tier, "validation_failed", text, change, mover, proof)
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
@@ -232,6 +237,25 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         why = f"{of} retires{since}" if retired else f"{of} is drained, or closed"
         change = "A new pilot"
         yield Explanation(tier, "retiring", f"{why}: it takes no more jobs", change, Mover.WAIT)
+
+
+_TEST_FOUND = "What the test found: gwmond report --failures, and the pilots' output"
+
+
+def _no_sites(here: PlaceSituation, group: str = "") -> tuple[str, Mover] | None:
+    """Return the failure of these pilots that is no site's, in words, and whose move it is."""
+    found = (one for one in here.common if one.covers(group, here.entry.entry))
+    failure = next(found, None)
+    if failure is None:
+        return None
+    return failure.text, Mover.FRONTEND if failure.group else Mover.FACTORY
+
+
+def _all_fail(here: PlaceSituation) -> Iterator[Explanation]:
+    """No pilot is there, as all that begin fail, and not only there."""
+    if not here.pilots and (found := _no_sites(here)) is not None:
+        text = f"Its pilots fail their validation. {found[0]}"
+        yield Explanation(Tier.NO_PILOT, "validation_failed", text, _TEST_FOUND, found[1])
 
 
 def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
@@ -386,7 +410,7 @@ def _unexplained(here: PlaceSituation) -> Explanation:
 
 
 PLACE_RULES: Sequence[Callable[[PlaceSituation], Iterable[Explanation]]] = (
-    *(_closed, _no_demand, _no_pilots, _limited, _not_now, _not_given),
+    *(_closed, _no_demand, _all_fail, _no_pilots, _limited, _not_now, _not_given),
 )
 """In no order of precedence: that is the tiers'."""
 

@@ -62,6 +62,23 @@ class EndedInPeriod(NamedTuple):
     transfers: Counter[tuple[str, FailedTransfer]]
 
 
+def validated(reader: LedgerReader, since_us: int) -> Counter[tuple[str, str, str]]:
+    """Count pilots that began since by group, entry, and what their validation failed (or empty).
+
+    Those of which that is not known yet are left out.
+    """
+    c = pilots.c
+    failure = case((FAILED, c.failure), else_="").label("of")
+    query = (
+        select(c.group_name, c.entry, failure, func.count())
+        .where(c.start_us >= since_us, or_(c.end_us.is_(None), c.end_us >= since_us))
+        .where(or_(c.validation != Validation.UNKNOWN.value, c.ran_jobs != 0))
+        .group_by(c.group_name, c.entry, "of")
+    )
+    with reader.reading() as connection:
+        return Counter({(g, e, of): n for g, e, of, n in connection.execute(query)})
+
+
 def ended_within(reader: LedgerReader, wanted: PilotFilter, most: int) -> EndedInPeriod:
     """Count what ended in the period ``wanted.ended``, on pilots of a site, entry and group."""
     assert wanted.ended is not None

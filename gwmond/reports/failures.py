@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.pilot_facts import KINDS
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.reports.categories import CORES, CPU, GPU, kinds_json
+from gwmond.reports.common_failures import CommonFailure, OfGroup, common, split
 from gwmond.reports.figures import NOT_KNOWN
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.render.formats import counted, hours, percent, ratio
@@ -26,9 +26,6 @@ from gwmond.reports.stored_pilot import StoredPilot
 
 MOST = 20
 """How many lines by entry and node are shown, unless another number is asked for."""
-WIDE, MOSTLY = 3, 0.9
-"""A test that fails so many pilots at each of so many entries is said to fail at all of them."""
-_CLASSES = {failure_class.value for failure_class in FailureClass}
 _NOT_RECORDED = "(not recorded)"
 
 DEFINITION = (
@@ -95,17 +92,14 @@ class Failures:
     def __init__(self) -> None:
         self.of: dict[FailureKey, PilotSums] = {}
         self.ended: Counter[tuple[str, str, str]] = Counter()
-        self._ended_of: Counter[tuple[str, str]] = Counter()  # by group and entry
-        self._failed_of: Counter[tuple[str, str, str]] = Counter()  # by test, group and entry
+        self._of_groups: Counter[OfGroup] = Counter()
 
     def take(self, rows: Iterable[PilotRow]) -> None:
         """Count pilots that ended; on those that failed no job ran, so their runs are not read."""
         for pilot in map(StoredPilot, rows):
             self.ended[(*pilot.identity.key, pilot.identity.node)] += 1
-            of = pilot.identity.group, pilot.identity.key.entry
-            self._ended_of[of] += 1
-            if pilot.failed:
-                self._failed_of[(split(pilot.row.failure)[1], *of)] += 1
+            of = OfGroup(pilot.identity.group, pilot.identity.key.entry, "")
+            self._of_groups[of._replace(failure=pilot.row.failure) if pilot.failed else of] += 1
             if pilot.failed:
                 self.add(pilot)
 
@@ -119,42 +113,9 @@ class Failures:
     def total(self) -> PilotSums:
         return PilotSums().add_up(self.of.values())
 
-    def common(self) -> list[str]:
+    def common(self) -> list[CommonFailure]:
         """Return the failures that are no site's: at all entries, or at all of one group alone."""
-        found = []
-        groups = sorted({group for group, _ in self._ended_of})
-        for test in sorted({test for test, _, _ in self._failed_of if test}):
-            fails = {group: self._entries_of(test, group) for group in groups}
-            name = test.rpartition("/")[2]
-            if all(fails.values()) and len(entries := frozenset().union(*fails.values())) >= WIDE:
-                found.append(
-                    f"{name} fails at all {len(entries)} entries: the factory's or the frontend's "
-                    "script or credentials, not a site's"
-                )
-                continue
-            for group in groups:
-                others = [g for g in groups if g != group and self._seen_at(g, fails[group])]
-                if len(fails[group]) < WIDE or not others or self._fails_at(test, others):
-                    continue
-                found.append(
-                    f"{name} fails for {group} at all {len(fails[group])} entries, and for no "
-                    "other group there: the frontend's script or credentials, not a site's"
-                )
-        return found
-
-    def _entries_of(self, test: str, group: str) -> frozenset[str]:
-        """Return a group's entries if nearly all of its pilots fail a test at each, else none."""
-        at = {entry: ended for (g, entry), ended in self._ended_of.items() if g == group}
-        all_fail = all(self._failed_of[test, group, e] >= MOSTLY * n for e, n in at.items())
-        return frozenset(at) if all_fail else frozenset()
-
-    def _seen_at(self, group: str, entries: frozenset[str]) -> bool:
-        return any(self._ended_of[group, entry] for entry in entries)
-
-    def _fails_at(self, test: str, groups: Sequence[str]) -> bool:
-        return any(
-            number and t == test and g in groups for (t, g, _), number in self._failed_of.items()
-        )
+        return list(common(self._of_groups))
 
     @property
     def ordered(self) -> list[tuple[FailureKey, PilotSums]]:
@@ -184,7 +145,7 @@ class Failures:
                 [*_BY_CAUSE, *self._amounts(of_all=True)],
                 self._causes(),
                 FailureLine(("all", ""), self.total, ended, "", ""),
-                " ".join((*(f"{one}." for one in self.common()), note))
+                " ".join((*(f"{one.text}." for one in self.common()), note))
                 + f" The share is of all {ended} pilots that ended.",
                 f"None: {counted(ended, 'pilot')} ended in the period, and none of them failed."
                 if ended
@@ -273,16 +234,6 @@ class Failures:
 
     def total_record(self) -> dict[str, Any]:
         return _record({}, self.total, self.ended.total())
-
-
-def split(failure: str) -> tuple[str, str]:
-    """Return class and test of a failure as pilots' facts have it.
-
-    >>> split("WN_Resource main/validate_node.sh"), split("a.sh"), split("Unknown")
-    (('WN_Resource', 'main/validate_node.sh'), ('', 'a.sh'), ('Unknown', ''))
-    """
-    kind, _, test = failure.partition(" ")
-    return (kind, test) if kind in _CLASSES else ("", failure)
 
 
 def _record(names: Mapping[str, str], failed: PilotSums, ended: int) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
+from gwmond.reports.common_failures import CommonFailure, OfGroup, common
 from gwmond.reports.render.formats import counted
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LEAST_S = 1.0
+_LATELY_S = 3600
+"""Of pilots that began within this it is said that all of them fail."""
 
 
 class _Fitting(NamedTuple):
@@ -340,7 +343,17 @@ class Explainer:
             raise NotRead(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")
         pilots = [pilot] if pilot else [p for p in self.pilots if p.entry == entry]
         known = self._entries.get(entry), pilots, (groups, found), self._now, self.missing
-        return PlaceSituation(entry, startd, *known, limits=self._limits)
+        here = PlaceSituation(entry, startd, *known, limits=self._limits)
+        here.common = self._read(self._common) or ()
+        return here
+
+    def _common(self, ledger: LedgerReader) -> Sequence[CommonFailure]:
+        """Return the failures of validation that are no site's, of pilots that began lately."""
+        from gwmond.ledger.failed import validated  # noqa: PLC0415 (slow to load)
+
+        since_us = round(self._now - _LATELY_S) * SECOND_US
+        found = validated(ledger, since_us)
+        return tuple(common({OfGroup(*of): number for of, number in found.items()}))
 
     @cached_property
     def pilots(self) -> list[Pilot]:

@@ -6,25 +6,34 @@ those of the table in docs/truth.md, which also has what is not said yet.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gwmond.explain.movers import limited
-from gwmond.explain.situation import Mover
+from gwmond.explain.places import PlaceSituation, place_answers
+from gwmond.explain.situation import Explanation, Mover, Tier
+from gwmond.ledger.failed import validated
+from gwmond.ledger.store import Ledger
 from gwmond.model.endings import Ending
-from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount
+from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.outcomes import COMPARED, classify, rule_of
 from gwmond.model.pilot_facts import Category, Validation
+from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow
+from gwmond.model.times import SECOND_US
 from gwmond.reports.failures import Failures
 from gwmond.service.contradictions import of_jobs, of_queue, of_requests
 from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain
 from gwmond.sources.htcondor.factory import QueueCount
 from gwmond.sources.htcondor.histories import decode
+from tests.build import failed_pilots
 from tests.build.facts import A, pilot, request
-from tests.build.waiting import row
+from tests.build.facts import group as demand_group
+from tests.build.waiting import place, row
 from tests.pool.adtext import Ad
 from tests.sources.make import NOW, classad
 
@@ -193,19 +202,43 @@ def failed(group: str, entry: str, test: str | None) -> PilotRow:
     )
 
 
+def _explained(found: Failures, group: str, entry: str, *pilots: Pilot) -> Explanation:
+    """What is said of an entry, or of its pilots, with these failures in the ledger."""
+    key, groups = EntryKey("S", entry), [demand_group(3)]
+    offers = PlaceOffers((GroupOffer(0, True, ("A",), (place(entry=key),), ()),), None)
+    known = row(state=State.INSUFFICIENT_DEMAND.value)
+    there = [pilot._replace(entry=key, group=group) for pilot in pilots]
+    here = PlaceSituation(key, "", known, there, (groups, offers), 0)
+    here.common = found.common()
+    assert place_answers(here.without_expressions) == place_answers(here)
+    return place_answers(here)[0]
+
+
+FAILS = pilot(A)._replace(failed=True, failure="main/check_proxy.sh")
+
+
 def test_15_all_pilots_of_all_sites_fail_one_test() -> None:
     """One statement: it is no site's."""
     found = Failures()
     entries = [f"e{number}" for number in range(10)]
     found.take(failed("fe.main", entry, "main/cvmfsexec.sh") for entry in entries for _ in "abc")
-    assert found.common() == [
+    (one,) = found.common()
+    assert one.text == (
         "cvmfsexec.sh fails at all 10 entries: the factory's or the frontend's script or "
         "credentials, not a site's"
-    ]
-    assert found.common()[0] in found.tables(9)[0].note
-    one = Failures()
-    one.take(failed("fe.main", entry, "x.sh" if entry == "e0" else None) for entry in entries)
-    assert not one.common(), "one site's failure is a site's"
+    )
+    assert one.text in found.tables(9)[0].note
+    first = _explained(found, "fe.main", "e3", FAILS)
+    assert first.text.endswith(f"no job can start there. {one.text}")
+    assert (first.name, first.mover) == ("validation_failed", Mover.FACTORY)
+    first = _explained(found, "", "e3")
+    assert first.text == f"Its pilots fail their validation. {one.text}"
+    assert (first.tier, first.mover) == (Tier.NO_PILOT, Mover.FACTORY)
+    few = Failures()
+    few.take(failed("fe.main", entry, "x.sh" if entry == "e0" else None) for entry in entries)
+    assert not few.common(), "one site's failure is a site's"
+    first = _explained(few, "fe.main", "e0", FAILS)
+    assert (first.name, first.mover) == ("validation_failed", Mover.SITE)
 
 
 def test_26_all_pilots_of_one_group_fail() -> None:
@@ -214,7 +247,31 @@ def test_26_all_pilots_of_one_group_fail() -> None:
     entries = [f"e{number}" for number in range(8)]
     found.take(failed("fe.x", entry, "main/check_proxy.sh") for entry in entries)
     found.take(failed("fe.y", entry, None) for entry in entries)
-    assert found.common() == [
+    (one,) = found.common()
+    assert one.text == (
         "check_proxy.sh fails for fe.x at all 8 entries, and for no other group there: the "
         "frontend's script or credentials, not a site's"
-    ]
+    )
+    first = _explained(found, "fe.x", "e3", FAILS)
+    assert first.text.endswith(one.text)
+    assert first.mover is Mover.FRONTEND
+    other = _explained(found, "fe.y", "e3", FAILS)
+    assert other.mover is Mover.SITE
+
+
+def test_what_pilots_of_the_ledger_fail(tmp_path: Path) -> None:
+    """Those that began since, by group, entry and test; one that passed counts, too."""
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    failed_pilots.write(url)
+    node, proxy = "WN_Resource main/validate_node.sh", "VO_Proxy check_proxy.sh"
+    group, since_us = "frontend.main", failed_pilots.BASE * SECOND_US
+    with Ledger.open(url) as ledger:
+        found = validated(ledger, since_us)
+        assert not validated(ledger, since_us + 3_600 * SECOND_US)
+    assert {of: number for of, number in found.items() if of[2] != "check_proxy.sh"} == {
+        (group, "e1", node): 4,
+        (group, "e1", proxy): 1,
+        (group, "e1", ""): 1,
+        (group, "e2", proxy): 1,
+        (group, "e2", ""): 1,
+    }

@@ -17,7 +17,8 @@ import pytest
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG
 from gwmond.model.times import HOUR_US, Period
-from gwmond.reports.failures import MOST, FailureKey, Failures, split
+from gwmond.reports.common_failures import split
+from gwmond.reports.failures import MOST, FailureKey, Failures
 from gwmond.reports.pilot_sums import PilotSums
 from gwmond.reports.report import Group, Scope
 from gwmond.reports.report import Report as Reported
