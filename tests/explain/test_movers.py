@@ -23,6 +23,7 @@ BY_REASON = {
     "ramp_up": Mover.WAIT,
     "not_acknowledged": Mover.WAIT,
     "not_submitted": Mover.FACTORY,
+    "schedd_left_out": Mover.ACCESS_POINT,
     "no_match_in_frontend": Mover.FRONTEND,
     "retiring_counted_as_available": Mover.FRONTEND,
     "idle_slots_counted": Mover.FRONTEND,

@@ -317,8 +317,8 @@ def _resource(entry: Entry, presence: Presence, tells: bool) -> Ad:
         f"{total}Pending": pending,
         f"{total}Held": held * len(entry.presences),
     }
-    if tells:
-        numbers["GlideClientConstraintJobCondorExpr"] = presence.group.query
+    query = presence.group.query if tells else Expr("undefined")
+    numbers["GlideClientConstraintJobCondorExpr"] = query
     options: dict[str, Any] = {**entry.signs, **numbers}
     return feign.glideresource(
         entry.name,

@@ -61,6 +61,13 @@ def test_entry() -> None:
         "capacity_evidence": "peak",
         "verdicts_checked": 15,
         "verdicts_agreed": 14,
+        "unregistered_pilots": None,
+        "failing_reach": "not_known",
+        "failing_test": "",
+        "hold_reason": "",
+        "hold_code": None,
+        "hold_share": None,
+        "barren": False,
     }
 
 
