@@ -313,7 +313,8 @@ class EntryTotals(NamedTuple):
     """The requests of all frontend groups at one entry, and their results.
 
     ``running`` are our pilots that run by the factory's count, ``others_running`` those of
-    frontends whose ads are not in our collector.
+    frontends whose ads are not in our collector.  ``unsubmitted``: pilots were requested, and none
+    waited, at every moment of the last grace.
     """
 
     groups: tuple[str, ...]
@@ -338,6 +339,13 @@ class EntryTotals(NamedTuple):
     running: int | None = None
     unregistered: Unregistered | None = None
     held_lately: Held | None = None
+    unsubmitted: bool = False
+
+    @property
+    def idle_request(self) -> int:
+        """How many pilots are requested while none waits, neither at the site nor on the way."""
+        waits = self.pending is None or self.submitted_wait is None
+        return 0 if waits or self.pending or self.submitted_wait else self.requested_idle or 0
 
     @property
     def barren(self) -> bool:

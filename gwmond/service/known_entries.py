@@ -38,8 +38,9 @@ class Memory(NamedTuple):
     """What is remembered of entries between polls; the ledger keeps it between lives.
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
-    that was just opened knows of names.  ``throttled``: when a limit or curb was last hit (epoch
-    seconds).  ``unregistered``: see ``sites.registering``.
+    that was just opened knows of names.  ``throttled``: when anything but the site last kept
+    pilots away (epoch seconds).  ``unregistered``: see ``sites.registering``.  ``unsubmitted``: how
+    many pilots were requested while none waited.
     """
 
     first_seen: Mapping[EntryKey, float]
@@ -53,6 +54,7 @@ class Memory(NamedTuple):
     recalled: Recalled | None = None
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
     unregistered: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
+    unsubmitted: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})
@@ -155,7 +157,7 @@ def remember(
     """Return the memory after a poll, and the most that ran lately but for what is not decided.
 
     Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
-    What ran while a limit or curb was hit is no peak: so none is stored.
+    What ran while an entry was throttled is no peak: so none is stored.
     """
     hit = dict(before.throttled) | {key: now for key, of in totals.items() if throttled(of)}
     hours = max(1, round(config.site.peak_window / HOUR_S))

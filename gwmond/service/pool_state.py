@@ -31,6 +31,7 @@ from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES
+from gwmond.model.waiting import PendingHistory
 from gwmond.service.contradictions import Contradiction, of_jobs, of_queue, of_requests
 from gwmond.service.entry_monitors import monitored
 from gwmond.service.freshness import Fresh
@@ -148,18 +149,19 @@ class _Building:
     def state(self) -> PoolState:
         """Return the state."""
         found, fresh, config, now = self._found, self._fresh, self._config, self._now
-        totals, entries, watched = self._totals, self._entries, self._watched
+        entries, watched = self._entries, self._watched
+        memory, totals = self._memory, self._totals
+        if totals is not None:
+            memory, totals = self._not_at_work(memory, totals)
         trusted = [key for key in entries - {OTHER_ENTRY} if key not in self._doubtful]
         trusted = trusted if self._slots else []
         after, recent = remember(
-            *(self._memory, entries, trusted, watched, self._used, totals or {}, config, now)
+            *(memory, entries, trusted, watched, self._used, totals or {}, config, now)
         )
         after = after._replace(
             last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
             waiting=histories(self._memory.waiting, totals, config, now),
         )
-        if totals is not None:
-            after, totals = self._registering(after, totals)
         waits = waiting(fresh, after.waiting, totals, self._pilots, config, now)
         after = after._replace(filling=fillings(self._memory.filling, waits, config, now))
         failed = [pilot for pilot in self._pilots if pilot.failed]
@@ -206,22 +208,33 @@ class _Building:
             contradictions=self._contradictions(monitors.requests),
         )
 
-    def _registering(
-        self, after: Memory, totals: Mapping[EntryKey, EntryTotals]
+    def _not_at_work(
+        self, before: Memory, totals: Mapping[EntryKey, EntryTotals]
     ) -> tuple[Memory, Mapping[EntryKey, EntryTotals]]:
-        """Return the memory, and the totals, with pilots that do not register or are held."""
-        now, grace = int(self._now), int(self._config.site.register_grace)
+        """Return memory and totals with pilots that do not register, are held, or not submitted."""
+        now, site = int(self._now), self._config.site
+        grace, asked_grace = int(site.register_grace), int(site.pending_grace)
         registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
         counts = factory_running(self._fresh, totals) if self._slots else {}
         trusted = {key: n for key, n in counts.items() if key not in self._doubtful}
-        histories = registering.watch(after.unregistered, trusted, registered, now, grace)
+        histories = registering.watch(before.unregistered, trusted, registered, now, grace)
         found = registering.unregistered(histories, totals, self._pilots, now, grace)
         holds = held_lately(self._fresh, totals)
-        told = {
-            key: of._replace(unregistered=found.get(key), held_lately=holds.get(key))
+        asked = {
+            key: before.unsubmitted.get(key, PendingHistory()).add(
+                now, of.idle_request, asked_grace
+            )
             for key, of in totals.items()
         }
-        return after._replace(unregistered=histories), told
+        told = {
+            key: of._replace(
+                unregistered=found.get(key),
+                held_lately=holds.get(key),
+                unsubmitted=asked[key].least(now, asked_grace) > 0,
+            )
+            for key, of in totals.items()
+        }
+        return before._replace(unregistered=histories, unsubmitted=asked), told
 
     def _contradictions(self, requests: Sequence[EntryRequest]) -> tuple[Contradiction, ...]:
         """Return which counts of the frontend and the factory cannot be true."""

@@ -11,9 +11,10 @@ Source of the rules: design page, section 4.  The capacity of an entry is the fi
 3. ``limit``: the pilots that the factory would run there, less those of other frontends, times
    the pilots' size.
 
-While a limit or curb is hit, what runs says what was asked for, not what the site has: it raises
-no peak, and a peak that is not above what runs does not count.  Then the factory's limit is next;
-where as much runs already, one pilot more is the least that the room for us can be.
+While an entry is throttled (``throttled``: a limit or curb is hit, for instance), what runs says
+what was asked for, not what the site has: it raises no peak, and a peak that is not above what runs
+does not count.  Then the factory's limit is next; where as much runs already, one pilot more is the
+least that the room for us can be.
 
 Invariant: the capacity is never below what is provisioned now.
 """
@@ -92,13 +93,16 @@ def limit(
 
 
 def throttled(totals: EntryTotals | None) -> bool:
-    """Return whether a limit or curb is hit that keeps an entry from more pilots.
+    """Return whether anything but the site keeps an entry from more pilots that take jobs.
 
-    Not the factory's limit of waiting pilots: these wait for the site.
+    That is a limit or curb that is hit (not the factory's limit of waiting pilots: these wait for
+    the site), pilots that come to nothing, or a request that is not answered.
     """
-    hit = () if totals is None else totals.limits
-    names = (limit.name.lower() for limit in hit)
-    return any("factorylimitidle" not in name for name in names)
+    if totals is None:
+        return False
+    names = (limit.name.lower() for limit in totals.limits)
+    hit = any("factorylimitidle" not in name for name in names)
+    return hit or totals.barren or totals.unsubmitted
 
 
 def beyond(
