@@ -358,7 +358,8 @@ def test_sample_is_of_the_commonest_size() -> None:
         slot("c", {"Draining": True}, cpus=64),
         slot("d", {"Draining": True}, cpus=64),
     )
-    assert found.samples == (SampleSlot(ENTRY, "slot1@a", Size(8, 16384), GROUP),)
+    began = NOW - 3600
+    assert found.samples == (SampleSlot(ENTRY, "slot1@a", Size(8, 16384), GROUP, "", began),)
 
 
 def test_a_sample_for_each_frontend_group() -> None:
@@ -371,10 +372,21 @@ def test_a_sample_for_each_frontend_group() -> None:
     }
 
 
+def test_the_sample_is_of_the_newest_pilots_configuration() -> None:
+    """However many pilots began before the frontend was reconfigured."""
+    old, new = ({"GLIDECLIENT_Group_Signature": version} for version in ("zz", "aa"))
+    found = decode(
+        slot("a", old), slot("b", old), slot("c", {**new, "DaemonStartTime": NOW - 60}, cpus=4)
+    )
+    (sample,) = found.samples
+    assert (sample.slot, sample.version, sample.started) == ("slot1@c", "aa", NOW - 60)
+
+
 def test_sample_of_a_startd_with_static_slots() -> None:
     """An empty pilot of static slots offers one job no more than its largest slot."""
     found = decode(static(1), static(2, cpus=2), static(3))
-    assert found.samples == (SampleSlot(ENTRY, "slot2@pilot", Size(2, 2048), GROUP),)
+    (sample,) = found.samples
+    assert (sample.slot, sample.size) == ("slot2@pilot", Size(2, 2048))
 
 
 def test_no_sample_of_pilots_that_refuse() -> None:

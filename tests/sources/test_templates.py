@@ -11,7 +11,7 @@ SIZE = Size(8, 16000)
 
 
 def sample(group: str = "a", size: Size = SIZE) -> SampleSlot:
-    return SampleSlot(ENTRY, "slot1@pilot", size, group)
+    return SampleSlot(ENTRY, "slot1@pilot", size, group, "v1", 100)
 
 
 def template(group: str = "a", evidence: Evidence = "measured") -> Template:
@@ -91,3 +91,23 @@ def test_the_template_of_a_group_that_is_gone_is_forgotten_but_not_an_entrys_las
     assert evidence(known).keys() == {"b"}
     known.forget(9 * UNUSED_S)
     assert evidence(known).keys() == {"b"}
+
+
+def test_what_new_pilots_start_replaces_what_older_ones_did() -> None:
+    """At once where they run, as an estimate elsewhere: the frontend was reconfigured."""
+    known, other = Templates(), EntryKey("Other", "other")
+    before, after = "TARGET.VO == 1", "TARGET.VO == 2"
+    for entry in (ENTRY, other):
+        known.wants(sample()._replace(entry=entry), 0)
+        known.add(template()._replace(entry=entry, ad="[ A = 1 ]", start=before), 0)
+    known.forget(0)
+    new = sample()._replace(version="v2", started=200)
+    assert known.wants(new, 60)
+    assert not known.wants(sample()._replace(entry=other), 60)
+    told = {entry: (of.evidence, of.start) for (entry, _), of in known.current().items()}
+    assert set(told.values()) == {("measured", before)}, "it is asked for, and not known yet"
+    known.add(template()._replace(ad="[ A = 1 ]", start=after), 60)
+    known.forget(60)
+    told = {entry: (of.evidence, of.start) for (entry, _), of in known.current().items()}
+    assert told == {ENTRY: ("measured", after), other: ("estimated", f"({after})")}
+    assert not known.wants(new, 120)

@@ -17,7 +17,7 @@ job on one has no cores, and the pilot has the cores of its other slots with the
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Pilot, Problem, Size
@@ -43,11 +43,14 @@ _RUNS = ("Claimed", "Preempting")
 _CLOSED = ("Drained", "Owner", "Delete", "Shutdown")
 _REMAINING_STEP_S = 600
 
+VERSION = ("GLIDECLIENT_Signature", "GLIDECLIENT_Group_Signature")
+"""Of the configuration of frontend and group with which a pilot began, START included
+(glidein_startup.sh: the signatures of their description files)."""
 _NAMES = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
-    *("SlotTypeID", "MachineResources"),
+    *("SlotTypeID", "MachineResources", *VERSION),
     *("MyAddress", *advertised.NAMES, *NO_RESOURCE),
 )
 
@@ -61,7 +64,8 @@ def query(attributes: Attributes) -> Query:
 class Slots(NamedTuple):
     """Pilots, which slots can stand for an empty pilot, and what was wrong.
 
-    There is one sample for each frontend group of an entry: their START expressions differ.
+    There is one sample for each frontend group of an entry: their START expressions differ.  It is
+    of the configuration with which the group's newest pilot there began.
     """
 
     pilots: tuple[Pilot, ...]
@@ -70,12 +74,18 @@ class Slots(NamedTuple):
 
 
 class SampleSlot(NamedTuple):
-    """A healthy slot whose full ad can serve as a template of its entry and frontend group."""
+    """A healthy slot whose full ad can serve as a template of its entry and frontend group.
+
+    ``version``: of the group's configuration (see ``VERSION``), with which the newest pilot there
+    began at ``started`` (epoch seconds).
+    """
 
     entry: EntryKey
     slot: str
     size: Size
     group: str = ""
+    version: str = ""
+    started: int = 0
 
 
 class _Slot(NamedTuple):
@@ -87,6 +97,26 @@ class _Slot(NamedTuple):
     children: tuple[Size, ...]
     ad: classad2.ClassAd
     virtual: bool = False
+
+
+class _Samples:
+    """Slots of one configuration: by size how many, and the first name; the newest start."""
+
+    def __init__(self) -> None:
+        self.names: dict[Size, str] = {}
+        self.started = 0
+        self._tally: Counter[Size] = Counter()
+
+    def add(self, slot: _Slot, started: int) -> None:
+        """Count a pilot's slot."""
+        self._tally[slot.size] += 1
+        self.names[slot.size] = min(slot.name, self.names.get(slot.size, slot.name))
+        self.started = max(self.started, started)
+
+    @property
+    def size(self) -> Size:
+        """The most frequent size."""
+        return max(self.names, key=lambda size: (self._tally[size], size))
 
 
 def decode(
@@ -129,8 +159,7 @@ def decode(
     problems += [
         Problem(source, ProblemName.NO_SITE, p.name) for p in pilots if p.entry.site == UNKNOWN_SITE
     ]
-    samples: dict[tuple[EntryKey, str], dict[Size, str]] = defaultdict(dict)
-    tally: dict[tuple[EntryKey, str, Size], int] = defaultdict(int)
+    samples: dict[tuple[EntryKey, str], dict[str, _Samples]] = defaultdict(dict)
     for name, slots in startds.items():
         pilot = _pilot(name, slots, attributes, now)
         if pilot.entry.site == UNKNOWN_SITE:
@@ -139,13 +168,15 @@ def decode(
         if pilot.accepting and pilot.size is not None:
             # a job runs on one slot, not on two
             sample = max(slots, key=lambda slot: (not slot.virtual, slot.size))
-            tally[pilot.entry, pilot.group, sample.size] += 1
-            names = samples[pilot.entry, pilot.group]
-            names[sample.size] = min(sample.name, names.get(sample.size, sample.name))
+            version = " ".join(ads.text(sample.ad, name) or "" for name in VERSION).strip()
+            of_kind = samples[pilot.entry, pilot.group].setdefault(version, _Samples())
+            of_kind.add(sample, pilot.started)
     chosen = []
-    for (entry, group), sizes in samples.items():
-        size = max(sizes, key=lambda s: (tally[entry, group, s], s))
-        chosen.append(SampleSlot(entry, sizes[size], size, group))
+    for (entry, group), versions in samples.items():
+        version = max(versions, key=lambda one: (versions[one].started, one))
+        of_kind = versions[version]
+        size = of_kind.size
+        chosen.append(SampleSlot(entry, of_kind.names[size], size, group, version, of_kind.started))
     return Slots(tuple(pilots), tuple(chosen), tuple(problems))
 
 

@@ -26,25 +26,30 @@ class Templates:
 
     One made of a live slot goes before an estimated one as long as the group runs pilots there.
     The last template of an entry stays, whoever it was of: nothing else says what could run.
+
+    A frontend that was reconfigured gives new pilots another START: the START of the group's newest
+    pilots stands for it at once, at all entries, and is estimated where none of them runs.
     """
 
     def __init__(self) -> None:
         self._known: dict[Berth, tuple[Template, float]] = {}
         self._seen: dict[Berth, float] = {}
-        self._sampled: set[Berth] = set()
+        self._sampled: dict[Berth, SampleSlot] = {}
+        self._made_of: dict[Berth, SampleSlot] = {}
 
     def wants(self, sample: SampleSlot, now: float) -> bool:
         """Note that a slot can stand for its group; return whether its ad is to be fetched."""
         berth = sample.entry, sample.group
         if berth in self._sampled:
             return False  # another collector has one, too
-        self._sampled.add(berth)
+        self._sampled[berth] = sample
         self._seen[berth] = now
         template, at = self._known.get(berth, (None, 0.0))
         return (
             template is None
             or template.size != sample.size
             or template.evidence != "measured"
+            or sample.version != self._made_of[berth].version
             or now - at > TTL_S
         )
 
@@ -55,6 +60,8 @@ class Templates:
             self._seen[berth] = now
             if berth in self._sampled:
                 return
+        elif berth in self._sampled:
+            self._made_of[berth] = self._sampled[berth]
         self._known[berth] = template, now
 
     def forget(self, now: float) -> None:
@@ -64,6 +71,7 @@ class Templates:
         for berth in list(self._known):
             if berth[0] in current and now - self._seen.get(berth, now) > UNUSED_S:
                 del self._known[berth]
+                self._made_of.pop(berth, None)
                 self._seen.pop(berth, None)
 
     def start_references(self) -> tuple[str, ...]:
@@ -77,15 +85,23 @@ class Templates:
     def current(self) -> dict[Berth, Template]:
         """Return the templates by entry and frontend group.
 
-        What the pilots of a group start at other entries is known of its estimated ones, too.
+        What the newest pilots of a group start at other entries is known of its estimated ones, and
+        of those that older pilots have left.
         """
+        newest: dict[str, tuple[int, str]] = {}
+        for (_, group), sample in self._made_of.items():
+            of = sample.started, sample.version
+            newest[group] = max(of, newest.get(group, of))
+        old = {b for b, sample in self._made_of.items() if sample.version != newest[b[1]][1]}
         starts: defaultdict[str, set[str]] = defaultdict(set)
-        for (_, group), (template, _) in self._known.items():
-            if template.evidence == "measured" and template.start:
-                starts[group].add(template.start)
-        return {
-            berth: with_start(template, starts[berth[1]])
-            if template.evidence == "estimated"
-            else template
-            for berth, (template, _) in self._known.items()
-        }
+        for berth, (template, _) in self._known.items():
+            if template.evidence == "measured" and template.start and berth not in old:
+                starts[berth[1]].add(template.start)
+        found = {}
+        for berth, (template, _) in self._known.items():
+            if template.evidence == "measured" and berth in old and starts[berth[1]]:
+                template = template._replace(evidence="estimated")  # noqa: PLW2901
+            if template.evidence == "estimated":
+                template = with_start(template, starts[berth[1]])  # noqa: PLW2901
+            found[berth] = template
+        return found
