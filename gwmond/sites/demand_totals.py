@@ -61,7 +61,7 @@ def idle_jobs(
     idle = []
     kinds: dict[int, tuple[MatchedKind, ...]] = {}  # groups that match alike have the same offers
     for item, wanted in zip(matches, classes, strict=True):
-        share = found.classes.get((item.key, "cpu"), Share(0, 0, 0))
+        share = found.classes[item.key, "cpu"]  # every job takes some of it
         size, jobs = item.group.size, item.group.jobs
         absorbed = share.absorbed / (sum(share) or 1)
         slots = absorbed > 0 and any(holds(berth, size) for berth in wanted.free)

@@ -11,7 +11,9 @@ from gwmond.model.evaluation import (
     DemandTotals,
     EntryTime,
     Evaluation,
+    IdleJobs,
     JobCounts,
+    MatchedKind,
     Part,
     entry_states,
     overall,
@@ -651,6 +653,40 @@ def test_demand_is_totalled_by_schedd() -> None:
     }
 
 
+def test_idle_jobs_are_told_with_where_they_could_run() -> None:
+    """One of three small jobs finds a free slot; a job too large finds nothing anywhere."""
+    small, alike, huge = group(3), group(5, schedd="schedd2"), group(2, Size(64, 2000))
+    given = facts(
+        capacities=HUNDRED,
+        totals=OPEN,
+        pilots=[pilot(free=[Size(1, 2000)])],
+        groups=[small, huge],
+    )
+    kinds = (MatchedKind(A, "frontend.main", sure=True),)
+    assert set(evaluate(given, NOW).idle) == {
+        IdleJobs(small, 3, 0, (A,), absorbed=1 / 3, free=True, kinds=kinds),
+        IdleJobs(huge, 128, 0, (), absorbed=0.0, free=False, kinds=()),
+    }
+    both = evaluate(given._replace(groups=[small, alike]), NOW).idle
+    assert [(idle.group, idle.kinds) for idle in both] == [(small, kinds), (alike, kinds)]
+
+
+def test_only_what_is_free_now_is_a_free_slot() -> None:
+    """What waits takes jobs too, and so does memory without cores for a job without cores."""
+    given = facts(
+        capacities=HUNDRED,
+        totals=OPEN,
+        waiting={A: Waiting(0, 1, "measured")},
+        groups=[group(1)],
+    )
+    (waits,) = evaluate(given, NOW).idle
+    assert (waits.absorbed, waits.free) == (1.0, False)
+    slot = pilot(free=[Size(0, 4000)])
+    given = given._replace(pilots=[slot], waiting={}, groups=[group(1, Size(0, 1000))])
+    (coreless,) = evaluate(given, NOW).idle
+    assert (coreless.absorbed, coreless.free) == (1.0, False)
+
+
 @pytest.mark.parametrize(
     ("change", "evidence"),
     [
@@ -800,10 +836,9 @@ def test_our_counts_are_compared_with_the_frontends() -> None:
 def test_jobs_of_an_entry_without_a_template_are_not_known() -> None:
     """Nothing tells whether they match; where there are no jobs at all there are none."""
     given = facts(capacities=peak({A: 100, B: 100}), groups=[group(10)], templates=[template(A)])
-    assert {key: job_counts.whole for key, job_counts in evaluate(given, NOW).jobs.items()} == {
-        A: True,
-        B: False,
-    }
+    found = evaluate(given, NOW).jobs
+    assert {key: job_counts.whole for key, job_counts in found.items()} == {A: True, B: False}
+    assert (found[A].assigned, found[B].assigned) == (10, 0)
     none = evaluate(given._replace(groups=[]), NOW).jobs
     assert {key: job_counts.whole for key, job_counts in none.items()} == {A: True, B: True}
 
