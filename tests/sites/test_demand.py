@@ -315,10 +315,18 @@ def test_a_job_takes_the_pilot_divided_by_how_many_fit(
     assert need_at(job, empty) == need
 
 
+def test_what_a_job_takes_depends_on_the_memory_of_a_unit() -> None:
+    """16000 MiB are 4 units of 4000 MiB; a job that asks for nothing takes one of these."""
+    assert need_at(Size(2, 1000), BIG, 4000) == Need(1)
+    assert need_at(Size(0, 0), BIG, 4000) == Need(1)
+
+
 def test_a_job_that_fits_no_pilot_counts_as_what_it_asks_for() -> None:
     """Without a pilot to divide there is nothing to round."""
     assert own_need(Size(1, 3000)) == Need(1.5)
     assert own_need(Size(0, 0, 2)) == Need(1, 2)
+    assert own_need(Size(0, 0), 500) == Need(1)
+    assert own_need(Size(1, 3000), 1000) == Need(3)
     (found,) = match([group(size=Size(64, 2000))], [template()], {})
     assert (found.entries, found.own) == ((), Need(64))
 

@@ -68,6 +68,15 @@ def test_entries_seen_for_the_first_time_accrue_nothing(interval: Elapsed) -> No
     assert integrate(evaluation(), interval, set()) == []
 
 
+def test_the_least_amount_of_the_least_time_counts() -> None:
+    """1/SCALE unit for a millisecond is an increment: nothing is lost by rounding."""
+    found = evaluation()
+    row = found.rows[A, "cpu"]
+    least = row._replace(parts=(row.parts[0]._replace(amount=1),), provisioned=0)
+    rows = integrate(found._replace(rows={(A, "cpu"): least}), Elapsed(1, True, ""), {A})
+    assert [(row.state, row.amount) for row in rows] == [("provisioning_bottleneck", 1)]
+
+
 def test_no_time_gives_no_increments() -> None:
     """An interval of zero adds nothing, known or not."""
     assert integrate(evaluation(), Elapsed(0, True, ""), {A, B}) == []

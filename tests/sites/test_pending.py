@@ -126,6 +126,7 @@ def test_an_entry_fills_from_the_first_pilot_that_waits() -> None:
     assert filling(Filling(60, 300), None, 400, 1800) == Filling(60, 300)  # not known for a moment
     assert filling(Filling(60, 300), Waiting(1, 5, "measured"), 400, 1800) is None  # saturated
     assert filling(Filling(60, 300), Waiting(0, 5, "measured"), 200, 1800) == Filling(200, 200)
+    assert filling(Filling(60, 300), Waiting(0, 5, "measured"), 300, 1800) == Filling(60, 300)
 
 
 def test_an_entry_fills_for_long_after_a_grace_in_which_pilots_started() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.facts import Size
+from gwmond.model.facts import FAILED_SILENT_S, Size
 from gwmond.model.units import RESOURCES
 from gwmond.sites import need
 from gwmond.sites.need import Need
 from gwmond.sites.pilot_groups import pilot_groups
-from tests.build.facts import NOW, pilot
+from tests.build.facts import NOW, SMALL, pilot
 
 EIGHT = Size(8, 16384)
 
@@ -44,6 +44,63 @@ def test_gpus_are_taken_by_chips() -> None:
     (group,) = pilot_groups([running], (), 2000, NOW).values()
     assert group.units["gpu"] == (2, 1, 1)
     assert group.units["cpu"] == (8, 2, 6)
+
+
+def test_pilots_are_counted_by_what_they_do() -> None:
+    """With jobs, without, refusing any more; those that failed apart, whatever else they say."""
+    kinds = [
+        *[pilot()._replace(jobs=(SMALL,))] * 1,
+        *[pilot()] * 2,
+        *[pilot(accepting=False)._replace(jobs=(SMALL,))] * 2,
+        *[pilot(accepting=False)] * 1,
+        *[pilot()._replace(failed=True)] * 3,
+        *[pilot()._replace(failed=True, jobs=(SMALL,))] * 5,
+        *[pilot(accepting=False)._replace(failed=True)] * 7,
+    ]
+    named = [kind._replace(name=f"glidein_{number}") for number, kind in enumerate(kinds)]
+    (group,) = pilot_groups(named, {"glidein_0", "glidein_4", "other"}, 2000, NOW).values()
+    assert (group.busy, group.idle, group.retiring, group.failed) == (1, 2, 3, 15)
+    assert group.unused == 2
+
+
+@pytest.mark.parametrize(
+    ("dies", "silent_s", "failed"),
+    [
+        (None, 0, 1),
+        (None, FAILED_SILENT_S, 1),
+        (None, FAILED_SILENT_S + 1, 0),
+        (NOW + 1, 0, 1),
+        (NOW, 0, 0),
+        (NOW + 1, FAILED_SILENT_S + 1, 0),
+    ],
+)
+def test_a_pilot_that_failed_counts_until_it_has_ended(
+    dies: int | None, silent_s: int, failed: int
+) -> None:
+    """It ends when it said that it would, or when it was not heard of for two of its ads."""
+    shown = pilot()._replace(failed=True, dies=dies, last_heard=NOW - silent_s)
+    (group,) = pilot_groups([shown], (), 2000, NOW).values()
+    assert group.failed == failed
+
+
+@pytest.mark.parametrize(
+    ("jobs", "free", "cpu"),
+    [((), (SMALL,), (1, 0, 1)), ((), (), (1, 0, 0)), ((SMALL,), (SMALL,), (1, 1, 0))],
+)
+def test_a_pilot_below_one_unit_is_a_unit_as_a_whole(
+    jobs: tuple[Size, ...], free: tuple[Size, ...], cpu: tuple[int, int, int]
+) -> None:
+    """One core and 3000 MiB where a unit has 4000: busy or idle; its two GPUs are counted each."""
+    shown = pilot(size=Size(1, 3000, 2), free=[*free, Size(0, 0, 1)] if free else [])
+    (group,) = pilot_groups([shown._replace(jobs=jobs)], (), 4000, NOW).values()
+    assert group.units["cpu"] == cpu
+    assert group.units["gpu"] == (2, 0, 1 if free else 0)
+
+
+def test_a_pilot_of_unknown_size_has_no_units() -> None:
+    """It is counted as a pilot, and adds nothing to the units of the others."""
+    (group,) = pilot_groups([pilot()._replace(size=None), pilot()], (), 2000, NOW).values()
+    assert (group.idle, group.units["cpu"], group.units["gpu"]) == (2, (8, 0, 0), (0, 0, 0))
 
 
 def test_pilots_that_are_alike_are_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:

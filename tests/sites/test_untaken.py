@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from gwmond.model.evaluation import SCALE, EntryTime, Taken, residual
-from gwmond.model.facts import Size, Verdict
+from gwmond.model.facts import Berth, Size, Verdict
+from gwmond.model.units import Resource
 from gwmond.sites.contacts import Contacts
 from gwmond.sites.site_time import evaluate
+from gwmond.sites.untaken import note, untaken
 from tests.build.facts import (
     BIG,
     NOW,
@@ -122,6 +124,31 @@ def test_what_was_not_watched_closely_is_not_untaken() -> None:
     polls = Polls()
     for time in range(0, 7200, GRACE):
         assert not polls.poll(time, 3).untaken
+
+
+@pytest.mark.parametrize(("gap", "anew"), [(GRACE // 2, False), (GRACE // 2 + 1, True)])
+def test_a_history_outlasts_a_gap_of_half_a_grace(gap: int, anew: bool) -> None:
+    """One second more, and it begins anew; it ends with what jobs would take."""
+    here: tuple[Berth, Resource] = Berth(A, "frontend.main"), "cpu"
+    before = note({}, {here: 1}, NOW, GRACE)
+    assert before[here].samples[0].time == NOW
+    (first, *_) = note(before, {here: 1}, NOW + gap, GRACE)[here].samples
+    assert first.time == (NOW + gap if anew else NOW)
+    assert note(before, {here: 0}, NOW + 1, GRACE) == {}
+
+
+def test_free_slots_are_untaken_in_canonical_units() -> None:
+    """Of three slots each is at least a unit; the units of a berth's slots sum up."""
+    cpu: tuple[Berth, Resource] = Berth(A, "frontend.main"), "cpu"
+    gpu: tuple[Berth, Resource] = Berth(A, "frontend.main"), "gpu"
+    taken: Taken = {}
+    for time in range(0, GRACE + 60, 60):
+        taken = note(taken, {cpu: 90 * SCALE, gpu: 90 * SCALE}, NOW + time, GRACE)
+    slots = (Size(1, 2000, 1), Size(8, 16000, 3), Size(2, 100))
+    resting = [pilot(free=slots[:2]), pilot(free=slots[2:])]
+    found = untaken(taken, resting, (), NOW + GRACE, GRACE, 4000)
+    assert found == {(A, "cpu"): 6 * SCALE, (A, "gpu"): 4 * SCALE}
+    assert untaken(taken, resting, {A}, NOW + GRACE, GRACE) == {}
 
 
 def test_a_pilot_that_refuses_has_no_untaken_slot() -> None:
