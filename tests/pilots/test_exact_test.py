@@ -105,6 +105,19 @@ def test_what_could_never_be_significant_is_no_test() -> None:
     assert compare({}) == {}
 
 
+def test_no_probability_exceeds_one() -> None:
+    """Where no fewer can have failed, the chances sum to one, and by rounding to a bit more."""
+    assert p_value([Stratum(2, 1, 10, 9)] * 7) == 1
+
+
+def test_as_many_tests_are_allowed_for_as_could_be_significant() -> None:
+    """Of two units one can reach 1 in 30: 1 in 20 is asked of it, and not half of that (Tarone)."""
+    tables = {"rare": [Stratum(3, 3, 10, 4)], "often": [Stratum(3, 3, 10, 9)]}
+    found = compare(tables, rate=0.05)
+    assert set(found) == {"rare"}
+    assert found["rare"].adjusted == pytest.approx(4 / 120)
+
+
 def test_two_failures_are_not_enough() -> None:
     found = compare({"node": [Stratum(3, 2, 50_000, 3)]})
     assert found["node"].adjusted < 1e-6

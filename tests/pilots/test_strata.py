@@ -86,6 +86,8 @@ def test_a_job_counts_once_a_place() -> None:
     assert Strata(tries, [0] * 4, list("abab")).counted == [True, False, False, True]
     again = [start(n, job="ap#1.0#1") for n in range(3)]
     failed = start(3, failed=True)
+    twice = [again[0], again[1], failed]
+    assert Strata(twice, [0] * 3, list("aaa")).counted == [True, False, True]
     assert Strata([*again, failed], [0] * 4, list("aaaa")).counted == [True, False, False, True]
 
 
@@ -107,6 +109,12 @@ def test_tables_by_unit() -> None:
         "y": [Stratum(3, 0, 6, 2)],
         "z": [Stratum(1, 0, 6, 2)],
     }
+    one = {"x": [Stratum(2, 1, 3, 1)], "y": [Stratum(1, 0, 3, 1)]}
+    assert play("FSS", "aab").tables(list("xxy")) == one
+    assert play("FSS" + "S" * STRATUM_JOBS).tables([*"xxy", *"xy" * (STRATUM_JOBS // 2)]) == {
+        "x": [Stratum(2 + 19, 1, STRATUM_JOBS, 1)],
+        "y": [Stratum(1 + 18, 0, STRATUM_JOBS, 1)],
+    }  # and nothing of the next stratum, in which nothing failed
     assert play("SSSS").tables(list("xyxy")) == {}  # nothing failed: it says nothing
     assert play("FSFS").tables(list("xxxx")) == {}  # nowhere else
 
@@ -114,3 +122,5 @@ def test_tables_by_unit() -> None:
 def test_excess_of_failures() -> None:
     found = play("FSSFSS", "abcabc").excess(list("abcabc"), range(5))
     assert found == pytest.approx({"a": 2 * (1 - 1 / 3), "b": -2 / 3, "c": -1 / 3})
+    assert play("F").excess("a", [0]) == {"a": 0}  # a run alone is what is expected of it
+    assert play("S").excess("a", [0]) == {"a": 0}
