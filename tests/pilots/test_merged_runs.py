@@ -135,6 +135,31 @@ def test_a_code_and_its_subcode_are_of_one_record() -> None:
     assert (one.ending.hold_code, one.ending.hold_subcode) == (13, None)
 
 
+@pytest.mark.parametrize(
+    "told",
+    [
+        fact(EPOCH, hold_code=None, hold_subcode=2),
+        fact(EPOCH, hold_code=0, hold_subcode=2),
+        fact(EPOCH, vacate_code=None, vacate_subcode=2),
+        fact(EPOCH, vacate_code=0, vacate_subcode=2),
+    ],
+)
+def test_a_subcode_without_a_code_is_nothing(told: RunFact) -> None:
+    """Of one record as of two; 0 is no code either."""
+    assert merged(told).ending == merged(told, fact(SCHEDD)).ending == Ending()
+
+
+def test_an_exit_that_a_history_tells_was_not_lost() -> None:
+    """The starter could not send how its program ended; another record has it."""
+    lost = fact(EPOCH, unsent=True)
+    assert merged(lost, fact(SCHEDD)).ending.unsent is True
+    assert merged(lost, fact(SLOT, exit_code=0)).ending.unsent is True  # a slot has no histories
+    for told in (fact(SCHEDD, exit_code=0), fact(SCHEDD, exit_signal=9)):
+        assert merged(lost, told).ending.unsent is None
+    assert merged(lost, fact(SCHEDD, completed=True)).ending.unsent is None
+    assert merged(lost, fact(SCHEDD, completed=False)).ending.unsent is True
+
+
 def test_of_two_records_of_one_source_the_later_decides() -> None:
     """ON_EXIT_HOLD leaves two epoch ads: the exit, then the hold; neither contradicts."""
     one = merged(
@@ -259,6 +284,10 @@ FACTS = st.builds(
     exit_code=st.sampled_from([None, 0, 1]),
     exit_signal=st.sampled_from([None, 9]),
     vacate_code=st.sampled_from([None, 0, 1008, 1009]),
+    vacate_subcode=st.sampled_from([None, 0, 3]),
+    hold_code=st.sampled_from([None, 0, 13]),
+    hold_subcode=st.sampled_from([None, 0, 2]),
+    user=st.sampled_from([None, "ann"]),
     over=st.booleans(),
 )
 

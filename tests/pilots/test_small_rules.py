@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.factory_jobs import MOST
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.model.update_gaps import FEW
 from gwmond.pilots import central_log
+from gwmond.pilots.ad_times import SOURCE, Silence, StoredGaps, is_silent, silent_before_us
 from gwmond.pilots.central_log import Waits
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
+from tests.build.facts import A
 from tests.build.pilot_files import output, us
 from tests.build.play import Play, record, shown
 
@@ -53,6 +60,63 @@ def test_a_container_that_failed_in_a_run_that_a_history_tells(play: Play, runs:
     assert (
         play.seconds()["goodput"] == before["goodput"] == 400 * runs - sum(range(100, 100 + runs))
     )
+
+
+def test_the_times_between_updates_outlast_a_restart() -> None:
+    """In whole seconds; what is stored already is not offered again."""
+    gaps = StoredGaps({})
+    assert gaps.cursors(us(0)) == ()
+    assert gaps.two_updates_us(us(900) - us(0), us(0)) == 600 * SECOND_US  # two thirds of it
+    for _ in range(FEW):
+        gaps.note(100 * SECOND_US + 1)
+    assert gaps.two_updates_us(900 * SECOND_US + 1, us(0)) == 200 * SECOND_US
+    (cursor,) = gaps.cursors(us(0))
+    assert (cursor.source, cursor.kind) == (SOURCE, UPDATE_GAPS)
+    assert cursor.state == f"{us(0) // SECOND_US // 3600} 100 100 100 100 100"
+    assert gaps.cursors(us(0)) == (cursor,)
+    gaps.stored()
+    assert gaps.cursors(us(0)) == ()
+    again = StoredGaps({(SOURCE, UPDATE_GAPS): cursor})
+    assert again.two_updates_us(900 * SECOND_US, us(0)) == 200 * SECOND_US
+    assert again.cursors(us(0)) == ()
+
+
+def test_before_when_the_silent_were_heard_outlasts_a_restart() -> None:
+    """In whole seconds; a poll that says nothing changes nothing, and what is no number is none."""
+    silence = Silence({})
+    assert (silence.before_us, silence.cursors()) == (0, ())
+    silence.note(us(60) + 1)
+    silence.note(None)
+    assert silence.before_us == us(60) + 1
+    (cursor,) = silence.cursors()
+    assert (cursor.source, cursor.kind) == (SOURCE, SILENT_BEFORE)
+    assert cursor.state == str(us(60) // SECOND_US)
+    silence.stored()
+    assert silence.cursors() == ()
+    stored = {(SOURCE, SILENT_BEFORE): cursor}
+    again = Silence(stored)
+    assert again.before_us == silent_before_us(stored) == us(60)
+    assert again.cursors() == ()
+    assert silent_before_us({}) == 0
+    assert silent_before_us({(SOURCE, SILENT_BEFORE): cursor._replace(state="x")}) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "silent"),
+    [
+        ({}, True),
+        ({"last_heard_us": us(60)}, False),
+        ({"end_us": us(30)}, False),
+        ({"origin": "jobs"}, False),
+    ],
+)
+def test_silent_is_who_was_shown_and_is_heard_of_no_more(
+    change: dict[str, Any], silent: bool
+) -> None:
+    """Neither one that has ended, nor one that only records of jobs have."""
+    told = {"origin": "collector", "end_us": None, "last_heard_us": us(60) - 1} | change
+    pilot = PilotIdentity("name", 0, "", "", A, "", "", told["origin"])
+    assert is_silent(pilot, told["end_us"], told["last_heard_us"], us(60)) is silent
 
 
 def started(at: int | None, written: int = 0) -> PilotOutput:
