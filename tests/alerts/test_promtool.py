@@ -60,6 +60,19 @@ def test_what_is_unknown_fires_nothing_else(tmp_path: Path) -> None:
     _play(tmp_path, [story], *alerts())
 
 
+def test_a_failure_at_some_entries_is_not_said_to_be_at_all(tmp_path: Path) -> None:
+    """Where pilots of the group still pass at one entry, the failures may be the sites'."""
+    name = "GwmondValidationFailures"
+    case = cases()[name]
+    *others, failed, passed = case["series"]
+    well = [{**one, "incident": one["below"]} for one in (failed, passed)]
+    before, _, after = case["annotations"]["description"].partition("Most pilots of fe.main")
+    said = f"{before}{after[after.index('Look first') :]}"
+    annotations = {**case["annotations"], "description": said}
+    story, *_ = stories({**case, "series": [*others, *well], "annotations": annotations})
+    _play(tmp_path, [story], name)
+
+
 def test_a_case_that_is_wrong_fails(tmp_path: Path) -> None:
     """Promtool does look at times, labels and texts."""
     name = "GwmondSourceDown"

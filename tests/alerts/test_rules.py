@@ -268,7 +268,7 @@ def test_recording_rules_are_named_by_what_they_do() -> None:
 def test_recording_rules_are_used() -> None:
     """By an alert, by another rule, or by a dashboard."""
     boards = "".join(file.read_text() for file in (ROOT / "etc").rglob("*.json"))
-    texts = [alert.expr for alert in alerts().values()]
+    texts = [text for a in alerts().values() for text in (a.expr, *a.annotations.values())]
     for name in recorded():
         others = [expr for other, expr in recorded().items() if other != name]
         used = any(re.search(rf"\b{name}\b", text) for text in [*texts, *others, boards])
