@@ -61,7 +61,7 @@ def test_entry() -> None:
         "capacity_evidence": "peak",
         "verdicts_checked": 15,
         "verdicts_agreed": 14,
-        "unregistered_pilots": None,
+        "unregistered_pilots": 0,
         "failing_reach": "not_known",
         "failing_test": "",
         "hold_reason": "",
