@@ -136,6 +136,7 @@ class DemandGroup(NamedTuple):
     ``identity`` identifies what the jobs themselves say, whatever pilots there are; ``wants`` their
     Requirements and requests, which records of their runs have too.
     ``rejections``: of which limits the negotiator said that they keep how many of them.
+    ``sample``: the ``cluster.proc`` of one of them, or its cluster; empty: not known.
     """
 
     schedd: str
@@ -148,6 +149,7 @@ class DemandGroup(NamedTuple):
     identity: str = ""
     wants: str = ""
     rejections: tuple[Rejection, ...] = ()
+    sample: str = ""
 
     def plus(self, other: DemandGroup) -> DemandGroup:
         """Return it with the jobs of a group that is alike."""

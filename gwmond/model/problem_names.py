@@ -123,6 +123,20 @@ class ProblemName(StrEnum):
         "the ledger is damaged",
         "restore it from a backup; " + _DISK,
     )
+    COSTLY_JOB = (
+        "costly_job",
+        "a job whose Requirements cannot be matched within the CPU time that a job has, or that "
+        "crash HTCondor's library: where it could run is unknown, for an hour, and is tried again "
+        "then. Others are matched",
+        "look at the job that is named (condor_q -l), and ask its user for simpler Requirements",
+    )
+    COSTLY_START = (
+        "costly_start",
+        "a pilot whose START cannot be matched within the CPU time that it has, or crashes "
+        "HTCondor's library: which jobs it would take is unknown, for an hour, and is tried again "
+        "then. Others are matched",
+        "look at START of the entry and frontend group that are named",
+    )
     COUNTS_DIFFER = (
         "counts_differ",
         "the frontend or the factory counts none of what is there: slots, running jobs, waiting "
@@ -218,6 +232,12 @@ class ProblemName(StrEnum):
         "log_gone",
         "central logs disappeared before all of their lines were accounted",
         "keep logs until after the import; lines that were not read are lost",
+    )
+    MATCHING_LATE = (
+        "matching_late",
+        "not all idle jobs were matched with all pilots within the deadline: where these could run "
+        "is unknown. The next poll goes on",
+        "nothing, if it is over within some polls; else raise [poll] deadline",
     )
     MOVED = "moved", "the ledger's file was moved or replaced", "nothing: the new file is opened"
     NO_COMPLETED_JOBS = (

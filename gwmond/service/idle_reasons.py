@@ -6,13 +6,13 @@ one poll, those of most units first, and of each again after a while.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, Kind, kind_of, nowhere
 from gwmond.model.evaluation import Evaluation, IdleJobs
-from gwmond.model.facts import Berth, EntryKey, EntryTotals
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Template
 from gwmond.model.snapshot import Checked, PilotGroup
 from gwmond.reports.sites import SiteRow, cpu_rows
 from gwmond.service.pool import Pool
@@ -47,12 +47,22 @@ class IdleReasons:
         self._config, self._pool = config, pool
         self._analysed: dict[Kind, _Analysed] = {}
 
-    def causes(self, state: PoolState, evaluation: Evaluation, now: float) -> Causes:
-        """Return the causes of this poll's idle jobs."""
+    def causes(
+        self,
+        state: PoolState,
+        evaluation: Evaluation,
+        now: float,
+        aside: Collection[str] = (),
+    ) -> Causes:
+        """Return the causes of this poll's idle jobs.
+
+        ``aside``: signatures of groups and templates that are not tried.
+        """
         polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
         rows = cpu_rows(polled)
-        lost = [idle for idle in evaluation.idle if not idle.entries]
-        self._analyse(lost, state, rows, now)
+        lost = [i for i in evaluation.idle if not i.entries and i.group.signature not in aside]
+        templates = [one for one in state.facts.templates if one.signature not in aside]
+        self._analyse(lost, state, templates, rows, now)
         known = {kind: analysed.cause for kind, analysed in self._analysed.items()}
         return Causes(rows, known, state.limits, pilots=state.facts.pilots is not None)
 
@@ -60,11 +70,11 @@ class IdleReasons:
         self,
         lost: list[IdleJobs],
         state: PoolState,
+        known: Sequence[Template],
         rows: Mapping[EntryKey, SiteRow],
         now: float,
     ) -> None:
         """Analyse the largest of those kinds that are new, or that were analysed long ago."""
-        known = state.facts.templates
         leaving: tuple[waiting_job.Kind, ...] = ()  # a recording has not all that jobs ask of them
         if self._pool.recording is None:
             leaving = waiting_job.leaving_kinds(state.facts.pilots or (), known)

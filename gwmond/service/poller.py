@@ -13,7 +13,7 @@ from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.evaluation import Evaluation, residual
-from gwmond.model.facts import Berth, EntryKey, Problem, Status, Verdict
+from gwmond.model.facts import Berth, EntryKey, Problem, Status
 from gwmond.model.names import Limits, Names, Together
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import (
@@ -29,13 +29,13 @@ from gwmond.reports.periods import short
 from gwmond.service import log
 from gwmond.service.contradictions import Contradiction
 from gwmond.service.known_entries import EMPTY, Memory, recall
+from gwmond.service.matcher import Matcher
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
 from gwmond.service.problems import Kind, begin, occurrences
 from gwmond.sites.integrate import integrate
 from gwmond.sites.site_time import Facts, Settings, evaluate
 from gwmond.sources import child
-from gwmond.sources.htcondor import matching
 from gwmond.sources.round import Round
 
 if TYPE_CHECKING:  # commands that poll once do without
@@ -44,7 +44,6 @@ if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.service.ledger_keeper import LedgerKeeper
     from gwmond.service.log_socket import LogSocket
 
-_MATCHING = "matching"
 _EXAMPLES = 6
 _SHOWN = 60  # characters of a name that is shown as an example
 
@@ -82,7 +81,7 @@ class Poller:
         reasons: bool = True,
     ) -> None:
         self._config, self._pool, self._keeper, self._memory = config, pool, keeper, memory
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._matcher = Matcher(pool.gatherer)
         self._problems: Counter[Kind] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
@@ -155,14 +154,18 @@ class Poller:
         known = frozenset(self._memory.first_seen)
         state = build_state(found, self._memory, config, tick.wall, time.monotonic())
         stages.end("state")
-        self._match(state.facts)
+        matcher = self._matcher
+        problems += matcher.match(state.facts.groups, state.facts.templates)
         found = pool.gatherer.last()
         stages.end("matching")
-        evaluation, wrong = self._evaluate(state.facts._replace(verdicts=self._verdicts), tick.wall)
+        facts = state.facts._replace(verdicts=matcher.verdicts)
+        evaluation, wrong = self._evaluate(facts, tick.wall)
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
-        causes = self._idle.causes(state, evaluation, tick.wall) if self._idle else None
+        causes = (
+            self._idle.causes(state, evaluation, tick.wall, matcher.aside) if self._idle else None
+        )
         idle = causes.sums(evaluation.idle) if causes else ()
         found = pool.gatherer.last()
         stages.end("reasons")
@@ -253,30 +256,6 @@ class Poller:
             pilot_time=keeper.shown(),
             cursors=keeper.cursors,
         )
-
-    def _match(self, facts: Facts) -> None:
-        """Evaluate the pairs of group and template that are new; forget those that are gone."""
-        groups = {g.signature: g.ad for g in facts.groups}
-        templates = {t.signature: t for t in facts.templates}
-        self._verdicts = {
-            pair: verdict
-            for pair, verdict in self._verdicts.items()
-            if pair[0] in groups and pair[1] in templates
-        }
-        missing = [(g, t) for g in groups for t in templates if (g, t) not in self._verdicts]
-        for start in range(0, len(missing), matching.PAIRS_A_CHILD):
-            chunk = missing[start : start + matching.PAIRS_A_CHILD]
-            jobs = list(dict.fromkeys(g for g, _ in chunk))
-            slots: list[str] = list(dict.fromkeys(t for _, t in chunk))
-            at_job, at_slot = _positions(jobs), _positions(slots)
-            pairs = [(at_job[g], at_slot[t]) for g, t in chunk]
-            ads = [templates[t] for t in slots]
-            verdicts = self._pool.gatherer.run(
-                *("gwmond", _MATCHING, matching.evaluate, [groups[g] for g in jobs], ads, pairs)
-            )
-            if verdicts is None:
-                break
-            self._verdicts.update(zip(chunk, verdicts, strict=True))
 
     def _evaluate(self, facts: Facts, now: float) -> tuple[Evaluation, int]:
         settings = Settings(
@@ -489,10 +468,6 @@ def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Probl
 def _few(names: list[str]) -> str:
     left = len(names) - _EXAMPLES
     return ", ".join(names[:_EXAMPLES]) + (f" and {left} more" if left > 0 else "")
-
-
-def _positions(items: list[str]) -> dict[str, int]:
-    return {item: index for index, item in enumerate(items)}
 
 
 def _short(version: str) -> str:

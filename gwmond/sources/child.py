@@ -30,6 +30,8 @@ from gwmond.sources.garbage import COMMAND, collect_after
 
 T = TypeVar("T")
 
+_STACK = 120 << 20
+"""Bytes.  A schedd has 8 MiB: what it lives through, a child does."""
 _context: Any = multiprocessing.get_context("forkserver")
 #: What the fork server loads.  Whatever a child would import by itself costs it 80 ms: options come
 #: pickled as models of gwmond.config.settings, and every child imports the parent's main module.
@@ -83,6 +85,7 @@ def start(*, files: bool = True, once: bool = False) -> None:
         os.environ["CONDOR_CONFIG"] = "ONLY_ENV"
     _context = multiprocessing.get_context("fork" if once else "forkserver")
     if once:
+        threading.stack_size(_STACK)  # of threads that fork: their children go on with it
         for module in PRELOAD:
             importlib.import_module(module)
     else:
@@ -102,6 +105,14 @@ def _no_current_directory() -> None:
         os.environ["PYTHONPATH"] = os.pathsep.join(given)
     else:
         os.environ.pop("PYTHONPATH", None)
+
+
+def allow_cpu(seconds: float) -> None:
+    """Have this process, a child, end unless it asks again within so much CPU time.
+
+    The kernel ends it (SIGPROF), whatever library is at work then.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 def nothing() -> None:
@@ -226,12 +237,16 @@ def child_main(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
     os.umask(0o077)
     gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
     collect_after(COMMAND)
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # it may have tokens
+        most = resource.getrlimit(resource.RLIMIT_STACK)[1]
+        if most == resource.RLIM_INFINITY or most >= _STACK:
+            resource.setrlimit(resource.RLIMIT_STACK, (_STACK, most))
         resource.setrlimit(resource.RLIMIT_AS, (memory_mib << 20, memory_mib << 20))
     try:
         payload = _pickled(task(*args))

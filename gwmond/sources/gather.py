@@ -194,10 +194,12 @@ class Gatherer:
         *args: Any,
         keep: bool = True,
         within_s: float | None = None,
+        how: Callable[..., tuple[tuple[T, int], child.Usage]] = child.run,
     ) -> T | None:
         """Run one task in a child within what is left of the deadline, and note how it went.
 
         Without ``keep`` the answer is only returned, not remembered.  ``within_s``: within less.
+        ``how``: in several children, one after another.
         """
         started, limit = time.monotonic(), self._config.poll.memory_limit_mib
         queue = kind in (DEMAND, _QUEUE)
@@ -210,10 +212,10 @@ class Gatherer:
             return None
         left = max(_LEAST_S, self.left_s if within_s is None else min(self.left_s, within_s))
         try:
-            (value, records), usage = child.run(task, *args, deadline_s=left, memory_mib=limit)
+            (value, records), usage = how(task, *args, deadline_s=left, memory_mib=limit)
         except child.QueryError as error:
             took = time.monotonic() - started
-            if hurried and error.problem == ProblemName.TIMEOUT:
+            if hurried and error.problem in (ProblemName.TIMEOUT, ProblemName.MATCHING_LATE):
                 self._failed(source, kind, ProblemName.NO_TIME_LEFT, self._used_up(), took)
                 return None
             self._took.append((took, f"{source} ({kind}): {error.detail}"))

@@ -15,6 +15,7 @@ it has none (JobsUnmaterialized) is not asked for them.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -320,7 +321,16 @@ def _group(
         walltime_s=walltime_of(ad, grouping.attributes),
         identity=identity_of(ad, grouping),
         wants=ads.wants_of(ad),
+        sample=_sample(ad),
     )
+
+
+def _sample(ad: classad2.ClassAd) -> str:
+    """Return one of a row's jobs (JobIds: ``4.0 ... 4.9``), or the cluster of a cluster's ad."""
+    found = re.match(r"[0-9]{1,10}\.[0-9]{1,10}", ads.text(ad, "JobIds") or "")
+    if found is None:
+        return str(ads.count(ad, "ClusterId") or "")
+    return found[0]
 
 
 def key_of(ad: classad2.ClassAd, grouping: JobGrouping) -> GroupKey:

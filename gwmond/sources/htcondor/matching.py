@@ -11,22 +11,36 @@ the pilot's (its START expression) against the job.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import time
+from collections import defaultdict
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Evidence, Size, Template, Verdict
+from gwmond.model.problem_names import ProblemName
+from gwmond.sources import child
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Query
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from collections.abc import Set as AbstractSet
+    from typing import Self
 
     import classad2
 
     from gwmond.config.settings import Attributes
+    from gwmond.sources.board import Board
     from gwmond.sources.htcondor.slots import SampleSlot
 
 PAIRS_A_CHILD = 100_000
+PAIR_CPU_S = 0.25
+"""What matching of a job with a pilot may cost; nearly all take less than 0.0001 s."""
+SIDE_CPU_S = 1.0
+"""What one job, or one pilot, may cost in all its pairs that take longer than ``_SLOW_S``."""
+_SLOW_S = 0.01
+VERDICTS = (None, *Verdict)
+BEGUN, JOB, TEMPLATE = 255, 254, 253
 _EMPTY = {"State": "Unclaimed", "Activity": "Idle", "PartitionableSlot": True}
 _TOTAL = "totalslot"
 
@@ -248,32 +262,77 @@ def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
     return tuple(sorted((name for name in plain if name and "." not in name), key=str.lower))
 
 
+class _Slot(NamedTuple):
+    """A template's ad, which attributes it asks of jobs only, and what is known of it."""
+
+    ad: classad2.ClassAd
+    asked: frozenset[str]
+    estimated: bool
+    started: bool
+
+    @classmethod
+    def of(cls, template: Template) -> Self:
+        ad, estimated = ads.parse(template.ad), template.evidence == "estimated"
+        return cls(ad, asked_of_jobs(ad), estimated, bool(template.start))
+
+
+class _Costs:
+    """CPU seconds of slow pairs, by the job and by the template."""
+
+    def __init__(self) -> None:
+        self._of: dict[int, defaultdict[int, dict[int, float]]] = {
+            side: defaultdict(dict) for side in (JOB, TEMPLATE)
+        }
+
+    def add(self, job: int, template: int, seconds: float) -> int:
+        """Add a pair; return the side that has had too much now, ``JOB`` or ``TEMPLATE``, or 0."""
+        if seconds < _SLOW_S:
+            return 0
+        for side, one, other in ((JOB, job, template), (TEMPLATE, template, job)):
+            costs = self._of[side][one]
+            costs[other] = seconds
+            if sum(costs.values()) > SIDE_CPU_S:
+                return side
+        return 0
+
+
 def evaluate(
-    groups: Sequence[str], templates: Sequence[Template], pairs: Sequence[tuple[int, int]]
+    groups: Sequence[str],
+    templates: Sequence[Template],
+    pairs: Sequence[tuple[int, int]],
+    board: Board | None = None,
 ) -> tuple[list[Verdict], int]:
     """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``.
+
+    ``board``: a byte for each pair, which is 0, ``BEGUN``, the index of its verdict in
+    ``VERDICTS``, or the side (``JOB``, ``TEMPLATE``) that has had more than ``SIDE_CPU_S`` with it.
+    With a board a pair that takes more than ``PAIR_CPU_S`` ends the process.
 
     An attribute without MY or TARGET is looked up in both ads, as the negotiator does; classad2
     does so once htcondor2 has read the configuration (STRICT_CLASSAD_EVALUATION).
     """
     import htcondor2  # noqa: F401, PLC0415 (only ever in a child)
 
-    jobs = [ads.parse(text) for text in groups]
-    slots = [ads.parse(template.ad) for template in templates]
-    asked = [asked_of_jobs(slot) for slot in slots]
-    estimated = [template.evidence == "estimated" for template in templates]
-    started = [bool(template.start) for template in templates]
-    known: dict[tuple[int, frozenset[str]], classad2.ClassAd] = {}
+    costs = _Costs()
+    jobs = lru_cache(None)(lambda i: ads.parse(groups[i]))
+    slots = lru_cache(None)(lambda j: _Slot.of(templates[j]))
+    told = lru_cache(None)(lambda i, asked: without_undefined(jobs(i), asked))
     verdicts = []
-    for i, j in pairs:
-        job = jobs[i]
-        if estimated[j]:
-            if (i, asked[j]) not in known:
-                known[i, asked[j]] = without_undefined(job, asked[j])
-            job = known[i, asked[j]]
-        verdict = match(job, slots[j], estimated=estimated[j])
-        unknown = estimated[j] and not started[j] and verdict is not Verdict.NO
+    for k, (i, j) in enumerate(pairs):
+        if board is not None:
+            board.marks[k] = BEGUN
+            child.allow_cpu(PAIR_CPU_S)
+        since = time.process_time()
+        slot = slots(j)
+        job = told(i, slot.asked) if slot.estimated else jobs(i)
+        verdict = match(job, slot.ad, estimated=slot.estimated)
+        unknown = slot.estimated and not slot.started and verdict is not Verdict.NO
         verdicts.append(Verdict.UNKNOWN if unknown else verdict)
+        if board is not None:
+            board.marks[k] = VERDICTS.index(verdicts[-1])
+            if culprit := costs.add(i, j, time.process_time() - since):
+                board.marks[k] = culprit
+                raise child.QueryError(ProblemName.COSTLY_JOB, "too much CPU time")
     return verdicts, len(pairs)
 
 
@@ -336,6 +395,8 @@ def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) ->
         return holds(mine.lookup("Requirements"), mine, target, untold=untold)
     except KeyError:
         return True
+    except MemoryError:
+        raise
     except Exception:
         return None
 
@@ -359,6 +420,8 @@ def holds(
         if untold:
             return None if _open(expression, mine, target) else False
         return False if plain else None
+    except MemoryError:
+        raise
     except Exception:
         return None
 
