@@ -128,14 +128,18 @@ class Explainer:
         self._matched: dict[tuple[str, str | None], Matched] = {}
         self._fitted: dict[int, _Fitting] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
+        here = [t for key, t in self._found.templates.items() if is_at(key[0], site)]
+        aside = self._found.aside
+        self._costly = [t for t in here if t.signature in aside]
         self._terms = waiting_job.ExplainTerms(
             targets.collectors,
-            tuple(t for key, t in self._found.templates.items() if is_at(key[0], site)),
+            tuple(t for t in here if t.signature not in aside),
             config.attributes,
             config.demand,
             now,
             self._ungrouped(),
             site,
+            frozenset((t.entry, t.group) for t in self._costly),
         )
 
     def _ungrouped(self) -> tuple[str, ...]:
@@ -149,7 +153,17 @@ class Explainer:
         down = (
             f"{status.source} {status.kind}" for status in self._found.statuses if not status.up
         )
-        return (*down, *self._failed)
+        starts = (
+            f"START of {template.group or 'pilots'} at {template.entry.entry}"
+            for template in self._costly
+        )
+        jobs = (
+            f"Requirements of {counted(g.jobs, 'job')} of {g.accounting_group or 'nobody'} "
+            f"at {g.schedd}"
+            for g in self._hard
+        )
+        costly = (f"{what} (too much CPU time)" for what in (*starts, *jobs))
+        return (*down, *costly, *self._failed)
 
     @cached_property
     def _entries(self) -> dict[EntryKey, sites.SiteRow]:
@@ -315,7 +329,8 @@ class Explainer:
         """Return how many idle jobs are in none of the groups, as there are too many."""
         answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
         jobs = sum(count.jobs for answer in answers if answer for count in answer.value.counts)
-        return int(jobs) - sum(group.jobs for group in self.groups(schedd))
+        known = [*self.groups(schedd), *(g for g in self._hard if schedd in (None, "", g.schedd))]
+        return int(jobs) - sum(group.jobs for group in known)
 
     @cached_property
     def _limits(self) -> Limits:
@@ -380,10 +395,18 @@ class Explainer:
         raise BadQuestion(f"no entry is called {name}{close_text}. gwmond sites --entries has all")
 
     def groups(self, schedd: str | None = None) -> list[DemandGroup]:
-        """Return the groups of idle jobs, the largest first."""
+        """Return the groups of idle jobs, the largest first, but for those that are set aside."""
         answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
         groups = [group for answer in answers if answer for group in answer.value.groups]
+        groups = [group for group in groups if group.signature not in self._found.aside]
         return sorted(groups, key=lambda group: -group.jobs)
+
+    @cached_property
+    def _hard(self) -> list[DemandGroup]:
+        """The groups that matching has set aside."""
+        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(None)]
+        groups = (group for answer in answers if answer for group in answer.value.groups)
+        return [group for group in groups if group.signature in self._found.aside]
 
     def situation(self, examined: Examined, order: Order | None = None) -> Situation:
         """Return all that the explanation of a job rests on."""

@@ -6,7 +6,7 @@ one poll, those of most units first, and of each again after a while.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
@@ -47,17 +47,9 @@ class IdleReasons:
         self._config, self._pool = config, pool
         self._analysed: dict[Kind, _Analysed] = {}
 
-    def causes(
-        self,
-        state: PoolState,
-        evaluation: Evaluation,
-        now: float,
-        aside: Collection[str] = (),
-    ) -> Causes:
-        """Return the causes of this poll's idle jobs.
-
-        ``aside``: signatures of groups and templates that are not tried.
-        """
+    def causes(self, state: PoolState, evaluation: Evaluation, now: float) -> Causes:
+        """Return the causes of this poll's idle jobs; what matching has set aside is not tried."""
+        aside = self._pool.gatherer.aside
         polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
         rows = cpu_rows(polled)
         lost = [i for i in evaluation.idle if not i.entries and i.group.signature not in aside]

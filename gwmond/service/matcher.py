@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.facts import DemandGroup, Problem, Template, Verdict
 from gwmond.model.problem_names import ProblemName
@@ -24,6 +24,13 @@ Pair: TypeAlias = tuple[str, str]
 """The signatures of a group of jobs and of a template."""
 
 
+class _Failure(NamedTuple):
+    """Until when a pair is not tried again, and whose expression it failed in: 0 is the job's."""
+
+    until: float
+    side: int
+
+
 class Matcher:
     """Remembers verdicts, and what is set aside; use it from one thread."""
 
@@ -32,15 +39,10 @@ class Matcher:
         self.verdicts: dict[Pair, Verdict] = {}
         self._groups: dict[str, DemandGroup] = {}
         self._templates: dict[str, Template] = {}
-        self._failed: dict[Pair, float] = {}  # until when it is not tried again
+        self._failed: dict[Pair, _Failure] = {}
         self._aside: dict[str, float] = {}  # signatures of groups and of templates
         self._slow: set[str] = set()  # groups at which a deadline passed: they come last
         self._told: frozenset[str] = frozenset()
-
-    @property
-    def aside(self) -> Collection[str]:
-        """The signatures of groups and templates that are set aside."""
-        return self._named()
 
     def match(self, groups: Sequence[DemandGroup], templates: Sequence[Template]) -> list[Problem]:
         """Evaluate the pairs that are new, and forget those that are gone.
@@ -51,7 +53,9 @@ class Matcher:
         self._templates = {template.signature: template for template in templates}
         self.verdicts = {p: verdict for p, verdict in self.verdicts.items() if self._is_there(p)}
         now, there = self._clock(), self._groups.keys() | self._templates.keys()
-        self._failed = {p: t for p, t in self._failed.items() if t > now and self._is_there(p)}
+        self._failed = {
+            p: one for p, one in self._failed.items() if one.until > now and self._is_there(p)
+        }
         self._aside = {one: until for one, until in self._aside.items() if until > now}
         self._slow &= there
         every = ((g, t) for g in self._groups for t in self._templates)
@@ -59,6 +63,7 @@ class Matcher:
             self._gatherer.run(
                 *("gwmond", "matching", matching.evaluate, missing), how=self._evaluate
             )
+        self._gatherer.aside = self._named()
         return self._problems(groups, templates)
 
     def _is_there(self, pair: Pair) -> bool:
@@ -146,26 +151,23 @@ class Matcher:
     def _set_aside(self, pair: Pair, mark: int) -> None:
         """Set a pair aside, and a side of it that has failed with another one, too."""
         until = self._clock() + ASIDE_S
-        self._failed[pair] = until
+        side = int(mark in (matching.TEMPLATE, matching.BEGUN_START))
+        self._failed[pair] = _Failure(until, side)
         if mark in (matching.JOB, matching.TEMPLATE):
-            self._aside[pair[mark == matching.TEMPLATE]] = until
+            self._aside[pair[side]] = until
             return
         failures = Counter(
             one for p in self._failed if self._aside.keys().isdisjoint(p) for one in p
         )
-        again = [one for one in pair if failures[one] > 1]
-        if again:
-            self._aside[self._worst(again)] = until
-
-    def _worst(self, those: Sequence[str]) -> str:
-        """Return the one of which less is known: where that is equal, the first, a job."""
-        known = Counter(one for pair in self.verdicts for one in pair)
-        return min(those, key=lambda one: known[one])
+        if (
+            max(failures[one] for one in pair) > 1
+        ):  # where both have failed again: by the expression
+            self._aside[max(pair, key=lambda one: (failures[one], one == pair[side]))] = until
 
     def _named(self) -> frozenset[str]:
-        """Return what is set aside, and which side of each single pair is more likely at fault."""
-        alone = [pair for pair in self._failed if self._aside.keys().isdisjoint(pair)]
-        return frozenset({*self._aside, *map(self._worst, alone)})
+        """Return what is set aside, and of each single pair that in whose expression it failed."""
+        alone = (p[one.side] for p, one in self._failed.items() if self._aside.keys().isdisjoint(p))
+        return frozenset({*self._aside, *alone})
 
     def _problems(
         self, groups: Iterable[DemandGroup], templates: Iterable[Template]

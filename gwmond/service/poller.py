@@ -154,18 +154,15 @@ class Poller:
         known = frozenset(self._memory.first_seen)
         state = build_state(found, self._memory, config, tick.wall, time.monotonic())
         stages.end("state")
-        matcher = self._matcher
-        problems += matcher.match(state.facts.groups, state.facts.templates)
+        problems += self._matcher.match(state.facts.groups, state.facts.templates)
         found = pool.gatherer.last()
         stages.end("matching")
-        facts = state.facts._replace(verdicts=matcher.verdicts)
+        facts = state.facts._replace(verdicts=self._matcher.verdicts)
         evaluation, wrong = self._evaluate(facts, tick.wall)
         if wrong:
             problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
         stages.end("evaluation")
-        causes = (
-            self._idle.causes(state, evaluation, tick.wall, matcher.aside) if self._idle else None
-        )
+        causes = self._idle.causes(state, evaluation, tick.wall) if self._idle else None
         idle = causes.sums(evaluation.idle) if causes else ()
         found = pool.gatherer.last()
         stages.end("reasons")

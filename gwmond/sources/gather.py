@@ -94,6 +94,7 @@ class Gatherer:
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
+        self.aside = frozenset[str]()  # see Round
 
     def round(
         self,
@@ -184,6 +185,7 @@ class Gatherer:
             templates=self._templates.current(),
             chosen=tuple(self._seen[name] for name in sorted(self._seen)),
             entries=None if self._names is None else dict(self._names.entries),
+            aside=self.aside,
         )
 
     def run(

@@ -58,7 +58,8 @@ def freshest(
 class Round(NamedTuple):
     """What is known after one round; templates by entry and frontend group.
 
-    ``entries``: those that are kept apart, and when they were seen; None: all are.
+    ``entries``: those that are kept apart, and when they were seen; None: all are.  ``aside``:
+    signatures of groups of jobs and of templates that are not matched, as that would cost too much.
     """
 
     answers: dict[tuple[str, str], Answer]
@@ -67,3 +68,4 @@ class Round(NamedTuple):
     templates: dict[tuple[EntryKey, str], Template]
     chosen: tuple[ScheddSeen, ...]
     entries: Mapping[EntryKey, Standing] | None = None
+    aside: frozenset[str] = frozenset()

@@ -26,6 +26,7 @@ class Gatherer:
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
+        self.aside = frozenset[str]()
 
     def run(self, *given: Any, keep: bool) -> tuple[Examined, ...] | None:
         *_, groups, _terms = given

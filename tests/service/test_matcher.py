@@ -11,10 +11,14 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.service import matcher as matcher_module
+from gwmond.service.explainer import Explainer
 from gwmond.service.matcher import Matcher
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import Targets
 from tests.build.polls import ENTRY, Polls, job
+from tests.pool.adtext import Expr
+from tests.pool.feign import glidein, partitionable_slot
+from tests.sources.make import NOW, heard
 
 _AT_LIMIT = f'(regexp("^(a+)+$", "{"a" * 28}b") =?= true)'
 """Takes PCRE to its match limit: 0.1 s of CPU time."""
@@ -138,3 +142,39 @@ def test_a_poll_with_such_a_job(tmp_path: Path, hostile: str) -> None:
         assert found.problems["ap1", ProblemName.COSTLY_JOB] == 1
         polls.poll()
         assert found.problems["ap1", ProblemName.COSTLY_JOB] == 1
+
+
+def test_explain_beside_such_a_job_and_such_a_pilot(tmp_path: Path) -> None:
+    """Another job is explained; what was not looked at is said, without a job's number."""
+    polls = Polls(tmp_path)
+    origin = glidein("bad", "Bad")
+    bad = partitionable_slot("q", started=NOW - 60, now=NOW, glidein=origin, Cpus=0)
+    bad |= {"Requirements": Expr("START"), "Start": Expr(COSTLY.replace("Empty", "Nothing"))}
+    for kind in ("slots", "templates"):
+        polls.pool.answers["cm", kind] = [*polls.pool.answers["cm", kind], heard(bad, NOW)]
+    costly = job(1, COSTLY) | {"JobIds": "77.0"}
+    good = job(12) | {"ClusterId": 4, "ProcId": 0, "JobUniverse": 5}
+    polls.pool.answers["<ap1>", "demand"] = [costly, job(12), job(2, "TARGET.Cpus > 2")]
+    polls.pool.answers["<ap1>", "job"] = [good]
+    snapshot = polls.poll(0)
+    assert snapshot.problems["ap1", ProblemName.COSTLY_JOB] == 1
+    assert snapshot.problems["entries", ProblemName.COSTLY_START] == 1
+    explainer = Explainer(
+        polls.config,
+        (snapshot, polls.pool.gatherer.last(), polls.pool.targets),
+        polls.pool.access(polls.pool.clock.tick()),
+        NOW,
+    )
+    here = explainer.job("4.0")
+    assert [place.entry for place in here.places if place.matches] == [ENTRY]
+    assert (
+        here.missing
+        == explainer.missing
+        == (
+            "START of frontend.main at bad (too much CPU time)",
+            "Requirements of 1 job of nobody at ap1 (too much CPU time)",
+        )
+    )
+    assert [group.jobs for group, _ in explainer.all_jobs()] == [12, 2]
+    assert explainer.left_out() == 0
+    assert explainer.place(ENTRY).missing == explainer.missing

@@ -10,10 +10,11 @@ the pilot's (its START expression) against the job.
 
 from __future__ import annotations
 
+import operator
 import re
 import time
 from collections import defaultdict
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Evidence, Size, Template, Verdict
@@ -23,7 +24,7 @@ from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Query
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
     from typing import Self
 
@@ -40,7 +41,7 @@ SIDE_CPU_S = 1.0
 """What one job, or one pilot, may cost in all its pairs that take longer than ``_SLOW_S``."""
 _SLOW_S = 0.01
 VERDICTS = (None, *Verdict)
-BEGUN, JOB, TEMPLATE = 255, 254, 253
+BEGUN, BEGUN_START, JOB, TEMPLATE = 255, 254, 253, 252
 _EMPTY = {"State": "Unclaimed", "Activity": "Idle", "PartitionableSlot": True}
 _TOTAL = "totalslot"
 
@@ -304,8 +305,9 @@ def evaluate(
 ) -> tuple[list[Verdict], int]:
     """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``.
 
-    ``board``: a byte for each pair, which is 0, ``BEGUN``, the index of its verdict in
-    ``VERDICTS``, or the side (``JOB``, ``TEMPLATE``) that has had more than ``SIDE_CPU_S`` with it.
+    ``board``: a byte for each pair, which is 0, the index of its verdict in ``VERDICTS``, the side
+    (``JOB``, ``TEMPLATE``) that has had more than ``SIDE_CPU_S`` with it, or whose Requirements are
+    being evaluated: the job's (``BEGUN``) or the pilot's (``BEGUN_START``).
     With a board a pair that takes more than ``PAIR_CPU_S`` ends the process.
 
     An attribute without MY or TARGET is looked up in both ads, as the negotiator does; classad2
@@ -325,7 +327,8 @@ def evaluate(
         since = time.process_time()
         slot = slots(j)
         job = told(i, slot.asked) if slot.estimated else jobs(i)
-        verdict = match(job, slot.ad, estimated=slot.estimated)
+        then = None if board is None else partial(operator.setitem, board.marks, k, BEGUN_START)
+        verdict = match(job, slot.ad, estimated=slot.estimated, before_start=then)
         unknown = slot.estimated and not slot.started and verdict is not Verdict.NO
         verdicts.append(Verdict.UNKNOWN if unknown else verdict)
         if board is not None:
@@ -370,8 +373,14 @@ def without_undefined(job: classad2.ClassAd, asked: AbstractSet[str]) -> classad
     return kept
 
 
-def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> Verdict:
-    """Match one job with one empty pilot.
+def match(
+    job: classad2.ClassAd,
+    slot: classad2.ClassAd,
+    *,
+    estimated: bool,
+    before_start: Callable[[], None] | None = None,
+) -> Verdict:
+    """Match one job with one empty pilot; ``before_start`` is called before START is looked at.
 
     Requirements that are undefined are not met, as in HTCondor.  Where the answer hangs on what a
     glideresource ad does not have, or START on a job attribute which the group does not carry, it
@@ -381,6 +390,8 @@ def match(job: classad2.ClassAd, slot: classad2.ClassAd, *, estimated: bool) -> 
     wanted = _holds(job, slot, untold=estimated)
     if wanted is False or (wanted is None and not estimated):
         return Verdict.NO
+    if before_start is not None:
+        before_start()
     offered = _holds(slot, job, untold=True)
     if offered is False:
         return Verdict.NO

@@ -66,7 +66,8 @@ class ExplainTerms(NamedTuple):
 
     ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
     s): the time at which ads have to be fresh; ``ungrouped``: what START refers to, and each job
-    has of its own; ``site``: the site, or entry, that is looked at (empty: all).
+    has of its own; ``site``: the site, or entry, that is looked at (empty: all); ``aside``: the
+    entries and groups of whose pilots START is too costly: their slots are left out.
     """
 
     hosts: tuple[str, ...]
@@ -76,6 +77,7 @@ class ExplainTerms(NamedTuple):
     now: float
     ungrouped: tuple[str, ...] = ()
     site: str = ""
+    aside: frozenset[tuple[EntryKey, str]] = frozenset()
 
 
 def find(
@@ -322,6 +324,13 @@ def _of_all(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.
     """Return the fresh ads of all collectors, each once: several may have the same."""
     found = (ads.fresh(access.collector_ads(host, query), terms.now) for host in terms.hosts)
     every = [ad for of_host in found for ad in of_host]
+    if terms.aside:
+        says = terms.attributes
+        every = [
+            ad
+            for ad in every
+            if (pilot_ads.entry_of(ad, says), pilot_ads.group_of(ad, says)) not in terms.aside
+        ]
     several = len(terms.hosts) > 1
     return list(ads.latest(every, "Name", "MyAddress").values()) if several else every
 
