@@ -73,7 +73,7 @@ class ProblemName(StrEnum):
     )
     BAD_HTTP = (
         "bad_http",
-        "data that is not HTTP came to the port of [http] listen",
+        "data that is not HTTP, or not HTTP as gwmond takes it, came to the port of [http] listen",
         "nothing; if often, find out which host sends it",
     )
     BAD_REQUEST = (
@@ -443,7 +443,8 @@ class ProblemName(StrEnum):
     )
     SLOW_CLIENT = (
         "slow_client",
-        "connections that were closed because the client did not take the answer within 60 s",
+        "connections that were closed because the client did not take the answer within 60 s, or a "
+        "refusal within 2 s",
         "nothing; if it is Prometheus, look at the network between",
     )
     START_ATTRIBUTE = (

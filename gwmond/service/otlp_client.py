@@ -6,12 +6,14 @@ One difference: all of 5xx are tried again, as a span that is sent twice is the 
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import socket
 import ssl
-import time
+import threading
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import httpx
@@ -75,6 +77,7 @@ class OtlpClient:
     def __init__(self, export: Export) -> None:
         self._export = export
         self._client: httpx.Client | None = None
+        self._socket: socket.socket | None = None
         url = urlsplit(export.url)
         self.where = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
 
@@ -101,14 +104,35 @@ class OtlpClient:
         headers = {"Content-Type": _PROTOBUF, "Accept-Encoding": "identity"}
         if packed:
             headers["Content-Encoding"] = "gzip"
-        deadline = time.monotonic() + 2 * self._export.options.timeout
-        with client.stream("POST", self._export.url, content=body, headers=headers) as response:
-            said = bytearray()
-            for part in response.iter_raw():
-                said += part
-                if len(said) > _MOST_ANSWER or time.monotonic() > deadline:
-                    break
+        late = threading.Timer(2 * self._export.options.timeout, self._hang_up)
+        late.daemon = True
+        late.start()
+        try:
+            with client.stream(
+                *("POST", self._export.url),
+                content=body,
+                headers=headers,
+                extensions={"trace": self._note},
+            ) as response:
+                said = bytearray()
+                for part in response.iter_raw():
+                    said += part
+                    if len(said) > _MOST_ANSWER:
+                        break
+        finally:
+            late.cancel()
         return _answer(response, bytes(said[:_MOST_ANSWER]), spans)._replace(sent=len(body))
+
+    def _note(self, event: str, info: dict[str, Any]) -> None:
+        """Note the socket: an extension of httpcore tells of each connection that is made."""
+        if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+            self._socket = info["return_value"].get_extra_info("socket")
+
+    def _hang_up(self) -> None:
+        """End the exchange, also of a receiver that never ends to say that it is at work (1xx)."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it has just been closed
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _opened(self) -> httpx.Client:
         options = self._export.options
@@ -134,7 +158,7 @@ def _answer(response: httpx.Response, body: bytes, spans: int) -> Reply:
         refused = min(max(partial.rejected_spans, 0), spans)
         return Reply(accepted=True, detail=_shown(partial.error_message), refused=refused)
     text = "" if b"\0" in body else body.decode("utf-8", "replace")
-    detail = f"HTTP {status} {response.reason_phrase}: {_shown(text)}".rstrip(": ")
+    detail = f"HTTP {status} {_shown(response.reason_phrase)}: {_shown(text)}".rstrip(": ")
     if status == 429 or status >= 500:
         return Reply(False, True, _after_s(response), detail, remedy=_BUSY)
     return Reply(False, detail=detail, refused=spans, remedy=_REMEDIES.get(status, _UNFIT))

@@ -111,6 +111,9 @@ def _refusal(status: int, text: str, headers: Mapping[str, str] | None = None) -
     return PlainTextResponse(f"{text}\n", status, headers)
 
 
+_LAST = {"Connection": "close"}
+
+
 class Guard:
     """Accepts requests that name this server and have the token (/-/healthy needs none).
 
@@ -139,11 +142,15 @@ class Guard:
             answer: ASGIApp = self._app
             refuse = api.problem if scope["path"].startswith(_API) else _refusal
             if not host_is_known(headers.get("host", "localhost"), self._hosts):
-                self._connections.count(ProblemName.BAD_HOST)
-                answer = refuse(421, "this name is not gwmond's: add it to [http] hosts")
+                self._connections.refuse(client, ProblemName.BAD_HOST)
+                said = "this name is not gwmond's: add it to [http] hosts"
+                answer = refuse(421, said, headers=_LAST)
+            elif "transfer-encoding" in headers and "content-length" in headers:
+                self._connections.refuse(client, ProblemName.BAD_HTTP)
+                answer = refuse(400, "two lengths: one request could pass for two", headers=_LAST)
             elif not trusted and scope["path"] != HEALTH:
-                self._connections.count(ProblemName.NO_TOKEN)
-                needed = {"WWW-Authenticate": "Bearer"}
+                self._connections.refuse(client, ProblemName.NO_TOKEN)
+                needed = {"WWW-Authenticate": "Bearer", **_LAST}
                 answer = refuse(401, _NO_TOKEN, headers=needed)
             await answer(scope, receive, send)
         finally:

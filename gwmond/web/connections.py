@@ -4,9 +4,9 @@ A client costs a file descriptor from the moment when the kernel accepts its con
 has sent a byte, and so before any authentication.  Therefore:
 
 - a connection without a whole request is closed after ``REQUEST_S``, one whose client does not
-  take the answer after ``ANSWER_S``;
-- there are at most ``MOST`` connections.  For one more, an old one is closed: first those without a
-  whole request, then those without the token, the oldest first.
+  take the answer after ``ANSWER_S``, or after ``REFUSAL_S`` if the request was refused;
+- there are at most ``MOST`` connections.  For one more, an old one is closed: first those that were
+  refused, then those without a whole request, at last those with the token; the oldest first.
 
 So a client that sends its request at once is answered, however many clients send nothing, and polls
 have file descriptors.  Closed connections and refused requests are counted by kind.
@@ -22,6 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 from gwmond.model.digits import is_number
@@ -31,6 +32,7 @@ from gwmond.model.problem_names import ProblemName
 MOST = 200
 REQUEST_S = 10.0
 ANSWER_S = 60.0
+REFUSAL_S = 2.0
 AT_ONCE = 16
 """So many connections are accepted before requests are read.  It is far below ``MOST``, so that a
 client which sends its request at once is read before others take its place."""
@@ -50,6 +52,7 @@ class _Connection:
     since: float
     answering: bool = False
     trusted: bool = False
+    refused: bool = False
 
 
 class Connections:
@@ -76,28 +79,35 @@ class Connections:
         self._open[client] = _Connection(connection, self._clock())
 
     @staticmethod
-    def _worth(connection: _Connection) -> tuple[bool, bool, float]:
-        return connection.answering, connection.trusted, connection.since
+    def _worth(one: _Connection) -> tuple[bool, bool, bool, float]:
+        return one.trusted, not one.refused, one.answering, one.since
 
     def begin(self, client: Client, *, trusted: bool) -> None:
         """A whole request has come."""
         if (known := self._open.get(client)) is not None:
             known.answering, known.trusted, known.since = True, trusted, self._clock()
 
+    def refuse(self, client: Client, kind: ProblemName) -> None:
+        """Count a request that is refused; the answer has little time."""
+        self.count(kind)
+        if (known := self._open.get(client)) is not None:
+            known.refused, known.since = True, self._clock()
+
     def end(self, client: Client) -> None:
         """The request is answered; the client may send another one."""
         if (known := self._open.get(client)) is not None:
-            known.answering, known.since = False, self._clock()
+            known.answering = False
+            known.since = known.since if known.refused else self._clock()
 
     def sweep(self) -> None:
         """Close connections that have lasted too long."""
         self._forget_closed()
         now = self._clock()
         for client, known in list(self._open.items()):
-            if now - known.since > (ANSWER_S if known.answering else REQUEST_S):
-                self._close(
-                    client, ProblemName.SLOW_CLIENT if known.answering else ProblemName.NO_REQUEST
-                )
+            late = known.answering or known.refused
+            limit_s = REFUSAL_S if known.refused else ANSWER_S if late else REQUEST_S
+            if now - known.since > limit_s:
+                self._close(client, ProblemName.SLOW_CLIENT if late else ProblemName.NO_REQUEST)
 
     def count(self, kind: ProblemName) -> None:
         """Count a connection or a request that was refused."""
@@ -140,8 +150,12 @@ class Listener(socket.socket):
         return connection, address
 
 
+_TOLD = ("Exception in ASGI application", "ASGI callable", "Exception in 'lifespan' protocol")
+"""How those of uvicorn's messages begin that no client can cause as it likes."""
+
+
 class BadRequests(logging.Filter):
-    """Counts invalid requests, for each of which uvicorn would log a line."""
+    """Counts what uvicorn would log a line of for each request, but for what is ``_TOLD``."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__()
@@ -149,8 +163,9 @@ class BadRequests(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether a record is to be logged."""
-        if "Invalid HTTP request" in record.getMessage():
-            self._connections.count(ProblemName.BAD_HTTP)
+        if not record.getMessage().startswith(_TOLD):
+            if record.levelno >= logging.WARNING:
+                self._connections.count(ProblemName.BAD_HTTP)
             return False
         return record.levelno >= logging.getLogger().level
 
@@ -173,6 +188,14 @@ def _is_zero(parameter: str) -> bool:
     return name == "q" and not value.strip("0.")
 
 
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def host_is_known(host: str, names: Iterable[str]) -> bool:
     """Return whether a Host header names this server: an address, localhost, or one of ``names``.
 
@@ -181,8 +204,10 @@ def host_is_known(host: str, names: Iterable[str]) -> bool:
 
     >>> host_is_known("127.0.0.1:9818", ()), host_is_known("evil.example", ("cm.example",))
     (True, False)
+    >>> host_is_known("[::1]:9818", ()), host_is_known("[evil", ()), host_is_known("[evil]", ())
+    (True, False, False)
     """
     name = host.rpartition(":")[0] if is_number(host.rpartition(":")[2]) else host
-    if name.startswith("[") or is_number(name.replace(".", "")):
+    if _is_address(name.removeprefix("[").removesuffix("]") if name.startswith("[") else name):
         return True
     return name.lower().rstrip(".") in {"localhost", *(known.lower() for known in names)}

@@ -13,8 +13,17 @@ import httpx
 import pytest
 
 from gwmond.metrics.render import Exposition
+from gwmond.model.problem_names import ProblemName
 from gwmond.web import connections
-from gwmond.web.connections import ANSWER_S, MOST, REQUEST_S, Connections, Listener
+from gwmond.web.connections import (
+    ANSWER_S,
+    MOST,
+    REFUSAL_S,
+    REQUEST_S,
+    BadRequests,
+    Connections,
+    Listener,
+)
 from gwmond.web.server import Server
 from tests.build.rest import serve
 from tests.build.web import Daemon
@@ -80,6 +89,8 @@ def test_a_host_header_is_no_path(start: Callable[..., Running], host: str) -> N
         ("127.0.0.1:9818", 200),
         ("localhost", 200),
         ("[::1]:9818", 200),
+        ("[evil", 421),
+        ("[evil]:80", 421),
         (socket.gethostname().upper(), 200),
         ("evil.example", 421),
         ("evil.example:9818", 421),
@@ -139,6 +150,44 @@ def test_noise_is_counted_and_not_logged(
     wait_until("the count", counted_all)
     assert running.counted("bad_http") == 0
     assert not caplog.records
+
+
+@pytest.mark.parametrize("kind", ["websocket", "h2c", "any"])
+def test_an_upgrade_is_counted_and_not_logged(
+    start: Callable[..., Running], caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    """The server's library warns twice of each such request, before anybody asks for a token."""
+    running = start(token=True)
+    head = f"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {kind}"
+    for _ in range(3):
+        assert b" 401 " in running.raw(f"{head}\r\n\r\n".encode())
+    assert running.counted("bad_http") >= 3
+    assert not caplog.records
+
+
+def test_an_error_of_ours_is_logged() -> None:
+    """What no client can cause is not filtered."""
+    known = BadRequests(Connections())
+    told = logging.LogRecord("x", logging.ERROR, "", 0, "Exception in ASGI application\n", (), None)
+    other = logging.LogRecord("x", logging.ERROR, "", 0, "something new", (), None)
+    assert (known.filter(told), known.filter(other)) == (True, False)
+
+
+def test_two_lengths_are_refused(start: Callable[..., Running]) -> None:
+    """A proxy before us may see two requests where there is one (RFC 9112, 6.3)."""
+    head = "GET /-/healthy HTTP/1.1\r\nHost: localhost\r\n"
+    lengths = "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n"
+    running = start()
+    assert running.raw((head + lengths).encode()).split()[1] == b"400"
+    assert running.counted("bad_http") == 1
+
+
+def test_a_refusal_ends_its_connection(start: Callable[..., Running]) -> None:
+    """Of requests that are sent without waiting, one is refused, and no other is read."""
+    running = start(token=True)
+    answer = running.raw(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n" * 50)
+    assert answer.count(b" 401 ") == 1
+    assert running.counted("no_token") == 1
 
 
 def test_head(start: Callable[..., Running]) -> None:
@@ -232,3 +281,25 @@ def test_what_lasts_too_long_is_closed(sockets: Callable[[], socket.socket]) -> 
     ]
     known.begin(("a", 9), trusted=False)
     known.end(("a", 9))
+
+
+def test_what_was_refused_has_little_time_and_goes_first(
+    sockets: Callable[[], socket.socket],
+) -> None:
+    """Before those that have sent nothing yet; who has the token is last, answered or not."""
+    clock = Clock()
+    known = Connections(clock)
+    for port in range(MOST):
+        clock.now += 0.001
+        known.opened(sockets(), ("a", port))
+        if port:
+            known.begin(("a", port), trusted=port == 1)
+        if port > 1:
+            known.refuse(("a", port), ProblemName.NO_TOKEN)
+    known.end(("a", 1))
+    known.opened(sockets(), ("a", MOST))
+    assert known.clients == {("a", port) for port in range(MOST + 1) if port != 2}
+    known.end(("a", 3))
+    clock.now += REFUSAL_S + 1
+    known.sweep()
+    assert known.clients == {("a", 0), ("a", 1), ("a", MOST)}
