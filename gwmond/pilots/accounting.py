@@ -147,7 +147,7 @@ class PilotAccounting:
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
         self._ads.late = False
-        self.files.watch(now_us, period_us, complete=complete)
+        self._cache.looks.watch(now_us, period_us, complete=complete)
         self._ads.see(now_us, period_us, pilots, complete=complete)
         return self._ads.late
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption
 from gwmond.model.stored_pilots import PilotRow
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.sizes import Sizes
 
 
@@ -16,10 +17,8 @@ class Entries:
     What was learnt before a restart is asked of the ledger, so that it makes no difference.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
-        self._sizes = sizes
-        self._sites: dict[str, str] = {}
-        self._factories: dict[str, str] = {}
+    def __init__(self, sizes: Sizes, cache: PilotCache) -> None:
+        self._sizes, self._cache = sizes, cache
         self.known: set[str] = set()  # entries for which anything was reported since the start
 
     def unknown(self, entries: Iterable[str]) -> set[str]:
@@ -33,10 +32,7 @@ class Entries:
                 if row.closed and row.steps and Assumption.LIFE not in row.assumed:
                     reported = row.facts.reported(row.identity.origin)
                     self._sizes.note(entry, *reported[:3])
-                if row.identity.key.site != entry:
-                    self._sites.setdefault(entry, row.identity.key.site)
-                if row.identity.factory:
-                    self._factories.setdefault(entry, row.identity.factory)
+                self._cache.note_place(row.identity)
         self.known |= set(entries)
 
     def learn(self, outputs: Sequence[PilotOutput]) -> None:
@@ -45,14 +41,14 @@ class Entries:
             entry = output.name.entry
             self._sizes.note(entry, output.cores, output.memory_mib, output.gpus)
             if output.name.site:
-                self._sites[entry] = output.name.site
+                self._cache.sites[entry] = output.name.site
             if output.name.factory:
-                self._factories[entry] = output.name.factory
+                self._cache.factories[entry] = output.name.factory
 
     def site(self, entry: str) -> str:
         """Return the site of an entry's pilots, empty if none has reported it."""
-        return self._sites.get(entry, "")
+        return self._cache.sites.get(entry, "")
 
     def factory(self, entry: str) -> str:
         """Return the factory of an entry's pilots, empty if none has reported it."""
-        return self._factories.get(entry, "")
+        return self._cache.factories.get(entry, "")

@@ -28,12 +28,10 @@ class FactoryFacts:
 
     def __init__(self, known: KnownPilots) -> None:
         self._cache = known.cache
-        self._entries = Entries(known.sizes)
+        self._entries = Entries(known.sizes, known.cache)
         self._outputs = Outputs(known, self._entries)
         self.places = QueueRecords()
         self._jobs = FactoryJobs(known, self._entries, self.places)
-        self._watched_us: int | None = None
-        self._seen_us = 0
 
     @property
     def left_out(self) -> Counter[ProblemName]:
@@ -61,14 +59,6 @@ class FactoryFacts:
         """The entries for which files have reported since the start."""
         return frozenset(self._entries.known)
 
-    def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
-        """Note whether collectors show all pilots, without a gap."""
-        if not complete:
-            self._watched_us = None
-        elif self._watched_us is None or now_us - self._seen_us > 3 * period_us:
-            self._watched_us = now_us
-        self._seen_us = now_us
-
     def keys(self, facts: Sequence[FileFact]) -> PilotKeys:
         """Return the keys of what may be stored of the pilots and places of facts."""
         keys = self._outputs.keys([fact for fact in facts if isinstance(fact, PilotOutput)])
@@ -94,7 +84,7 @@ class FactoryFacts:
         for pilot in self._cache.pilots.values():
             if pilot.changed_since_us < FAR_US and pilot.end_us is not None:
                 self._jobs.mark_changed(pilot)
-        self._jobs.settle(now_us, expected, self._watched_us)
+        self._jobs.settle(now_us, expected)
         for pilot in self._cache.pilots.values():
             if pilot.end_unknown:
                 place = place_of(pilot.identity)

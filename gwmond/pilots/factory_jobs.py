@@ -63,22 +63,22 @@ class FactoryJobs:
         if name in self._places or not pilot.no_output:
             self._places.change(name)
 
-    def settle(self, now_us: int, expected: ExpectedInput, watched_us: int | None) -> None:
-        """Use what can be used; collectors were watched without a gap since ``watched_us``."""
+    def settle(self, now_us: int, expected: ExpectedInput) -> None:
+        """Use what can be used."""
         self._now_us, self._expected = now_us, expected
         for name in self._places.due(now_us, self._late_us, self._cache.missing):
             if self._entries.unknown([self._places[name].entry]):
                 self._cache.missing.entries.add(self._places[name].entry)
                 self._places.change(name)
             else:
-                self._decide(name, watched_us)
+                self._decide(name)
 
     @property
     def _late_us(self) -> int:
         """Up to when it was waited for files."""
         return self._now_us + self._expected.files_ahead_us
 
-    def _decide(self, name: str, watched_us: int | None) -> None:
+    def _decide(self, name: str) -> None:
         """Use what is reported at a place; once more later, if runs of a pilot are missing."""
         place, told_us = self._places[name], self._places.told_us(name, self._now_us)
         here = self._cache.at_place(place.entry, place.number)
@@ -97,7 +97,7 @@ class FactoryJobs:
             if same is not None:
                 done = same.pruned or self._use(same, job, place, late=late)
             elif index in matches.alone:
-                done = self._alone(place, job, watched_us, late=late)
+                done = self._alone(place, job, late=late)
             else:
                 done = late and (
                     index in matches.covered or self._places.leave(name, ProblemName.AMBIGUOUS)
@@ -149,13 +149,11 @@ class FactoryJobs:
         if all(run.summarised for run in pilot.runs.values()):
             self._cache.withdraw(pilot)
 
-    def _alone(
-        self, place: QueueRecord, job: FactoryJob, watched_us: int | None, *, late: bool
-    ) -> bool:
+    def _alone(self, place: QueueRecord, job: FactoryJob, *, late: bool) -> bool:
         """A job of which no pilot is known; return whether nothing more is expected of it."""
         known = job.started_us is not None or job.line is not None
         if late and job.life is not None and sane(*job.life):
-            self._make(place, job, watched_us)
+            self._make(place, job)
         elif late and known:
             self._places.leave(place.name, ProblemName.NO_TIMES)
         return late or (job.over and not known)
@@ -181,13 +179,13 @@ class FactoryJobs:
         if summaries.tells_more(pilot, line) and self._has_whole(pilot, place):
             summaries.tell_line(pilot, line, self._matcher)
 
-    def _make(self, place: QueueRecord, job: FactoryJob, watched_us: int | None) -> None:
+    def _make(self, place: QueueRecord, job: FactoryJob) -> None:
         """Let there be a pilot that nothing else has."""
         if job.life is None:
             return
         site = self._entries.site(place.entry) or place.entry
         identity = identity_of(place, job, site, self._entries.factory(place.entry))
-        never_seen = watched_us is not None and watched_us <= job.life[0]
+        never_seen = 0 < self._cache.looks.watched_us <= job.life[0]
         facts = PilotFacts(queue=queue_facts(job), decisions=Decisions(never_seen=never_seen))
         self._shape(self._assignment.add(identity, facts), job)
 

@@ -48,6 +48,8 @@ class PilotCache:
         self._stored_starts: dict[str, dict[RunKey, int]] = {}  # of runs that are not in memory
         self.moved: defaultdict[int, set[RunKey]] = defaultdict(set)  # not stored yet, by pilot
         self.withdrawn: set[int] = set()
+        self.sites: dict[str, str] = {}  # by entry, as this and the next
+        self.factories: dict[str, str] = {}
         self._leaving: list[OpenPilot] = []
         self._aside: dict[int, OpenPilot] = {}
         self._unstored: set[OpenRun] = set()  # shown at another time than is stored
@@ -113,6 +115,18 @@ class PilotCache:
         """Let a pilot be found by its name, and by its factory's job if that is known."""
         for names, name in self._names(pilot):
             names[name].append(pilot)
+        self.note_place(pilot.identity)
+
+    def note_place(self, identity: PilotIdentity) -> None:
+        """Learn the site and the factory of an entry from one of its pilots, if nothing has them.
+
+        So a daemon that goes on knows of what it has stored, as one that asks the ledger does.
+        """
+        site, entry = identity.key
+        if site != entry:
+            self.sites.setdefault(entry, site)
+        if identity.factory:
+            self.factories.setdefault(entry, identity.factory)
 
     def unindex(self, pilot: OpenPilot) -> None:
         """Let it not be found by them any more, as they change or it is forgotten."""

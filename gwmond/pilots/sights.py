@@ -23,19 +23,33 @@ from gwmond.pilots.open_run import OpenRun
 
 
 class Looks:
-    """When all pilots and all claims were last looked at, and when it was settled; 0: never."""
+    """When all pilots and all claims were last looked at, and when it was settled; 0: never.
+
+    ``watched_us``: since when collectors have shown all pilots at each poll, without a gap; 0: they
+    do not.  ``asked_us``: when they were asked last.
+    """
 
     def __init__(self, cursors: Mapping[tuple[str, str], Cursor]) -> None:
         self._kept = PersistedState(SOURCE, LOOKS, cursors)
         words = self._kept.text.split()
         known = tuple(map(int, words)) if all(map(is_number, words)) else ()
         self.pilots_us, self.claims_us, self.settled_us = (*known, 0, 0, 0)[:3]
+        self.watched_us, self.asked_us = (*known[3:], 0, 0)[:2]
+
+    def watch(self, now_us: int, period_us: int, *, complete: bool) -> None:
+        """Note whether collectors show all pilots now."""
+        if not complete:
+            self.watched_us = 0
+        elif not self.watched_us or now_us - self.asked_us > 3 * period_us:
+            self.watched_us = now_us
+        self.asked_us = now_us
 
     def cursors(self) -> tuple[Cursor, ...]:
         """Return what is not stored yet; nothing before the first look."""
         if not self.pilots_us and not self.claims_us:
             return ()
-        return self._kept.offer(f"{self.pilots_us} {self.claims_us} {self.settled_us}")
+        seen = self.pilots_us, self.claims_us, self.settled_us, self.watched_us, self.asked_us
+        return self._kept.offer(" ".join(map(str, seen)))
 
     def stored(self) -> None:
         """Say that the last cursor is in the ledger."""

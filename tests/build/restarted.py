@@ -165,7 +165,7 @@ def _pilot(random: Random, number: int, sizes: Mapping[str, tuple[int, int]]) ->
         lost_s=random.choice((0, 0, 900)),
         update_s=random.choice((60, 300)),
         output_s=end + _late(random) if files and random.random() < 0.7 else None,
-        queue_s=_late(random) if files and visible and random.random() < 0.5 else None,
+        queue_s=_late(random) if files and random.random() < 0.5 else None,
     )
 
 

@@ -6,9 +6,11 @@ import pytest
 
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
+from gwmond.model.pilot_facts import Validation
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.rules import Rules
+from tests.build.pilot_files import queue
 from tests.build.play import T0, Play, claim, record, shown
 
 MEMORY_MIB = 2000
@@ -139,3 +141,33 @@ def test_a_restart_keeps_when_a_pilot_is_looked_at_again() -> None:
         posted.append(at_each_poll)
     assert 10 < len(set(posted[0])) < 15
     assert all(other == posted[0] for other in posted)
+
+
+@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
+def test_the_site_of_an_entry_is_that_of_its_pilots(restart: bool) -> None:
+    """A factory's queue has no site.  What it says is read before and after a collector shows
+    another pilot of the entry."""
+    play = Play()
+    play.add_facts(queue(-3000, -600))
+    play.live(60, 600, small())
+    if restart:
+        play.restart()
+    play.rest(660)
+    sites = {row.identity.origin: row.identity.key.site for row in play.stored.pilots.values()}
+    assert sites == {"collector": "Site", "files": "Site"}
+
+
+@pytest.mark.parametrize("away_s", [None, 0, 1200], ids=["", "restart", "a while"])
+def test_collectors_are_watched_through_a_restart(away_s: int | None) -> None:
+    """A pilot that they never showed has failed, unless it may have been there meanwhile."""
+    play = Play(Rules(refresh_us=0, quiet_us=600 * SECOND_US))
+    for at in range(60, 6000, 60):
+        if away_s is None or not 600 <= at < 600 + away_s:
+            play.poll(at)
+        if away_s is not None and at == 600:
+            play.restart()
+        if at == 3000:
+            play.add_facts(queue(300, 2000))
+    play.rest(6000)
+    (row,) = play.stored.pilots.values()
+    assert row.validation is (Validation.UNKNOWN if away_s else Validation.FAILED)

@@ -7,9 +7,9 @@ hold the same.
 
 What may differ, and is not among these histories, as it rests on what was known when:
 
-- the size that is assumed of a pilot that reported none is the usual one of the entry's pilots, and
-  its site that of the entry: after a restart the ledger is asked for them, and before only what was
-  shown meanwhile is known.  So all pilots of an entry here are alike, and files name their site;
+- the size that is assumed of a pilot that reported none is the usual one of the entry's pilots:
+  after a restart of those that the ledger has, before of those that were shown meanwhile, too.  The
+  same where pilots of one entry name several sites.  So all pilots of an entry here are alike;
 - where the unit of memory was changed, pilots that were posted keep theirs: sums are exact, and not
   those of a daemon without the change;
 - what a poll had seen and not stored when it was killed: the other keeper does not see that poll.
@@ -21,7 +21,7 @@ import pytest
 
 from tests.build.restarted import history, play
 
-CHUNKS, A_CHUNK = 10, 10
+CHUNKS, A_CHUNK = 20, 10
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
