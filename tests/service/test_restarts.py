@@ -12,7 +12,11 @@ What may differ, and is not among these histories, as it rests on what was known
   same where pilots of one entry name several sites.  So all pilots of an entry here are alike;
 - where the unit of memory was changed, pilots that were posted keep theirs: sums are exact, and not
   those of a daemon without the change;
-- what a poll had seen and not stored when it was killed: the other keeper does not see that poll.
+- what collectors and slots showed while gwmond was stopped, or in a poll that was killed: by that
+  are known the end of a pilot without files, the end of a run without a record, and that a pilot
+  never registered.  The other keeper does not see those polls either.
+
+``tests.daemon.test_stopped_meanwhile`` does it once on a real pool: there records tell all of it.
 """
 
 from __future__ import annotations
