@@ -27,7 +27,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.model.waiting_job import UNKNOWN_JOB, Examined
+from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.reports.periods import span
 from gwmond.reports.render.formats import counted, number
 from gwmond.reports.sites import SiteRow
@@ -462,8 +462,13 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         names = names_text({*running, *(slot.entry for slot in others)})
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
         text += _too_little(here)
-        change, mover = _more_pilots(here.running)
-        yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, here.proof())
+        more = next(filter(None, map(limited, _rows(here, others, running))), None)
+        change, mover, proof = "A job there that ends, or a new pilot", Mover.WAIT, here.proof()
+        if more is not None:
+            text += f". There could be more pilots: {more.text}"
+            change, mover = f"{change}. {more.change}", more.mover
+            proof = weaker(proof, more.proof)
+        yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, proof)
     elif pilots:
         (clause, times), total = refusing.most_common(1)[0], counted(here.fates.total(), "slot")
         text = f"It could run on an empty pilot of {names_text(running)}, but {times} of {total} "
@@ -523,13 +528,13 @@ def _untaken(here: Situation) -> Explanation:
     return Explanation(tier, "behind_others", text, change, Mover.WAIT, Proof.ESTIMATED)
 
 
-def _more_pilots(running: Mapping[EntryKey, SiteRow]) -> tuple[str, Mover]:
-    """Return what would give a job room beside busy pilots, and whose move that is."""
-    change = "A job there that ends, or a new pilot"
-    for key, row in running.items():
-        if (found := limited(row)) is not None:
-            return f"{change}. {key.entry} could have more pilots: {found.text}", found.mover
-    return change, Mover.WAIT
+def _rows(
+    here: Situation, full: Iterable[JobPlace], running: Mapping[EntryKey, SiteRow]
+) -> Iterator[SiteRow]:
+    """Yield the rows of entries where pilots run, also of such as came since the last poll."""
+    yield from running.values()
+    keys = dict.fromkeys(slot.entry for slot in full)
+    yield from (here.entries[key] for key in keys if key in here.entries)
 
 
 def size_text(size: Size) -> str:

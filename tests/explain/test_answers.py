@@ -262,7 +262,13 @@ def test_pilots_on_their_way_and_there() -> None:
     few = busy._replace(state=State.PROVISIONING_BOTTLENECK, reason="few_requested")
     found = first(situation(place(), entry=few))
     assert (found.name, found.mover) == ("pilots_busy", Mover.FRONTEND)
-    assert "E could have more pilots: " in found.change
+    assert "There could be more pilots: Pilots start soon, but" in found.text
+    hit = row(
+        state=State.PROVISIONING_BOTTLENECK, reason="factory_limit", limits="count=1, limit=1"
+    )
+    found = first(situation(place(), place(kind="slot", takes_jobs=False), entry=hit))
+    assert (found.name, found.mover) == ("pilots_busy", Mover.FACTORY), "a pilot that came since"
+    assert "(count=1, limit=1)" in found.text
     free = place(kind="slot", number=4)
     others = first(situation(place(), free, entry=busy, rejection="no more pie"))
     assert others.name == "behind_others"
