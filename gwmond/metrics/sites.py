@@ -171,7 +171,7 @@ FAMILIES = (
     Family(
         "gwmond_site_evidence_info",
         "What the entry's numbers rest on: evidence of the state (measured, estimated) and of the "
-        "capacity (pledge, peak, limit, none). No unit; value 1." + POLLED,
+        "capacity (pledge, above_pledge, peak, limit, none). No unit; value 1." + POLLED,
         ("resource", "evidence", "capacity_evidence", "site", "entry"),
         lambda s: (
             Sample((resource, row.evidence, row.capacity.evidence, *key), 1)

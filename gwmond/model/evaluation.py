@@ -188,11 +188,14 @@ SCALE = 1000
 """Results are in 1/SCALE canonical units: fine enough to share one unit among many entries."""
 
 
-CapacityEvidence: TypeAlias = Literal["pledge", "peak", "limit", "none"]
+CapacityEvidence: TypeAlias = Literal["pledge", "above_pledge", "peak", "limit", "none"]
 
 
 class Capacity(NamedTuple):
-    """Canonical units that an entry could run for us; ``none`` means that it is not known."""
+    """Canonical units that an entry could run for us; ``none`` means that it is not known.
+
+    ``above_pledge``: what runs, for that is more than was pledged.
+    """
 
     units: int
     evidence: CapacityEvidence

@@ -73,6 +73,7 @@ _REASONS: dict[str, str] = {
 }
 CAPACITIES: dict[CapacityEvidence, str] = {
     "pledge": "a pledge in the configuration",
+    "above_pledge": "what runs, which is more than the configuration pledges",
     "peak": "the most that was seen running at once in the last site.peak_window",
     "limit": "the factory's limit times the size of its pilots",
     "none": "not known: there is neither a pledge, nor a peak, nor a limit",

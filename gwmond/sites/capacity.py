@@ -158,12 +158,14 @@ def capacities(
         for key in entries
         if key in pledges
     }
+    above = {key for key, units in pledged.items() if units < used.get(key, 0)}
     for site, size in site_pledges.items():
         own = [key for key in entries if key.site == site]
         others = {key: used.get(key, 0) for key in own if key not in pledges}
         promised = sum(pledged[key] for key in own if key in pledges)
         rest = max(units_of_pilot(size, resource, memory_per_unit_mib) - promised, 0)
         pledged |= share_pledge(rest, others, peaks)
+        above |= set(others) if sum(others.values()) > rest else set()
     return {
         key: _first(
             used.get(key, 0),
@@ -172,14 +174,17 @@ def capacities(
             beyond(totals[key], used.get(key, 0), resource, memory_per_unit_mib)
             if key in hit
             else limit(totals.get(key), resource, memory_per_unit_mib),
+            above=key in above,
         )
         for key in entries
     }
 
 
-def _first(used: int, pledge: int | None, peak: int | None, most: int | None) -> Capacity:
+def _first(
+    used: int, pledge: int | None, peak: int | None, most: int | None, *, above: bool
+) -> Capacity:
     if pledge is not None:
-        return Capacity(max(pledge, used), "pledge")
+        return Capacity(max(pledge, used), "above_pledge" if above and used else "pledge")
     if peak:
         return Capacity(max(peak, used), "peak")
     if most is not None:

@@ -399,7 +399,7 @@ def test_precedence_of_capacities() -> None:
     scene.slots(pilot(A), pilot(A2))
     scene.requests(request(A), request(A2), request(B, max_pilots=11, running=10))
     found = scene.take(watched(A, A2, units=40)).facts.capacities
-    assert found[A, "cpu"] == Capacity(8, "pledge")
+    assert found[A, "cpu"] == Capacity(8, "above_pledge")
     assert found[A2, "cpu"] == Capacity(40, "peak")
     assert found[B, "cpu"] == Capacity(88, "limit")
 

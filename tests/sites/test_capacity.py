@@ -25,10 +25,10 @@ POOL = totals(request(A, max_pilots=100, running=10, total_running=30))
         (80, None, None, 160, Capacity(160, "peak")),
         (80, None, None, 0, Capacity(640, "limit")),
         (80, None, None, None, Capacity(640, "limit")),
-        (250, Size(200, 400000), None, None, Capacity(250, "pledge")),
+        (250, Size(200, 400000), None, None, Capacity(250, "above_pledge")),
         (250, None, None, 160, Capacity(250, "peak")),
         (800, None, None, None, Capacity(800, "limit")),
-        (80, Size(0, 0), None, 160, Capacity(80, "pledge")),
+        (80, Size(0, 0), None, 160, Capacity(80, "above_pledge")),
     ],
 )
 def test_the_first_evidence_that_exists_decides(
