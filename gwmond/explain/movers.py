@@ -92,7 +92,7 @@ _HOLDS: tuple[tuple[re.Pattern[str], Mover, str], ...] = tuple(
         ),
         (
             r"\brout(e|er)s?\b|job_router|periodic_hold|\bCE\b|queue|\baccount|lrms|batch|sbatch|qsub"
-            r"|connecting to|failed to connect|no longer exists|unreachable",
+            r"|connecting to|failed to connect|no longer exists|unreachable|remote status",
             *(Mover.SITE, "A CE whose routes, limits and queues take pilots"),
         ),
     )

@@ -285,6 +285,7 @@ class QueueState(StrEnum):
     HELD = "held"
     RELEASED = "released"
     ENDED = "ended"
+    KILLED = "killed"  # it ended by a signal: its batch system saw its process die
     REMOVED = "removed"
     FAILED = "failed"  # it could not be started or handed over
 

@@ -150,12 +150,16 @@ class OutputFacts(Struct, frozen=True, omit_defaults=True):
 
 
 class QueueFacts(Struct, frozen=True, omit_defaults=True):
-    """The pilot's job in its factory's queue, with the times of its line in completed_jobs."""
+    """The pilot's job in its factory's queue, with the times of its line in completed_jobs.
+
+    ``killed``: it ended by a signal.
+    """
 
     started_us: int | None = None
     ended_us: int | None = None
     written_us: int | None = None
     duration_us: int | None = None
+    killed: bool = False
 
     @property
     def life(self) -> Interval | None:

@@ -36,7 +36,12 @@ from gwmond.pilots.rules import sane
 MOST = 10**8
 """More seconds (three years) or jobs are not believed of one pilot."""
 _FIRST = {FactoryKind.OUTPUTS_PILOTS: 1, FactoryKind.OUTPUTS_FILLED: 0}
-_OF_STATE = {state: FactoryKind(f"queue_{state.value}") for state in QueueState}
+_OF_STATE = {
+    state: FactoryKind.QUEUE_ENDED
+    if state is QueueState.KILLED
+    else FactoryKind(f"queue_{state.value}")
+    for state in QueueState
+}
 
 
 class FactoryNumbers:

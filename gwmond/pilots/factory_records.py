@@ -36,7 +36,9 @@ from gwmond.pilots.queue_jobs import queue_jobs
 from gwmond.pilots.rare import returned_outputs
 
 _S = QueueState
-_ORDER = (_S.SUBMITTED, _S.RELEASED, _S.STARTED, _S.HELD, _S.EVICTED, _S.ENDED, _S.REMOVED)
+_ORDER = (
+    *(_S.SUBMITTED, _S.RELEASED, _S.STARTED, _S.HELD, _S.EVICTED, _S.ENDED, _S.KILLED, _S.REMOVED),
+)
 
 
 PlaceFact: TypeAlias = QueueEvent | CompletedPilot | PilotOutput

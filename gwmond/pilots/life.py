@@ -15,8 +15,9 @@ next best one.
 ``pilot_output``  the pilot's own output ends ("Glidein ending"): all of the pilot, with its
                   clean-up
 ``queue``         its job ended in the factory's queue; without, its line in ``completed_jobs``.
-                  Only if something else shows that the pilot has ended, and not if the pilot was
-                  heard of later: the batch system may have given it up
+                  Only if it was killed by a signal, or something else shows that the pilot has
+                  ended, and not if the pilot was heard of later: the batch system may have given
+                  it up
 ``central_log``   a line of a central log: condor_master exited.  Not if the pilot was heard of more
                   than ``LOGGED_US`` later, as clocks may differ by so much: then it went on
 ``shutdown``      it invalidated its ads: it was there at one poll, and not at the next
@@ -202,7 +203,9 @@ def _queue(known: Known, at: Moments) -> int | None:
     if known.queue_only:
         return queue.life[1] if queue.life is not None else None
     end_us, last_heard_us = queue.end_after(at.start_us), at.last_heard_us
-    if end_us is None or not any(rule(known, at) for name, rule in END_RULES if name != "queue"):
+    if end_us is None:
+        return None
+    if not queue.killed and not any(rule(known, at) for n, rule in END_RULES if n != "queue"):
         return None
     if known.output_only:
         last_heard_us = max(last_heard_us, *known.run_ends, known.facts.runs.until_us or 0)

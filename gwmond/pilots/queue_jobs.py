@@ -37,8 +37,9 @@ COPY_US = 60 * SECOND_US
 
 
 _S = QueueState
-_ENDS = frozenset({_S.ENDED, _S.EVICTED, _S.REMOVED, _S.FAILED, _S.HELD})
-_LEFT = frozenset({_S.ENDED, _S.REMOVED})
+_TERMINATED = frozenset({_S.ENDED, _S.KILLED})
+_ENDS = frozenset({*_TERMINATED, _S.EVICTED, _S.REMOVED, _S.FAILED, _S.HELD})
+_LEFT = frozenset({*_TERMINATED, _S.REMOVED})
 
 
 def queue_jobs(events: Sequence[QueueEvent]) -> Iterable[FactoryJob]:
@@ -117,7 +118,7 @@ def _mixed(job: Sequence[Sequence[QueueEvent]]) -> bool:
     events = list(chain(*job))
     if all(event.state is not _S.STARTED for event in events):
         return False
-    ends = [event.at_us for event in events if event.state is _S.ENDED]
+    ends = [event.at_us for event in events if event.state in _TERMINATED]
     submitted = sum(event.state is _S.SUBMITTED for event in events)
     several = len(job) > 1 or (submitted > 1 and sum(map(_ends, job)) > 1)
     return several or (bool(ends) and ends[-1] - ends[0] > GUARD_US)
@@ -138,9 +139,9 @@ def _executions(parts: Sequence[Sequence[QueueEvent]], next_us: int | None) -> I
                 yield job._replace(over=True)
                 job = job._replace(submitted_us=None)
             if started is None or (ended is not None and not mixed):
-                job = job._replace(started_us=event.at_us, ended_us=None)
+                job = job._replace(started_us=event.at_us, ended_us=None, killed=False)
         elif event.state in _ENDS and (ended is None or state is _S.RELEASED or mixed):
-            job = job._replace(ended_us=event.at_us)
+            job = job._replace(ended_us=event.at_us, killed=event.state is _S.KILLED)
         state = event.state
     held = state in {_S.HELD, _S.RELEASED}  # while it waits: it may start yet
     over = job.ended_us is not None and not (held and job.started_us is None)

@@ -260,11 +260,16 @@ def columns(*, entries: bool) -> list[Column[SiteRow]]:
 
 def _reason(row: SiteRow) -> str:
     """Return the reason, with the limit that was hit; soft hyphens say where that is divided."""
+    limited = re.search("limit|left_out", row.reason)
+    detail = row.limits if limited else reason_detail(row)
+    return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), detail)}" if detail else words(row.reason)
+
+
+def reason_detail(row: SiteRow) -> str:
+    """Return why pilots are held, or which test of those that do not register fails; or nothing."""
     if row.reason == "held_pilots" and row.hold_reason:
-        return f"{words(row.reason)}: {hold_text(row)}"
-    if not re.search("limit|left_out", row.reason) or not row.limits:
-        return words(row.reason)
-    return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), row.limits)}"
+        return hold_text(row)
+    return row.failing_test if row.reason == "run_but_do_not_register" else ""
 
 
 def hold_text(row: SiteRow) -> str:

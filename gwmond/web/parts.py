@@ -19,7 +19,7 @@ from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
 from gwmond.reports.render.html import template
 from gwmond.reports.render.table import Cell, Column
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites import SiteRow, reason_detail
 
 _AGE = re.compile(r"<age ([^>]*)>")
 
@@ -121,8 +121,9 @@ def bar(row: SiteRow) -> Markup:
 
 
 def why(row: SiteRow) -> str:
-    """Return what a row's reason means, with the limits that were hit."""
-    return "; ".join(text for text in (reason_meaning(row.reason), row.limits) if text)
+    """Return what a row's reason means, with the limits that were hit, and what is known of it."""
+    texts = reason_meaning(row.reason), row.limits, reason_detail(row)
+    return "; ".join(text for text in texts if text)
 
 
 def explain_link(text: str, site: str, entry: str) -> Markup:

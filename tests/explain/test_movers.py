@@ -76,6 +76,7 @@ HOLDS = [
     ("Failed to get expiration time of proxy /x", 4, "factory"),
     ("via condor_hold (by user gfactory)", 1, "factory"),
     ("Unable to initialize user log", 22, "factory"),
+    ("The job's remote status is unknown", 16, "site"),
     ("something else", 26, "site"),
     ("something else", 34, ""),
 ]

@@ -39,6 +39,18 @@ def test_killed_hard_and_the_queue_knows_when(play: Play) -> None:
     assert row.closed
 
 
+@pytest.mark.parametrize(("how", "end_us"), [(S.ENDED, None), (S.KILLED, us(618))])
+def test_killed_by_a_signal_is_over_at_once(play: Play, how: S, end_us: int | None) -> None:
+    """Else the batch system may have given it up.  Its ad is still shown; renewed, it goes on."""
+    play.live(0, 600, [shown(factory_job=JOB)])
+    play.add_facts(queue(-60, 618, how), SIZE)
+    for at in (660, 690):
+        play.poll(at, [shown(factory_job=JOB, heard=600)])
+    assert only(play).end_us == end_us
+    play.live(720, 900, [shown(factory_job=JOB)])
+    assert only(play).end_us is None
+
+
 def test_the_queue_is_not_believed_before_the_last_contact(play: Play) -> None:
     """A queue whose clock is behind, or which gave the pilot up, does not shorten its life."""
     vanish(play)

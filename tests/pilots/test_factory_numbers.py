@@ -43,6 +43,10 @@ def line(**changes: object) -> CompletedPilot:
     return made._replace(**changes)  # type: ignore[arg-type]
 
 
+STATES = [state for state in QueueState if state is not QueueState.KILLED]
+"""One that was killed has ended, and counts as that."""
+
+
 def sums(*facts: PlaceFact) -> Sums:
     """What is to be stored of facts, but zeros."""
     numbers = FactoryNumbers()
@@ -56,15 +60,17 @@ def sums(*facts: PlaceFact) -> Sums:
 
 def test_every_event_counts_in_its_own_hour() -> None:
     """Each state has a kind; the last microsecond of an hour belongs to it."""
-    events = [QueueEvent(LOG, NAME, state, AT) for state in QueueState]
+    events = [QueueEvent(LOG, NAME, state, AT) for state in STATES]
     late = QueueEvent(LOG, NAME, QueueState.STARTED, (HOUR + 1) * HOUR_US)
     last = QueueEvent(LOG, NAME, QueueState.STARTED, (HOUR + 1) * HOUR_US - 1)
     found = sums(*events, late, last)
     assert {kind: n for (hour, *_, kind), n in found.items() if hour == HOUR} == {
-        **{f"queue_{state.value}": 1 for state in QueueState},
+        **{f"queue_{state.value}": 1 for state in STATES},
         "queue_started": 2,
     }
     assert found[HOUR + 1, "ce1", "FE.main", "queue_started"] == 1
+    ((*_, kind),) = sums(QueueEvent(LOG, NAME, QueueState.KILLED, AT))
+    assert kind == "queue_ended"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_what_has_no_time_or_entry_is_in_no_sum() -> None:
 
 COPY = "/old/condor_activity_20260101.log"
 EVENTS: list[PlaceFact] = [
-    QueueEvent(LOG, NAME, state, AT + n * 10**6) for n, state in enumerate(QueueState)
+    QueueEvent(LOG, NAME, state, AT + n * 10**6) for n, state in enumerate(STATES)
 ]
 OUTPUTS: list[PlaceFact] = [
     PilotOutput("a.out", NAME, start_us=AT - HOUR_US, end_us=AT, written_us=AT),
@@ -199,7 +205,7 @@ def test_copies_of_files_count_once(restart: bool) -> None:
     for factory_key, number in numbers.changes().items():
         found[factory_key.kind.value] += number
     assert {kind: n for kind, n in found.items() if kind.startswith("queue")} == {
-        f"queue_{state.value}": 1 for state in QueueState
+        f"queue_{state.value}": 1 for state in STATES
     }
     assert (found["summary_pilots"], found["summary_seconds"]) == (2, 2000)
     assert (found["outputs_pilots"], found["outputs_empty"]) == (3, 1)

@@ -31,6 +31,7 @@ _HEAD = re.compile(
     rb"(\d{3}) \((-?\d{1,12})\.(-?\d{1,9})\.-?\d{1,9}\) "
     rb"(?:(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^ ]{0,12})|(\d\d)/(\d\d) (\d\d):(\d\d):(\d\d))( |$)"
 )
+_KILLED = re.compile(rb"\n\s*\(0\) Abnormal termination \(signal \d+\)")
 _ZONE = re.compile(rb":\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:?\d{0,2})$")
 _DAY_S = 86400
 _LIFE_S = 180 * _DAY_S
@@ -71,6 +72,8 @@ def parse(
         head = _HEAD.match(event)
         found = ProblemName.GARBAGE if head is None else _event(path, head, place, about_s, zone)
         if isinstance(found, QueueEvent):
+            if found.state is QueueState.ENDED and _KILLED.search(event):
+                found = found._replace(state=QueueState.KILLED)
             events.append(found)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
                 local.append(found)

@@ -260,5 +260,5 @@ def test_dates_of_events(event: str) -> None:
     events = condor_events.parse("p", raw, written_s=1_646_100_000, zone=ZONE)
     (ended,) = events.facts
     assert ended.at_us // US == 1_646_042_400
-    assert (ended.name.cluster, ended.name.proc, ended.state) == (7, 1, QueueState.ENDED)
+    assert (ended.name.cluster, ended.name.proc, ended.state) == (7, 1, QueueState.KILLED)
     assert events.wrong == {"garbage": 1, "no_time": 1}

@@ -59,13 +59,16 @@ class ZoneSample(NamedTuple):
     reported_us: int
 
 
+_TIMED = {QueueState.STARTED, QueueState.ENDED, QueueState.KILLED}
+
+
 def compare(directory: str, path: str, events: Iterable[QueueEvent]) -> list[ZoneSample]:
     """Compare times of events in a log, which have no zone, with outputs; a sample for a pilot."""
     found: dict[tuple[int | None, int | None], ZoneSample] = {}
     tried = set[tuple[int | None, int | None]]()
     for event in events:
         number = event.name.cluster, event.name.proc
-        if event.state not in {QueueState.STARTED, QueueState.ENDED} or number in found:
+        if event.state not in _TIMED or number in found:
             continue
         if len(found) >= MOST or (len(tried) >= _TRIED and number not in tried):
             break
