@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from gwmond.ledger import writes
+from gwmond.ledger import counters, writes
+from gwmond.ledger.columns import Undecodable
+from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch, TimedProblem
@@ -68,3 +72,55 @@ def test_a_wrong_row_shows_in_the_residual(url: str) -> None:
         assert residual.what == "site_canonical"
         assert residual.micros == 10
         assert set(residual.worst) == {(" ".join(key(3)), 5), (" ".join(key(4)), -5)}
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("[", "series {number}: Input data was truncated"),
+        ("[1]", "series {number}: Expected `str`, got `int` - at `$[0]`"),
+        ('["one"]', "a series of site: "),
+    ],
+)
+def test_a_damaged_series_is_named(file: Path, labels: str, message: str) -> None:
+    """By its number where its labels cannot be read, by its kind where they are of no such one."""
+    with Ledger.open(str(file)) as ledger:
+        ledger.commit(batch(1))
+        with ledger.transaction() as connection:
+            number = connection.exec_driver_sql("SELECT MAX(id) FROM series").scalar_one()
+            connection.exec_driver_sql(
+                "UPDATE series SET labels = ? WHERE id = ?", (labels, number)
+            )
+            with pytest.raises(Undecodable) as caught:
+                counters.stored_totals(connection, [Kind.SITE])
+            assert str(caught.value).startswith(message.format(number=number))
+            none = counters.stored_totals(connection, [Kind.FACTORY])
+            assert (none.site, none.pilots, none.counts) == ({}, {}, {})
+
+
+def test_hours_are_read_by_kind_and_series(file: Path) -> None:
+    """The first and the last of them, their sums, and the number of each series: ends included."""
+    with Ledger.open(str(file)) as ledger:
+        hour = EPOCH // HOUR_S
+        times = {(hour + later, key(i)): 10 * i + later for i in (1, 2) for later in range(3)}
+        ledger.commit(batch(1)._replace(site_time=times))
+        one, two = tuple(key(1)), tuple(key(2))
+        with ledger.reading() as connection:
+            rows = list(counters.hour_rows(connection, Kind.SITE, hour + 1, hour + 2))
+            assert rows == [
+                (hour + 1, one, 11),
+                (hour + 1, two, 21),
+                (hour + 2, one, 12),
+                (hour + 2, two, 22),
+            ]
+            found = counters.sums(connection, Kind.SITE, hour, hour + 1)
+            assert found == {one: 10 + 11, two: 20 + 21}
+            ends = counters.spans(connection, Kind.SITE, hour + 1, hour + 9)
+            assert ends == {one: (hour + 1, hour + 2), two: (hour + 1, hour + 2)}
+            assert counters.span(connection, Kind.SITE) == (hour, hour + 2)
+            assert counters.span(connection, Kind.FACTORY) == (None, None)
+            proven = list(counters.prove(connection, Kind.SITE))
+            assert [(p.series.total, p.difference, p.hours) for p in proven] == [
+                (33, 0, 3),
+                (63, 0, 3),
+            ]
