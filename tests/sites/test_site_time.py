@@ -862,6 +862,20 @@ def test_a_single_unit_of_demand_counts() -> None:
     assert found.demand == {("schedd1", "cpu"): DemandTotals(SCALE, 0, SCALE, 0)}
 
 
+def test_the_least_rest_of_the_spare_is_told() -> None:
+    """A job of 999 thousandths of a unit leaves one thousandth: demand is insufficient for it."""
+    found = facts(
+        capacities=peak({A: 1}),
+        totals=OPEN,
+        templates=[template(A, Size(999, 1998000))],
+        groups=[group(1, Size(0.999, 1))],
+    )
+    assert [(part.state, part.amount) for part in row(found).parts] == [
+        (State.PROVISIONING_BOTTLENECK, 999),
+        (State.INSUFFICIENT_DEMAND, 1),
+    ]
+
+
 def test_entries_are_known_by_their_pilots_ads_and_queues() -> None:
     """An entry that only a pilot, an ad or the queue tells of has a row as well."""
     found = evaluate(
