@@ -130,8 +130,8 @@ def test_all_evidence_is_in_canonical_units_of_the_resource(
             memory_per_unit_mib=memory_per_unit_mib,
         )[A]
 
-    assert capacity(pledges={A: size}) == Capacity(one, "pledge")
-    assert capacity(site_pledges={"Alpha": size}) == Capacity(one, "pledge")
+    assert capacity(pledges={A: Size(24, 24000, 6)}) == Capacity(3 * one, "pledge")
+    assert capacity(site_pledges={"Alpha": Size(24, 24000, 6)}) == Capacity(3 * one, "pledge")
     assert capacity(most=10) == Capacity(10 * one, "limit")
     assert capacity((FRONTEND,)) == Capacity(2 * one, "limit")
     assert capacity((FRONTEND,), most=10) == Capacity(10 * one, "limit")
