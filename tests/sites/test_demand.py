@@ -107,6 +107,7 @@ def test_keys_do_not_depend_on_the_order_in_which_groups_are_told() -> None:
 def test_jobs_are_counted_like_the_frontend_does() -> None:
     """Matching counts everywhere, proportional divides, unique can go nowhere else."""
     groups = [group(10, signature="all"), group(3, signature="ab"), group(2, signature="a")]
+    groups[:1] = [group(4, signature="all"), group(6, signature="all", schedd="other")]
     templates = [template(A), template(B), template(C)]
     known = verdicts(groups, templates, ab=[C], a=[B, C])
     counts = job_counts(match(groups, templates, known))
