@@ -210,7 +210,7 @@ def _misspelt(here: Situation) -> Explanation | None:
 
 def _too_large(here: Situation) -> Explanation | None:
     size, clauses_left = here.job.size, here.impassable
-    openings = [one for one in here.openings if one.request != clauses.SITES]
+    openings = [one for one in here.openings if one.request in clauses.REQUESTS]
     if not all(clauses.REQUEST.search(one.clause) for one in clauses_left):
         return None
     if openings:
@@ -468,6 +468,7 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
             text += f". There could be more pilots: {more.text}"
             change, mover = f"{change}. {more.change}", more.mover
             proof = weaker(proof, more.proof)
+        change += _opens_most(here)
         yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, proof)
     elif pilots:
         (clause, times), total = refusing.most_common(1)[0], counted(here.fates.total(), "slot")
@@ -475,6 +476,22 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         text += f"there refuse it as they are now: {clause}"
         change = "What the clause refers to"
         yield Explanation(Tier.PILOTS_THERE, "refused_now", text, change, Mover.FRONTEND)
+
+
+def _opens_most(here: Situation) -> str:
+    """Return the clause without which more kinds of pilots match than do now; empty: none."""
+    found = [one for one in here.openings if one.clause]
+    best = max(found, key=lambda one: one.pilots, default=None)
+    if best is None or best.pilots <= len(here.fitting):
+        return ""
+    units = here.units(best.entries)
+    whole = "" if units is None else f" ({units} canonical units)"
+    return f". {capital(best.change)} {best.pilots} more kinds of pilots match{whole}"
+
+
+def capital(text: str) -> str:
+    """Return a text with a capital letter at its begin; names in it stay as they are."""
+    return text[:1].upper() + text[1:]
 
 
 def _too_little(here: Situation) -> str:

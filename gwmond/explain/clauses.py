@@ -34,7 +34,8 @@ class Opening(NamedTuple):
     """One change of a job, and what would accept the job then.
 
     ``request`` is ``RequestMemory`` or its like; ``wanted`` and ``most`` are in its unit.  Or it is
-    ``sites``: a clause about sites that has these entries, too; both are then 0.  ``pilots`` counts
+    ``sites``: a clause about sites that has these entries, too; or ``clause``: the Requirements
+    without that ``clause``; both are then 0.  ``pilots`` counts
     kinds of empty pilots, ``slots`` slots that would match now.
     """
 
@@ -44,10 +45,13 @@ class Opening(NamedTuple):
     pilots: int
     entries: tuple[EntryKey, ...]
     slots: int = 0
+    clause: str = ""
 
     @property
     def change(self) -> str:
         """The change in words."""
+        if self.clause:
+            return f"without {self.clause}"
         if self.request != SITES:
             return f"{self.request} {self.wanted:g} -> {self.most:g}"
         names = sorted({key.site for key in self.entries})
@@ -115,10 +119,10 @@ def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]
     return found
 
 
-SITES = "sites"
+SITES, CLAUSE = "sites", "clause"
 _SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
 _FEW = 3
-_REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
+REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
 
 def openings(
@@ -158,14 +162,17 @@ def openings(
             )
         )
         places = tuple(sorted(set(entries)))
-        result.append(Opening(_REQUESTS[i], size[i], most, len(entries), places, now))
+        result.append(Opening(REQUESTS[i], size[i], most, len(entries), places, now))
     return result
 
 
-def other_sites(
+def without_clause(
     clauses: Sequence[str], pilots: Iterable[JobPlace], slots: Iterable[JobPlace]
 ) -> list[Opening]:
-    """Return what would accept the job, were it not for one clause about sites alone."""
+    """Return what would accept the job, were it not for one clause alone: each such clause.
+
+    Those on requests are left out: there a smaller request opens (``openings``).
+    """
     opened: dict[int, list[JobPlace]] = {}
     for place in (*pilots, *slots):
         if len(place.blocked) == 1 and not place.refusals:
@@ -173,8 +180,10 @@ def other_sites(
     result = []
     for i, places in sorted(opened.items()):
         entries = {place.entry for place in places if place.kind == "pilot"}
-        if entries and _SITE.search(clauses[i]):
-            kinds = sum(place.kind == "pilot" for place in places)
-            now = sum(place.number for place in places if place.kind == "slot")
-            result.append(Opening(SITES, 0, 0, kinds, tuple(sorted(entries)), now))
-    return result
+        if not entries or REQUEST.search(clauses[i]):
+            continue
+        kinds = sum(place.kind == "pilot" for place in places)
+        now = sum(place.number for place in places if place.kind == "slot")
+        what, clause = (SITES, "") if _SITE.search(clauses[i]) else (CLAUSE, clauses[i])
+        result.append(Opening(what, 0, 0, kinds, tuple(sorted(entries)), now, clause))
+    return sorted(result, key=lambda one: (one.request != SITES, -one.pilots))

@@ -55,7 +55,7 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
         yield table("Entries where it could run:", ENTRY_COLUMNS, known)
     if here.waits and here.openings:
         opened = [(one, here.units(one.entries)) for one in here.openings]
-        yield table("What other requests, or other sites, would open:", _OPENINGS, opened)
+        yield table("What one change of the job would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         yield Paragraph(f"Place in the order: {order.words(here.job, here.order, here.rivals)}.")
         yield from map(Paragraph, expected.texts(here))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.answers import duration, limit_on, plain, size_text
+from gwmond.explain.answers import capital, duration, limit_on, plain, size_text
 from gwmond.explain.movers import (
     Move,
     failed_validation,
@@ -312,11 +312,6 @@ def _moved(here: PlaceSituation, tier: Tier, move: Move, before: str = "") -> Ex
     """Return why an entry has no pilots, ``before`` which something is said."""
     text, proof = capital(before + move.text), weaker(here.proof, move.proof)
     return Explanation(tier, move.name, text, move.change, move.mover, proof)
-
-
-def capital(text: str) -> str:
-    """Return a text with a capital letter at its begin; names in it stay as they are."""
-    return text[:1].upper() + text[1:]
 
 
 def _not_now(here: PlaceSituation) -> Iterator[Explanation]:

@@ -12,7 +12,7 @@ from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, other_sites
+from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, without_clause
 from gwmond.explain.order import Rivals, rivals
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
@@ -260,7 +260,7 @@ class Situation:
 
     @cached_property
     def openings(self) -> list[Opening]:
-        """What other requests, and other sites, would open.
+        """What other requests, other sites, and each single clause would open.
 
         Entries in downtime are left out, and what ends before the job would.
         """
@@ -270,7 +270,7 @@ class Situation:
         slots = [slot for slot in lasting if slot.kind == "slot" and slot.takes_jobs]
         return [
             *openings(job.size, job.clauses, pilots, slots),
-            *other_sites(job.clauses, pilots, slots),
+            *without_clause(job.clauses, pilots, slots),
         ]
 
     def units(self, entries: Iterable[EntryKey]) -> int | None:

@@ -13,9 +13,9 @@ from gwmond.explain.clauses import (
     counts,
     misspelt,
     openings,
-    other_sites,
     refusals,
     smallest_pair,
+    without_clause,
 )
 from gwmond.model.facts import EntryKey, Size
 from gwmond.sources.htcondor import clauses, matching
@@ -162,8 +162,8 @@ def test_misspelt_sites() -> None:
     assert misspelt('X == "nebraska" && Y == "linux"', [("other", "Nebrasca")], known) == []
 
 
-def test_other_sites_that_would_take_it() -> None:
-    """Only where the clause about sites is all that is in the way."""
+def test_what_one_clause_alone_keeps_away() -> None:
+    """Where that clause is all that is in the way; of one about sites the others are named."""
     texts = 'TARGET.GLIDEIN_Site == "T"', "TARGET.HasX"
     pilots = [
         place(blocked=(0,)),
@@ -173,7 +173,8 @@ def test_other_sites_that_would_take_it() -> None:
         place(blocked=(1,), entry=EntryKey("T", "I")),
     ]
     slots = [place(kind="slot", blocked=(0,), number=4), place(kind="slot", blocked=(1,))]
-    (opening,) = other_sites(texts, pilots, slots)
+    opening, other = without_clause(texts, pilots, slots)
+    assert (other.change, other.pilots, other.slots) == ("without TARGET.HasX", 1, 1)
     assert (opening.change, opening.pilots, opening.slots) == ("also at S, U", 2, 4)
 
 

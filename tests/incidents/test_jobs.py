@@ -17,12 +17,13 @@ from gwmond.explain.situation import EarlierRun, Mover, Situation
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.render.document import text
 from gwmond.service.explainer import runs_of_job
 from tests.build import pilot_ledger
-from tests.build.waiting import place, waiting_job
+from tests.build.waiting import place, row, waiting_job
 
 NOW = 100_000.0
 ICTS, OTHER = EntryKey("ICTS", "icts-ce1"), EntryKey("Other", "other-ce1")
@@ -43,6 +44,27 @@ def runs(number: int, length_s: int, outcome: Outcome | None, *keys: EntryKey) -
         key = keys[run % len(keys)]
         found.append(EarlierRun(start_us, start_us + length_s * SECOND_US, key, "wn1", outcome))
     return found
+
+
+def test_4_one_clause_leaves_almost_no_pilots() -> None:
+    """What would open most is named, also of a job that runs at some busy sites."""
+    texts = "HAS_LIGO_FRAMES =?= True", 'Arch == "X86_64"', "TARGET.Memory >= RequestMemory"
+    keys = [EntryKey(f"S{number}", f"e{number}") for number in range(62)]
+    there = [place(entry=key) for key in keys[:2]]
+    blocked = [place(entry=key, blocked=(0,)) for key in keys[2:60]]
+    both = [place(entry=key, blocked=(0, 1)) for key in keys[60:]]
+    busy = dict.fromkeys(keys[:2], row(state=State.FULL.value, registered_pilots=3))
+    free = dict.fromkeys(keys[2:42], row(state=State.INSUFFICIENT_DEMAND, capacity_units=100))
+    others = dict.fromkeys(keys[42:], row(state=State.INSUFFICIENT_DEMAND, capacity_units=0))
+    job = waiting_job(clauses=texts, since=0)
+    here = Situation(Examined(job, (*there, *blocked, *both)), busy | free | others, NOW)
+    first = answers(here)[0]
+    assert (first.name, first.mover) == ("pilots_busy", Mover.WAIT)
+    said = "Without HAS_LIGO_FRAMES =?= True 58 more kinds of pilots match (4000 canonical units)"
+    assert first.change.endswith(said)
+    assert "without HAS_LIGO_FRAMES =?= True" in text(document(here), "text")
+    few = Situation(Examined(job, (*there, *blocked[:2])), busy | free, NOW)
+    assert "Without" not in answers(few)[0].change, "as many match already"
 
 
 @pytest.mark.parametrize(
