@@ -43,6 +43,8 @@ FILE_MODE = 0o640
 _MAGIC = b"SQLite format 3\0"
 BUSY_S = 5.0
 QUICK_CHECK_S = 10.0
+LOOK_EVERY_S = 3600.0
+"""So often an open ledger is looked at, page by page, for ``QUICK_CHECK_S`` at most."""
 _STEPS = 10_000  # of SQLite, some tenths of a millisecond, between two looks at the clock
 
 # Files that this process has open.  To close any descriptor of <file>-shm drops all locks that
@@ -189,6 +191,7 @@ class SqliteBackend:
         self._identity, self._sizes = self._now()
         _open[self._identity] += 1
         self._closed = False
+        self._looked = time.monotonic()
 
     def _now(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Return what identifies the file, and the sizes of the file and its log."""
@@ -214,6 +217,17 @@ class SqliteBackend:
         if any(now < before for now, before in zip(sizes, self._sizes, strict=True)):
             what = f"the file or its log was cut from {self._sizes} to {sizes} bytes while open"
             raise LedgerCorrupt(self.where, what, KEEP)
+        if time.monotonic() - self._looked >= LOOK_EVERY_S:
+            self._look()
+
+    def _look(self) -> None:
+        """Raise when pages were overwritten, which our connection may never read again."""
+        self._looked = time.monotonic()
+        try:
+            with closing(_connect(self.path, "ro", "BEGIN")) as connection:
+                quick_check(connection, self.path)
+        except (SQLAlchemyError, sqlite3.Error) as exc:
+            raise translate(exc, self.where, self.path) from exc
 
     def note(self) -> None:
         with suppress(OSError):  # the batch is stored; what is wrong now, the next verify shows

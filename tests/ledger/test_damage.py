@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gwmond.ledger import sqlite
 from gwmond.ledger.errors import LedgerClosed, LedgerCorrupt, LedgerForeign, LedgerMoved
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
@@ -123,6 +124,20 @@ def test_noise_while_open(file: Path) -> None:
             raw.write(noise)
         with pytest.raises(LedgerCorrupt):
             reader.hours(0, 10**7)
+
+
+def test_noise_while_its_writer_has_it_open(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the writer does not read again is looked at now and then: to commit on is no success."""
+    data = _closed(file)
+    ledger = Ledger.open(str(file))
+    ledger.commit(batch(41))
+    with file.open("r+b") as raw:
+        raw.seek(PAGE)
+        raw.write(random.Random(4).randbytes(len(data) - PAGE))
+    monkeypatch.setattr(sqlite, "LOOK_EVERY_S", 0.0)
+    with pytest.raises(LedgerCorrupt):
+        ledger.commit(batch(42))
+    ledger.close()
 
 
 def test_moved_while_open(file: Path) -> None:

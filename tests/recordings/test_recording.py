@@ -152,6 +152,26 @@ def test_a_name_that_users_refer_to_is_no_way_to_a_secret() -> None:
     assert {"HasIt", "Also"} == recording.referred([classad(row)], names)
 
 
+def test_a_path_that_only_requirements_name_is_not_kept(tmp_path: Path) -> None:
+    """Such as that of a proxy; and nobody but its owner may read a recording."""
+    row: AdOfValues = {
+        "JobCount": 3,
+        "Requirements": Expr('MyFile =!= "" && MySite == TARGET.GLIDEIN_Site'),
+        "MyFile": "/home/alice/x509up_u1000",
+        "MySite": "T2_US_Example",
+    }
+    names = demand.query(demand.JobGrouping(ATTRIBUTES_OF_POOL, DemandOptions())).attributes
+    (kept,) = recording.dump([classad(row)], (*names, "JobCount"))
+    assert set(kept) == {"JobCount", "Requirements", "MySite"}
+    file = tmp_path / "r.zip"
+    for overwrite in (False, True):
+        recording.Writer(file, {}, overwrite=overwrite).close()
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o644)
+    with pytest.raises(FileExistsError):
+        recording.Writer(file, {})
+
+
 def test_a_recorded_ad_of_an_entry_says_what_the_whole_ad_says() -> None:
     """Nothing that is read of glideresource and glidefactoryclient ads is left out."""
     limits = {"limits": {"TotalGlideinsPerEntry": (1, 2)}, "curbs": {"IdleGlideinsGlobal": (3, 4)}}

@@ -14,7 +14,7 @@ from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.htcondor.monitors import FactoryEntry
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import glideresource as feigned
-from tests.sources.make import ATTRIBUTES, NOW, attributes, classads, heard
+from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads, heard
 
 
 def decode(*ads: Mapping[str, Value], by: Attributes = ATTRIBUTES) -> Requests:
@@ -171,9 +171,11 @@ def test_limits_and_curbs() -> None:
 
 
 def test_limit_in_many_words_is_cut() -> None:
-    """A limit's text is bounded, whatever the ad says."""
-    ad = feigned(GlideClientLimitTotalGlideinsPerEntry="x" * 5000)
-    assert request(ad).limits[0].text == "x" * 200
+    """A limit's text is bounded and can be printed, whatever the ad says; so is its name."""
+    ad = feigned(GlideClientLimitTotalGlideinsPerEntry="\x1b" + "x" * 5000)
+    assert request(ad).limits[0].text == "?" + "x" * 98 + "…"
+    whole = classad("['GlideClientLimit\x1b' = 1]")
+    assert [limit.name for limit in glideresource.limits(whole)] == ["GlideClientLimit?"]
 
 
 @pytest.mark.parametrize(

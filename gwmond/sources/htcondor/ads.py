@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import classad2
 
 LABEL_CHARACTERS = 100
+TEXT_CHARACTERS = 8192
 MAX_COUNT = 10**9
 _PLAUSIBLE_SKEW_S = 600
 _PLAIN = frozenset((bool, int, float, str, type(None)))
@@ -103,10 +104,27 @@ def _finite(value: object) -> int | float | None:
     return value if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
-def text(ad: classad2.ClassAd, name: str) -> str | None:
-    """Return a non-empty string, or ``None``."""
+def raw(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return a non-empty string as it is, or ``None``: to be parsed, and never to be shown."""
     value = evaluate(ad, name)
     return value if isinstance(value, str) and value else None
+
+
+def text(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return a non-empty string that can be shown, or ``None``."""
+    value = raw(ad, name)
+    return None if value is None else clean(value)
+
+
+def clean(value: str, most: int = TEXT_CHARACTERS) -> str:
+    """Return a text of anybody's as it may be shown: what all texts of the pool pass.
+
+    What cannot be printed becomes ``?``, such as what terminals obey and what turns the direction
+    of writing; space becomes a blank, and a novel is cut.
+    """
+    if not value.isprintable():
+        value = "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in value)
+    return value if len(value) <= most else value[: most - 1] + "…"
 
 
 def truth(ad: classad2.ClassAd, name: str) -> bool | None:
@@ -135,13 +153,8 @@ def label(ad: classad2.ClassAd, names: Sequence[str]) -> str | None:
 
 
 def printable(value: str) -> str:
-    """Return a name that a metric can have.
-
-    Anybody's pilot may send any name: what cannot be printed becomes ``?``, a novel is cut.
-    """
-    if not value.isprintable():
-        value = "".join(c if c.isprintable() else "?" for c in value)
-    return value if len(value) <= LABEL_CHARACTERS else value[: LABEL_CHARACTERS - 1] + "…"
+    """Return a name that a metric can have."""
+    return clean(value, LABEL_CHARACTERS)
 
 
 def first_number(ad: classad2.ClassAd, names: Sequence[str]) -> float | None:

@@ -187,7 +187,7 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> floa
 def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
     """Return every limit or curb that the ad says is hit, by the attribute that says so."""
     return tuple(
-        Limit(name, str(said)[:200])
+        Limit(ads.printable(name), ads.printable(str(said)))
         for name in sorted(ad.keys(), key=str.lower)
         if name.startswith(_LIMITS) and (said := ads.evaluate(ad, name)) not in (None, 0, "")
     )

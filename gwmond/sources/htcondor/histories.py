@@ -339,7 +339,7 @@ def _carried(ad: classad2.ClassAd) -> str:
     quoted, between blanks (or ``;``, in jobs of old submitters).
     """
     for name in _ENVIRONMENT:
-        found = _VARIABLE.search(ads.text(ad, name) or "")
+        found = _VARIABLE.search(ads.raw(ad, name) or "")
         if found is not None:
             return found[1]
     return ""
@@ -353,12 +353,12 @@ def _matching(form: re.Pattern[str], text: str | None) -> str:
 def _batch(run: RecordedRun) -> str:
     """Return the DAG that a job is of, else its batch name, else nothing."""
     dag = ads.count(run.ad, "DAGManJobId")
-    return f"DAG {dag}" if dag else ads.text(run.ad, "JobBatchName") or ""
+    return f"DAG {dag}" if dag else ads.label(run.ad, ("JobBatchName",)) or ""
 
 
 @lru_cache(maxsize=4096)
 def _name(program: str) -> str:
-    return PurePosixPath(program).name
+    return ads.printable(PurePosixPath(program).name)
 
 
 def size_of(ad: classad2.ClassAd) -> Size | None:

@@ -119,7 +119,7 @@ def template_from_glideresource(
     """
     start, query = (
         said if said is not None and ads.expression(said) is not None else None
-        for said in (ads.text(ad, name) for name in (START, JOB_QUERY))
+        for said in (ads.raw(ad, name) for name in (START, JOB_QUERY))
     )
     if start is not None:
         ad["Requirements"] = ad["Start"] = ads.expression(start)

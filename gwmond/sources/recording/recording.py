@@ -8,15 +8,16 @@ would take ten times the memory of who records, and of who replays.  A stream of
 (``recorded_runs``) has the records that were new in each frame.
 
 Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
-what the expressions among them refer to, as matching needs it.  User names are replaced by
-pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long when it was
-recorded.
+what the expressions among them refer to, as matching needs it, but for paths.  User names are
+replaced by pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long
+when it was recorded.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import zipfile
 from bisect import bisect_right
@@ -62,6 +63,8 @@ _SECRET = re.compile(
     r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|session|socket",
     re.IGNORECASE,
 )
+_PATH = re.compile(r'"[^"]*/[^"]*"')
+"""A text with a path, such as that of a proxy: kept only if gwmond itself asks for it."""
 _LITERAL = re.compile(
     r'-?[0-9]+(?:\.[0-9]+)?(?:E[+-]?[0-9]+)?|"[^"]*"|true|false|undefined|error', re.IGNORECASE
 )
@@ -81,6 +84,7 @@ def dump(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
             name: written
             for name in wanted.of(ad)
             if (written := recorded_runs.text_of(ad, name)) is not None
+            and (wanted.is_asked(name) or _PATH.search(written) is None)
         }
         if time is not None and time < newest - STALE_S:
             kept["LastHeardFrom"] = str(int(time))
@@ -118,22 +122,23 @@ class _Wanted:
             name
             for name in ad.keys()  # noqa: SIM118 (a ClassAd's iterator is not its keys)
             if name.lower() in self._names
-            or ((self._is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name))
+            or ((self.is_asked(name) or name.lower() in refers) and not _VOLATILE.match(name))
         ]
 
     def expressions(self, ad: classad2.ClassAd) -> Iterator[classad2.ExprTree]:
         """Yield the expressions among the attributes that are asked for."""
         for name in ad.keys():  # noqa: SIM118
-            if self._is_asked(name):
+            if self.is_asked(name):
                 text = recorded_runs.text_of(ad, name)
                 if text is not None and not _LITERAL.fullmatch(text):
                     yield ad.lookup(name)
         for name in (START, JOB_QUERY):
-            said = ads.text(ad, name)
+            said = ads.raw(ad, name)
             if said is not None and (written := ads.expression(said)) is not None:
                 yield written
 
-    def _is_asked(self, name: str) -> bool:
+    def is_asked(self, name: str) -> bool:
+        """Return whether gwmond asks for an attribute, whatever refers to it."""
         lower = name.lower()
         return lower in self._names or lower.startswith(self._prefixes)
 
@@ -147,7 +152,10 @@ class Writer:
     def __init__(
         self, path: Path, daemons: Mapping[str, Sequence[str]], *, overwrite: bool = False
     ) -> None:
-        self._zip = zipfile.ZipFile(path, "w" if overwrite else "x", zipfile.ZIP_LZMA)
+        flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if overwrite else os.O_EXCL)
+        self._file = os.fdopen(os.open(path, flags, 0o600), "w+b")
+        os.fchmod(self._file.fileno(), 0o600)  # also one that was there
+        self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_LZMA)
         self._daemons = {kind: list(names) for kind, names in daemons.items()}
         self._times: list[float] = []
         self._last: dict[str, Answer] = {}
@@ -204,6 +212,7 @@ class Writer:
         }
         self._zip.writestr("meta.json", json.dumps(meta))
         self._zip.close()
+        self._file.close()
 
 
 def _member(block: int, stream: str) -> str:
