@@ -63,6 +63,10 @@ def _status(here: Situation) -> Iterator[Explanation]:
             else "Mend what the reason says, then condor_release",
             Mover.YOU,
         )
+    elif job.status == _SUSPENDED and not job.has_host and job.vacated is not None:
+        ago = duration(here.now - job.vacated)
+        text = f"It says that it is suspended, but no slot has it: its run ended {ago} ago"
+        yield Explanation(tier, "not_offered", text, _RELEASED_ANEW, Mover.YOU)
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
@@ -88,8 +92,7 @@ def _status(here: Situation) -> Iterator[Explanation]:
             f"It was released while it still ran: its run ended {duration(here.now - vacated)} ago,"
         )
         text += " and its schedd has offered it in no negotiation since"
-        change = "condor_hold, and condor_release some seconds later"
-        yield Explanation(tier, "not_offered", text, change, Mover.YOU, Proof.ESTIMATED)
+        yield Explanation(tier, "not_offered", text, _RELEASED_ANEW, Mover.YOU, Proof.ESTIMATED)
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
         yield Explanation(
@@ -105,6 +108,7 @@ def _status(here: Situation) -> Iterator[Explanation]:
         yield Explanation(tier, "deferred", f"{text} after that", change, Mover.YOU)
 
 
+_RELEASED_ANEW = "condor_hold, and condor_release some seconds later"
 _WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
 _SHADOW_ENDS_S = 2
 """A job that is vacated, and not held, is idle since that second."""
@@ -194,9 +198,28 @@ def _impossible(here: Situation) -> Explanation:
     """Name what excludes all pilots: the first that does, from what is plainest to say."""
     return next(
         answer
-        for explain in (_too_long, _misspelt, _too_large, _one_clause, _start, _two_clauses)
+        for explain in (
+            _too_long,
+            _quoted,
+            _misspelt,
+            _too_large,
+            _one_clause,
+            _start,
+            _two_clauses,
+        )
         if (answer := explain(here)) is not None
     )
+
+
+def _quoted(here: Situation) -> Explanation | None:
+    if not here.job.quoted or not here.impassable:
+        return None
+    worst = max(here.impassable, key=lambda one: one.alone)
+    names = " and ".join(f'{name} is "{word}"' for name, word in here.job.quoted)
+    text = f"{_none(here)} pass {worst.clause}: it compares a number with a string, {names}"
+    numbers = ", ".join(f"{name} = {word}" for name, word in here.job.quoted)
+    change = f"{numbers}, without quotes (condor_qedit)"
+    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
 
 
 def _misspelt(here: Situation) -> Explanation | None:

@@ -27,6 +27,8 @@ class WaitingJob(NamedTuple):
     - ``vacated``, ``matched``: when its last run ended (LastVacateTime), and when the negotiator
       last gave it a slot.
     - ``walltime_by``: the attribute that says ``walltime_s``.
+    - ``has_host``: a slot has it (RemoteHost).
+    - ``quoted``: those of ``words`` that are numbers, and let more clauses hold without quotes.
     """
 
     number: str
@@ -55,6 +57,8 @@ class WaitingJob(NamedTuple):
     vacated: int | None = None
     matched: int | None = None
     walltime_by: str = ""
+    quoted: tuple[tuple[str, str], ...] = ()
+    has_host: bool = True
 
     @property
     def is_matched(self) -> bool:

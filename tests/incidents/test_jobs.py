@@ -132,3 +132,16 @@ def test_the_ledger_has_the_runs_of_a_job(tmp_path: Path) -> None:
     assert (run.entry.site, run.entry.entry, run.outcome) == ("Site-A", "entry-a", run.outcome)
     assert run.outcome is not None
     assert run.outcome.label == "pilot_shutdown"
+
+
+def test_23_suspended_for_ever() -> None:
+    """A run that ended as the job was suspended left its status: the job is offered no more."""
+    gone = said(status=7, has_host=False, vacated=92_800)
+    first = answers(gone)[0]
+    assert (first.name, first.mover) == ("not_offered", Mover.YOU)
+    assert first.text == (
+        "It says that it is suspended, but no slot has it: its run ended 2h00m ago"
+    )
+    assert "condor_release" in first.change
+    assert answers(said(status=7, has_host=True, vacated=92_800))[0].name == "running"
+    assert answers(said(status=7, has_host=False))[0].name == "running"

@@ -35,9 +35,10 @@ _NAMES = (
     *("EnteredCurrentStatus", "NumShadowStarts", "HoldReason", "HoldReasonCode"),
     *("RemoveReason", "DeferralTime", "LastVacateTime", "LastMatchTime"),
     *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
-    *("JobPrio", "AccountingGroup"),
+    *("JobPrio", "AccountingGroup", "RemoteHost"),
 )
 """What is asked of a job besides what matching needs."""
+_NUMERIC = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
 FEW_GROUPS = 200
 MOST_PLACES = 50_000
 """How many groups of idle jobs are analysed clause by clause, and how often, at most (2 s)."""
@@ -139,7 +140,27 @@ def examine(
         for template, slot in zip(terms.templates, pilots, strict=True)
     )
     counted = (place._replace(number=number) for place, number in places.items())
+    if not any(one.matches for one in places):
+        job = job._replace(quoted=_quoted(job, alike, [*found, *pilots]))
     return Examined(job, tuple(sorted(counted, key=repr))), len(found)
+
+
+def _quoted(job: WaitingJob, alike: Alike, slots: Sequence[Values]) -> tuple[tuple[str, str], ...]:
+    """Return the texts of a job that are numbers, with which more of its clauses would hold."""
+
+    def met(one: Alike) -> int:
+        return sum(-len(place(one, slot, job.clauses, "measured").blocked) for slot in slots)
+
+    found, before = [], None
+    names = {name.lower(): name for name in alike.job.keys()}  # noqa: SIM118 (as in matching)
+    for name, word in job.words:
+        if _NUMERIC.fullmatch(word):
+            other = ads.parse(str(alike.job))
+            other[name] = float(word)
+            before = met(alike) if before is None else before
+            if met(Alike(other)) > before:
+                found.append((names.get(name, name), word))
+    return tuple(found)
 
 
 def examine_groups(
@@ -382,6 +403,7 @@ def _job(
         lacks=tuple(name for name in refers if name.lower() not in has | ads.SECRET),
         vacated=_epoch(ad, "LastVacateTime"),
         matched=_epoch(ad, "LastMatchTime"),
+        has_host=ads.text(ad, "RemoteHost") is not None,
         walltime_by=next((n for n in lengths if ads.number(ad, n) is not None), ""),
     )
 
