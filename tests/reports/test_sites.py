@@ -13,6 +13,7 @@ from gwmond.reports.sites import (
     entry_rows,
     entry_state_counts,
     jobs_text,
+    reason_detail,
     site_rows,
     verdicts_text,
 )
@@ -213,3 +214,13 @@ def test_verdicts_that_pilots_checked() -> None:
     assert (unchecked.verdicts_checked, verdicts_text(unchecked)) == (0, "-")
     assert {r.verdicts_checked for r in rows if r.resource == "gpu"} == {None}
     assert {r.verdicts_checked for r in site_rows(snapshot(verdicts=None))} == {None}
+
+
+def test_why_pilots_are_held_or_do_not_register_is_in_the_table() -> None:
+    """The most frequent reason with its share, and the test that fails."""
+    entry = of(entry_rows(snapshot()), STARVING.site)
+    held = entry._replace(reason="held_pilots", hold_reason="queue H is full", hold_share=0.75)
+    failing = entry._replace(reason="run_but_do_not_register", failing_test="cvmfs.sh")
+    assert reason_detail(held) == "queue H is full (75% of those held)"
+    assert reason_detail(failing) == "cvmfs.sh"
+    assert reason_detail(entry) == ""
