@@ -35,6 +35,7 @@ _FLAGS = {
     "superseded": "u",
     "unsent": "w",
     "container_failed": "k",
+    "by_schedd": "q",
 }
 _FLAG_NAMES = {letter: name for name, letter in _FLAGS.items()}
 

@@ -34,6 +34,9 @@ class Ending(NamedTuple):
     hold_subcode: int | None = None
     vacate_code: int | None = None  # VacateReasonCode; 0 if a shadow had no reason
     vacate_subcode: int | None = None
+    # The schedd itself ended it, as the job was held or removed: VacateReasonCode 0 in a shadow's
+    # record, 1009 in HTCondor 25 (measured).
+    by_schedd: bool | None = None
     # In HoldReason or VacateReason: "failure at access point" / "at execution point"
     # (baseshadow.cpp:improveReasonAttributes).
     failed_at: Side | None = None

@@ -178,6 +178,10 @@ RULES: tuple[Rule, ...] = (
     Rule("vacated_by_policy", _OTHER, "vacated_by_policy", "codes POLICY from 1000 on",
          lambda e: e.vacated is _M.POLICY),
     Rule("held_by_user", _OTHER, "held_by_user", "codes USER", lambda e: e.held is _M.USER),
+    Rule("held_and_released", _OTHER, "held_by_user",
+         "the schedd itself ended it, and the job ran again: so it was not removed, and a policy's "
+         "hold would have a code (measured)",
+         lambda e: e.by_schedd is True and e.superseded is True and e.reason is None),
     Rule("held_by_policy", _OTHER, "held_by_policy",
          "codes POLICY, unless the program had ended itself (ON_EXIT_HOLD)",
          lambda e: e.held is _M.POLICY and not e.exited),

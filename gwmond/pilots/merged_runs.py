@@ -62,6 +62,7 @@ FIELDS: tuple[Field, ...] = (
     # The startd knows only that the access point deactivated the claim.
     Field(("hold_code", "hold_subcode"), _EPOCH_FIRST),
     Field(("vacate_code", "vacate_subcode"), _EPOCH_FIRST),
+    Field(("by_schedd",), _EPOCH_FIRST),
     Field(("failed_at",), _EPOCH_FIRST),
     Field(("began",), _STARTD_FIRST),
     Field(("early",), _STARTD_FIRST),

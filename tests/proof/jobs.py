@@ -133,9 +133,9 @@ PLANS: tuple[Plan, ...] = (
     Plan("removed", "bob", 0, (End("steady", OTHER, "removed"),), acted=True),
     Plan("held", "alice", 0, (End("steady", OTHER, "held_by_user"),), acted=True),
     Plan(
-        # Only the queue knew who held it, and that only until the next run began.
+        # No record says who ended its first run; but it ran again, so it was held.
         *("released", "bob", 1),
-        (End("steady", OTHER, "ended_by_condor"), End("steady", GOOD, "exit_zero")),
+        (End("steady", OTHER, "held_by_user"), End("steady", GOOD, "exit_zero")),
         acted=True,
     ),
     Plan(

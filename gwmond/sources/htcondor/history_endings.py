@@ -156,14 +156,16 @@ def _of_shadow(run: RecordedRun, end: int | None, *, own: bool = False) -> Endin
     ends = ads.count(run.ad, "NumJobCompletions") or 0
     began = began_at is not None or ends >= run.number
     exit_ = _exit_by_shadow(run, own=own, reported=sending is not None) if began else _Exit()
+    vacated = ads.count(run.ad, "VacateReasonCode")
     return Ending(
         over=True,
         exit_code=exit_.code,
         exit_signal=exit_.signal,
         own_accord=exit_.own_accord,
         retried=_retried(run.ad, exit_),
-        vacate_code=ads.count(run.ad, "VacateReasonCode"),
+        vacate_code=vacated,
         vacate_subcode=ads.integer(run.ad, "VacateReasonSubCode"),
+        by_schedd=True if vacated == 0 or meaning(vacated) is Meaning.WEAK else None,
         failed_at=_failed_at(run, "VacateReason"),
         failed_transfer=_failed_transfer(run, "VacateReason"),
         began=began,
@@ -314,16 +316,16 @@ def _hold_now(run: RecordedRun) -> dict[str, Any]:
 def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any]:
     """Return the hold at the last run's end, which a schedd's history has as the last of all.
 
-    It is that run's if VacateReasonCode says the same; or if that is what a run has which the
-    schedd itself ended by a hold or a removal (0; in HTCondor 25 1009), and the job was not removed
-    from running; or, of a program that ended itself, if a policy held the job and it was never
-    released.  Otherwise the job may have been held while it was idle, or after an earlier run.
+    It is that run's if VacateReasonCode says the same; or if the schedd itself ended the run
+    (``Ending.by_schedd``), and the job was not removed from running; or, of a program that ended
+    itself, if a policy held the job and it was never released.  Otherwise the job may have been
+    held while it was idle, or after an earlier run.
     """
     prefix = "HoldReason" if ads.count(run.ad, "HoldReasonCode") else "LastHoldReason"
     code = ads.count(run.ad, f"{prefix}Code")
     vacated = ending.vacate_code
     of_this_run = (
-        ((vacated == 0 or meaning(vacated) is Meaning.WEAK) and before != _RUNNING)
+        (ending.by_schedd and before != _RUNNING)
         or (vacated is not None and vacated == code)
         or (vacated is None and code in _POLICY_HOLDS and before == _HELD)
     )
