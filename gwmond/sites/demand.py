@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.evaluation import JobCounts
@@ -51,7 +52,8 @@ class Match(NamedTuple):
 
     ``own`` is the least that a job takes of an empty pilot: of those that it matches, else of those
     that it fits, else its request.  ``needs``: its need at each entry; ``possible``: entries with
-    uncertain matches only; ``unknown``: entries of which nothing is known, and none matches.
+    uncertain matches only; ``unknown``: entries of which nothing is known, and none matches, with
+    the most that a job may take there.
 
     Invariant: keys of matches differ, and do not depend on the order of the groups.
     """
@@ -62,7 +64,7 @@ class Match(NamedTuple):
     needs: Mapping[EntryKey, Need]
     possible: frozenset[EntryKey]
     own: Need
-    unknown: frozenset[EntryKey] = frozenset()
+    unknown: Mapping[EntryKey, Need] = MappingProxyType({})
 
     @property
     def entries(self) -> tuple[EntryKey, ...]:
@@ -137,11 +139,12 @@ def _match(
     """Return where a group could run, of the templates that it fits."""
     offers: list[Offer] = []
     best: dict[EntryKey, tuple[bool, Need]] = {}
-    unknown: set[EntryKey] = set()
+    unknown: dict[EntryKey, Need] = {}
     for template, need in fitting:
         verdict = verdicts.get((group.signature, template.signature), Verdict.UNKNOWN)
         if verdict is Verdict.UNKNOWN:
-            unknown.add(template.entry)
+            most = unknown.get(template.entry, need)
+            unknown[template.entry] = Need(*map(max, most, need))
         if verdict in (Verdict.NO, Verdict.UNKNOWN):
             continue
         sure = verdict is Verdict.YES and template.evidence == "measured"
@@ -158,7 +161,7 @@ def _match(
         needs=needs,
         possible=frozenset(key for key, (unsure, _) in best.items() if unsure),
         own=own or own_need(group.size, memory_per_unit_mib),
-        unknown=frozenset(unknown.difference(needs)),
+        unknown={key: most for key, most in unknown.items() if key not in needs},
     )
 
 

@@ -23,7 +23,9 @@ state                       when                                            spar
 ``provisioning_bottleneck`` demand is assigned here                         its flow; the rest as
                                                                             in the next rows
 ``unknown``                 a schedd did not answer, or there is demand     unknown
-                            but no template, or no START, to match it with
+                            but no template to match it with
+``unknown``                 the jobs of which it is not known whether they  as much as these
+                            match would take all of the spare               jobs would take
 ``insufficient_demand``     no demand is assigned here                      insufficient_demand
 =========================== =============================================== =====================
 
@@ -43,6 +45,7 @@ the reason ``idle_slots_untaken`` (see ``untaken``).
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -165,17 +168,24 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     for resource in RESOURCES:
         wanting = [item for item in matches if item.own.units(resource) > 0]
         needed = bool(wanting)
-        unmatched = frozenset[EntryKey]().union(*(item.unknown for item in wanting))
+        unmatched = Counter[EntryKey]()
+        for item in wanting:
+            for key, most in item.unknown.items():
+                unmatched[key] += math.ceil(item.group.jobs * most.units(resource) * SCALE)
         for key in spare[resource]:
             missing = "" if facts.demand_complete else "demand"
             evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
             if needed:
                 if not missing and key not in offered:
                     missing = "no_template"
-                missing = missing or ("matching" if key in unmatched else "")
                 evidence = "estimated" if offered.get(key) == "estimated" else evidence
             rows[key, resource] = _after_flow(
-                rows[key, resource], flow.units[key, resource], missing, signs[key], evidence
+                rows[key, resource],
+                flow.units[key, resource],
+                missing,
+                signs[key],
+                evidence,
+                unmatched[key],
             )
     known = facts.pilots is not None
     totals = demand_totals(matches, flow, known)
@@ -303,19 +313,25 @@ def _waiting(facts: Facts, key: EntryKey) -> _Decision | None:
 
 
 def _after_flow(
-    row: EntryTime, flow: int, missing: str, signs: Signs, evidence: Evidence
+    row: EntryTime, flow: int, missing: str, signs: Signs, evidence: Evidence, unmatched: int
 ) -> EntryTime:
-    """Divide the rest of an entry's spare; ``flow`` of it could have been used."""
+    """Divide the rest of an entry's spare; ``flow`` of it could have been used.
+
+    ``unmatched``: what jobs take of which it is not known whether they could run there.
+    """
     parts: list[Part] = []
     if flow > 0:
         parts.append(Part(State.PROVISIONING_BOTTLENECK, explain(signs), flow))
     parts += row.parts  # what pending pilots will fill
     if (rest := row.spare * SCALE - sum(part.amount for part in parts)) > 0:
         state = State.UNKNOWN if missing else State.INSUFFICIENT_DEMAND
-        if not missing and row.untaken:
+        unsure = 0 if missing else min(unmatched, rest)
+        rest -= unsure
+        if not missing and row.untaken and rest > 0:
             parts.append(Part(state, UNTAKEN, min(row.untaken, rest)))
             rest -= min(row.untaken, rest)
         parts += [Part(state, missing, rest)] if rest > 0 else []
+        parts += [Part(State.UNKNOWN, "matching", unsure)] if unsure > 0 else []
     state, reason, _ = parts[0]
     if "estimated" in {row.evidence, evidence}:
         evidence = "estimated"

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
+from gwmond.model.evaluation import SCALE
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.states import State
 from gwmond.service import matcher as matcher_module
 from gwmond.service.explainer import Explainer
 from gwmond.service.matcher import Matcher
@@ -138,6 +140,10 @@ def test_a_poll_with_such_a_job(tmp_path: Path, hostile: str) -> None:
     polls.pool.answers["<ap1>", "demand"] = [bad, job(12)]
     found = polls.poll(0)
     assert found.evaluation.jobs[ENTRY].ours.matching == 12
+    row = found.evaluation.rows[ENTRY, "cpu"]
+    assert row.state is State.PROVISIONING_BOTTLENECK
+    unknown = {part.amount // SCALE for part in row.parts if part.state is State.UNKNOWN}
+    assert unknown <= {1}  # that of the job itself, which is slow to read
     if hostile == COSTLY:
         assert found.problems["ap1", ProblemName.COSTLY_JOB] == 1
         polls.poll()

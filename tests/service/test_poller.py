@@ -9,6 +9,7 @@ import structlog
 
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
+from gwmond.model.evaluation import SCALE, Part
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import STAGES, IdleReason, Snapshot
@@ -186,7 +187,7 @@ def test_matching_that_fails_is_told_in_the_same_poll(
     assert ("gwmond", "failed") in found.problems
     assert [s.up for s in found.sources if s.kind == "matching"] == [False]
     row = found.evaluation.rows[ENTRY, "cpu"]
-    assert (row.state, row.reason) == (State.UNKNOWN, "matching")
+    assert Part(State.UNKNOWN, "matching", 12 * SCALE) in row.parts
     found = polls.poll()
     assert [s.up for s in found.sources if s.kind == "matching"] == [True]
     row = found.evaluation.rows[ENTRY, "cpu"]

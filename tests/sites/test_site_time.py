@@ -720,9 +720,14 @@ def test_an_entry_of_which_no_start_is_known_is_not_known(verdict: Verdict | Non
     """Neither a bottleneck, as if jobs could run there, nor a lack of jobs; without jobs it is."""
     known = {("any", A.entry): verdict} if verdict else {}
     base: dict[str, Any] = {"capacities": HUNDRED, "totals": OPEN, "verdicts": known}
-    found = row(facts(**base, groups=JOBS))
+    found = row(facts(**base, groups=[group(200)]))
     assert (found.state, found.reason) == (State.UNKNOWN, "matching")
     assert {part.state for part in found.parts} == {State.UNKNOWN}
+    found = row(facts(**base, groups=JOBS))  # what they cannot take nobody wants
+    assert {(part.state, part.amount // SCALE) for part in found.parts} == {
+        (State.INSUFFICIENT_DEMAND, 70),
+        (State.UNKNOWN, 30),
+    }
     assert row(facts(**base, groups=[])).state is State.INSUFFICIENT_DEMAND
 
 
