@@ -24,8 +24,8 @@ state                       when                                            spar
                                                                             in the next rows
 ``unknown``                 a schedd did not answer, or there is demand     unknown
                             but no template to match it with
-``unknown``                 the jobs of which it is not known whether they  as much as these
-                            match would take all of the spare               jobs would take
+``unknown``                 of some jobs it is not known whether they       as much as these
+                            match                                           jobs would take
 ``insufficient_demand``     no demand is assigned here                      insufficient_demand
 =========================== =============================================== =====================
 
@@ -325,13 +325,14 @@ def _after_flow(
     parts += row.parts  # what pending pilots will fill
     if (rest := row.spare * SCALE - sum(part.amount for part in parts)) > 0:
         state = State.UNKNOWN if missing else State.INSUFFICIENT_DEMAND
+        # First, as a pilot of that entry might be given such a job.
         unsure = 0 if missing else min(unmatched, rest)
+        parts += [Part(State.UNKNOWN, "matching", unsure)] if unsure > 0 else []
         rest -= unsure
         if not missing and row.untaken and rest > 0:
             parts.append(Part(state, UNTAKEN, min(row.untaken, rest)))
             rest -= min(row.untaken, rest)
         parts += [Part(state, missing, rest)] if rest > 0 else []
-        parts += [Part(State.UNKNOWN, "matching", unsure)] if unsure > 0 else []
     state, reason, _ = parts[0]
     if "estimated" in {row.evidence, evidence}:
         evidence = "estimated"

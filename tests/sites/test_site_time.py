@@ -316,11 +316,13 @@ def test_every_state_rests_on_the_first_capacity_that_exists(
     assert said(found)[2] == parts(spare)
 
 
-@pytest.mark.parametrize("evidence", ["pledge", "peak", "limit"])
-def test_an_entry_is_full_whatever_its_capacity_rests_on(evidence: str) -> None:
+@pytest.mark.parametrize(
+    ("known", "evidence"), [("pledge", "above_pledge"), ("peak", "peak"), ("limit", "limit")]
+)
+def test_an_entry_is_full_whatever_its_capacity_rests_on(known: str, evidence: str) -> None:
     """20 pilots of 8 units are all that the limit leaves, and more than was pledged or ran."""
     running = [pilot()] * 20
-    capacity = known_capacity(evidence, running)
+    capacity = known_capacity(known, running)
     assert capacity == (160, evidence)
     found = row(
         facts(capacities={(A, "cpu"): capacity}, pilots=running, totals=LIMITED_ADS, groups=JOBS)
@@ -724,6 +726,7 @@ def test_an_entry_of_which_no_start_is_known_is_not_known(verdict: Verdict | Non
     assert (found.state, found.reason) == (State.UNKNOWN, "matching")
     assert {part.state for part in found.parts} == {State.UNKNOWN}
     found = row(facts(**base, groups=JOBS))  # what they cannot take nobody wants
+    assert found.state is State.UNKNOWN
     assert {(part.state, part.amount // SCALE) for part in found.parts} == {
         (State.INSUFFICIENT_DEMAND, 70),
         (State.UNKNOWN, 30),
