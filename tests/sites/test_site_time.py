@@ -847,6 +847,8 @@ def test_jobs_of_an_entry_without_a_template_are_not_known() -> None:
     found = evaluate(given, NOW).jobs
     assert {key: job_counts.whole for key, job_counts in found.items()} == {A: True, B: False}
     assert (found[A].assigned, found[B].assigned) == (10, 0)
+    full = evaluate(facts(capacities=peak({A: 8}), pilots=[pilot(A)], groups=[group(10)]), NOW)
+    assert full.jobs[A].assigned == 0
     none = evaluate(given._replace(groups=[]), NOW).jobs
     assert {key: job_counts.whole for key, job_counts in none.items()} == {A: True, B: True}
 
@@ -868,6 +870,13 @@ def test_a_single_unit_of_demand_counts() -> None:
     """One job of one unit is idle, and assigned."""
     found = evaluate(facts(capacities=HUNDRED, totals=OPEN, groups=[group(1)]), NOW)
     assert found.demand == {("schedd1", "cpu"): DemandTotals(SCALE, 0, SCALE, 0)}
+
+
+def test_an_entry_of_which_no_capacity_is_told_is_unknown() -> None:
+    """It is not full, though it has nothing to spare."""
+    found = row(facts(entries=[A], totals=OPEN))
+    assert said(found) == (State.UNKNOWN, "no_capacity", {})
+    assert found.capacity == Capacity(0, "none")
 
 
 def test_the_least_rest_of_the_spare_is_told() -> None:
