@@ -2,7 +2,8 @@
 
 A startd renews its ads regularly (UPDATE_INTERVAL), and besides whenever its state changes.  So
 of the times between two updates only the longest are regular ones: those to which several others
-are about equal, as only a timer makes them; one alone was an update that got lost.
+are about equal, as only a timer makes them; one alone was an update that got lost.  A startd's
+first updates, at its start, are none of a timer.
 
 An ad that was seen without an update for two of these is **stale**: its pilot was killed, or its
 host is gone.  One that is gone before it was stale was invalidated: its pilot took leave.  So how
@@ -27,6 +28,9 @@ HOURS = 6
 
 FEW = 5
 """So many times that are about equal are regular."""
+
+LONG = 20
+"""Ads have to be watched for so many of a regular time until it is believed."""
 
 _KEPT = 20  # of each hour
 
@@ -54,9 +58,16 @@ class UpdateGaps(NamedTuple):
         near = zip(gaps, gaps[FEW - 1 :], strict=False)
         return next((gap for gap, least in near if least >= gap * 4 // 5), None)
 
-    def two_updates(self, lifetime_s: int) -> int:
-        """Return after how many seconds without an update an ad is stale."""
+    def two_updates(self, lifetime_s: int, watched_s: int | None = None) -> int:
+        """Return after how many seconds without an update an ad is stale.
+
+        ``watched_s``: for how long ads have been watched.  Jobs that are equally long look like a
+        timer where few pilots are watched for a short time, so a regular time is believed after
+        ``LONG`` times as long.
+        """
         usual = self.regular
+        if usual is not None and watched_s is not None and watched_s < LONG * usual:
+            usual = None
         return lifetime_s * 2 // 3 if usual is None else min(2 * usual, lifetime_s)
 
     @property
@@ -71,6 +82,14 @@ class UpdateGaps(NamedTuple):
         whole = [tuple(map(int, row)) for row in rows if len(row) > 1 and all(map(is_number, row))]
         rising = all(sooner[0] < later[0] for sooner, later in pairwise(whole))
         return cls(tuple((row[0], row[1:]) for row in whole) if rising else ())
+
+
+def is_timed(began: int, heard: int, gap: int) -> bool:
+    """Return whether a timer may have made the time from ``heard`` to the next update.
+
+    ``began``: when the startd was started, 0 if that is not known.
+    """
+    return heard - began >= 2 * gap
 
 
 def watched_gap(heard: int, seen: int, heard_again: int, period: int) -> int:

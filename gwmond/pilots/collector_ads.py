@@ -37,7 +37,7 @@ from gwmond.model.pilot_sources import (
 )
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.model.update_gaps import watched_gap
+from gwmond.model.update_gaps import is_timed, watched_gap
 from gwmond.pilots import failed
 from gwmond.pilots.ad_times import StoredGaps
 from gwmond.pilots.assign import PilotAssignment
@@ -142,7 +142,9 @@ class CollectorAds:
         self._replace_others(pilot, shown)
         before_us, seen_us = pilot.last_heard_us, pilot.last_polled_us
         if last_heard_us > before_us and seen_us:
-            self.gaps.note(watched_gap(before_us, seen_us, last_heard_us, period_us))
+            gap_us = watched_gap(before_us, seen_us, last_heard_us, period_us)
+            if is_timed(shown.began * SECOND_US, before_us, gap_us):
+                self.gaps.note(gap_us)
         self._take(pilot, shown, last_heard_us)
         pilot.last_polled_us = at_us
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)

@@ -134,7 +134,7 @@ class _Building:
         )
         lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
         self._two_updates_s = max(
-            self._watched.contacts.gaps.two_updates(lifetime) for lifetime in lifetimes
+            self._watched.contacts.two_updates(lifetime) for lifetime in lifetimes
         )
         self._young_until = self._until_trusted()
         self._complete = self._whole and self._young_until is None

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.sizes import units_of_pilot
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.model.update_gaps import UpdateGaps
+from gwmond.model.update_gaps import UpdateGaps, is_timed
 
 _FAR = 1 << 62
 
@@ -74,8 +74,7 @@ class Contacts(NamedTuple):
             resting=resting,
         )
         limits = {
-            number: kept.gaps.two_updates(number)
-            for number in {p.ad_lifetime_s for p in shown.values()}
+            number: kept.two_updates(number) for number in {p.ad_lifetime_s for p in shown.values()}
         }
         clock = min(clocks, default=newest)
         silent = [
@@ -118,12 +117,18 @@ class Contacts(NamedTuple):
             known = before is not None and before.started == pilot.started
             if known and before is not None and before.last_heard:
                 gap = pilot.last_heard - before.last_heard
-                if 0 < gap <= pilot.ad_lifetime_s:  # more: the collector was not to be asked
+                timed = is_timed(before.began, before.last_heard, gap)
+                # More than a lifetime: the collector was not to be asked.
+                if timed and 0 < gap <= pilot.ad_lifetime_s:
                     gaps.append(gap)
             if pilot.free and pilot.accepting:
                 same = known and before is not None and _is_same(pilot, before)
                 resting[name] = self.resting.get(name, now) if same else now
         return shown, resting, gaps
+
+    def two_updates(self, lifetime_s: int) -> int:
+        """Return after how many seconds without an update a pilot is silent."""
+        return self.gaps.two_updates(lifetime_s, self.at - (self.since or self.at))
 
     def unseen(self) -> PilotsShown:
         """Return what is known where no collector shows anything."""
@@ -132,7 +137,7 @@ class Contacts(NamedTuple):
     def _until(self, pilot: Pilot) -> int:
         """Return until when a pilot ran whose ad is gone: expired, or invalidated."""
         seen = self.newest + self.at - self.renewed  # by the collector's clock, at the least
-        stale = seen - pilot.last_heard >= self.gaps.two_updates(pilot.ad_lifetime_s)
+        stale = seen - pilot.last_heard >= self.two_updates(pilot.ad_lifetime_s)
         return pilot.last_heard if pilot.last_heard and stale else max(pilot.last_heard, seen)
 
 

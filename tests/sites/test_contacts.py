@@ -225,3 +225,22 @@ def test_the_peak_is_what_surely_ran(found: list[tuple[int, int, bool]]) -> None
     true = most([(start, end) for start, end, _ in spans])
     sure = most([(max(start, 0), last) for start, _, last in spans if max(start, 0) < last])
     assert sure * UNITS <= watch.most <= true * UNITS
+
+
+def test_jobs_that_are_equally_long_make_no_pilot_silent() -> None:
+    """Startds update every five minutes, and at each start of a job: one has jobs of a minute.
+
+    The others, which started with it and have long jobs, run on; they are not silent by then.
+    """
+    contacts = Contacts()
+    for time in range(0, 491, 5):
+        regular = UPDATE_S if time >= UPDATE_S else min(time, 10)
+        heard = {"short": time - time % 60, **{f"long{n}": regular for n in range(4)}}
+        shown = [
+            pilot(A, size=BIG)._replace(name=name, started=NOW, last_heard=NOW + at)
+            for name, at in heard.items()
+        ]
+        found = contacts.after(shown, [NOW + max(heard.values())], NOW + time)
+        contacts = found.contacts
+        assert not found.silent, time
+    assert contacts.gaps.regular == 60
