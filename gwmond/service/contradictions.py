@@ -24,12 +24,34 @@ from gwmond.sources.htcondor.factory import QueueCount
 LEAST = 10
 """Counts are of different moments: fewer pilots or jobs than this are no contradiction."""
 
+STANDING_S = 600
+"""Counts of different moments have to differ for so long: pilots and jobs come by the hundred."""
+
 
 class Contradiction(NamedTuple):
-    """What contradicts what: a bounded name with where it is, and the sentence."""
+    """What contradicts what: a bounded name with where it is, and the sentence.
+
+    ``at_once``: both counts are of one moment.
+    """
 
     of: tuple[str, str, str]
     text: str
+    at_once: bool = False
+
+
+class Standing:
+    """Contradictions that have stood for long enough to be told."""
+
+    def __init__(self) -> None:
+        self._since: dict[tuple[str, str, str], float] = {}
+        self._told: set[tuple[str, str, str]] = set()
+
+    def told(self, found: Sequence[Contradiction], now: float) -> list[tuple[Contradiction, bool]]:
+        """Return those that are told at ``now`` (s), and whether each of them begins."""
+        self._since = {one.of: self._since.get(one.of, now) for one in found}
+        standing = [one for one in found if one.at_once or now - self._since[one.of] >= STANDING_S]
+        before, self._told = self._told, {one.of for one in standing}
+        return [(one, one.of not in before) for one in standing]
 
 
 def of_requests(
@@ -45,7 +67,7 @@ def of_requests(
             yield Contradiction(("slots", key, group), text)
         if request.here_contradicts:
             text = f"the frontend counts 0 jobs of {group} that run at {key}, and claimed slots"
-            yield Contradiction(("here", key, group), f"{text} there")
+            yield Contradiction(("here", key, group), f"{text} there", at_once=True)
 
 
 def of_queue(

@@ -27,7 +27,7 @@ from gwmond.model.snapshot import (
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import log
-from gwmond.service.contradictions import Contradiction
+from gwmond.service.contradictions import Contradiction, Standing
 from gwmond.service.known_entries import EMPTY, Memory, recall
 from gwmond.service.matcher import Matcher
 from gwmond.service.pool import Pool
@@ -89,7 +89,7 @@ class Poller:
         self._busy: frozenset[str] = frozenset()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
-        self._contradicted: set[tuple[str, str, str]] = set()
+        self._contradicted = Standing()
         self._names = names or Names(_limits(config))
         self._idle = _idle_reasons(config, pool) if reasons else None
         self.accountant: Accountant | None = None
@@ -178,7 +178,7 @@ class Poller:
             *_doubts(state.facts.doubtful, state.young_until),
             *_too_many_names(self._names.together),
             *self._of_entries(state, evaluation),
-            *self._of_counts(state.contradictions),
+            *self._of_counts(state.contradictions, tick.wall),
         ]
         if self._keeper is not None:
             if causes:
@@ -280,13 +280,11 @@ class Poller:
         self._entries.update({word: now for word, (now, _) in found.items()})
         return problems
 
-    def _of_counts(self, found: Sequence[Contradiction]) -> list[Problem]:
+    def _of_counts(self, found: Sequence[Contradiction], now: float) -> list[Problem]:
         """Return what contradicts what, each counted once when it begins."""
-        of, known = {one.of for one in found}, self._contradicted
-        self._contradicted = of
         return [
-            Problem("entries", ProblemName.COUNTS_DIFFER, one.text, int(one.of not in known))
-            for one in found
+            Problem("entries", ProblemName.COUNTS_DIFFER, one.text, int(begins))
+            for one, begins in self._contradicted.told(found, now)
         ]
 
     def _count(self, problems: Iterable[Problem]) -> None:

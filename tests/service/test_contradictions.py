@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from gwmond.model.facts import EntryRequest, FrontendJobs, JobCount
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.service.contradictions import LEAST, of_jobs, of_queue, of_requests
+from gwmond.service.contradictions import (
+    LEAST,
+    STANDING_S,
+    Standing,
+    of_jobs,
+    of_queue,
+    of_requests,
+)
 from gwmond.sources.htcondor.factory import QueueCount
 from tests.build.facts import A, pilot, request
 
@@ -57,3 +64,15 @@ def test_jobs_that_the_frontend_does_not_see() -> None:
     assert not texts(of_jobs(jobs, []))
     assert not texts(of_jobs(jobs, [FrontendJobs("frontend", None, 0, 0)]))
     assert not texts(of_jobs(jobs[:0], [FrontendJobs("frontend", 0, 0, 0)]))
+
+
+def test_what_has_just_begun_is_not_told_yet_unless_both_counts_are_of_one_moment() -> None:
+    """Twenty jobs were submitted a moment ago: the frontend's next loop will count them."""
+    jobs = list(of_jobs([JobCount("ap1", "", "idle", 20)], [FrontendJobs("frontend", 0, 0, 0)]))
+    here = list(of_requests([asked()._replace(here_contradicts=True)], []))
+    standing = Standing()
+    assert standing.told([*jobs, *here], 0) == [(here[0], True)]
+    assert standing.told(here, 60) == [(here[0], False)]
+    assert standing.told(jobs, 120) == []
+    assert standing.told(jobs, 120 + STANDING_S) == [(jobs[0], True)]
+    assert standing.told(jobs, 180 + STANDING_S) == [(jobs[0], False)]
