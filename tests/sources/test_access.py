@@ -33,6 +33,7 @@ def test_host_and_port(address: str, host: str, port: int) -> None:
     [
         ("SECMAN:2010:Received DENIED from server", 0.1, "denied"),
         ("AUTHENTICATE:1003:Failed to authenticate", 0.1, "denied"),
+        ("Failed to authenticate with any method", 0.1, "denied"),  # a glidein's startd
         ("Failed communication with collector.", 20, "timeout"),
         ("schedd did not respond", 1, "timeout"),
         ("Failed to fetch ads from schedd, errmsg=", 0.1, "bad_constraint"),

@@ -31,7 +31,10 @@ NO_POOL = (
     "no pool is named: this host's HTCondor configuration has no COLLECTOR_HOST, and there is "
     "neither --collector nor [pool] collectors"
 )
-_DENIED = ("DENIED", "AUTHENTICATE:", "not authorized", "Not authorized")
+_DENIED = (
+    *("DENIED", "AUTHENTICATE:", "Failed to authenticate"),
+    *("not authorized", "Not authorized"),
+)
 # What the library says of a connection that was accepted and then closed, without a DENIED: the
 # daemon behind a shared port is dead, or it is just starting (measured with 23.9.6 and 25.14.1).
 _CLOSED = ("Connection closed", "Socket closed", "Failed to end classad message", "Failed to read")
