@@ -225,10 +225,17 @@ def _quoted(here: Situation) -> Explanation | None:
 def _misspelt(here: Situation) -> Explanation | None:
     for one in here.impassable:
         if spelt := clauses.misspelt(one.clause, here.job.words, here.sites):
-            text = f"{_none(here)} pass {one.clause}: {'; '.join(spelt)}"
-            change = "The right name of the site (condor_qedit)"
-            return Explanation(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
+            return _unknown_site(here, f"{_none(here)} pass {one.clause}: {'; '.join(spelt)}")
+    for clause, kinds in clauses.refusals(here.pilots).most_common():
+        if spelt := clauses.misspelt_for_start(clause, here.job.words, here.sites):
+            text = f"START of {_kinds(kinds)} refuses it by {clause}: {'; '.join(spelt)}"
+            return _unknown_site(here, text)
     return None
+
+
+def _unknown_site(here: Situation, text: str) -> Explanation:
+    change = "The right name of the site (condor_qedit)"
+    return Explanation(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
 
 
 def _too_large(here: Situation) -> Explanation | None:
@@ -280,6 +287,9 @@ def _start(here: Situation) -> Explanation | None:
     for name in here.job.lacks:
         if scope := re.search(rf"\b(target\.)?{re.escape(name)}\b", clause, re.IGNORECASE):
             text += f". {'The job has no' if scope[1] else 'Neither job nor pilot has'} {name}"
+    for name, value in here.job.words:
+        if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
+            text += f'. The {said[1]} of the job is "{value}"'
     if request := clauses.REQUEST.search(clause):
         change = f"A smaller {request[0]} (condor_qedit)"
         return Explanation(Tier.NOWHERE, "too_large", text, change, Mover.YOU, here.proof())

@@ -100,6 +100,13 @@ def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
     return (*best, opened) if opened else None
 
 
+def misspelt_for_start(
+    clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]
+) -> list[str]:
+    """Return the same of a clause of START about sites: names that the job's attributes have."""
+    return misspelt(_LITERAL.sub("", clause), words, known) if _SITE.search(clause) else []
+
+
 def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]) -> list[str]:
     """Return, in words, names in a clause that no site has, and the site that is spelt alike.
 

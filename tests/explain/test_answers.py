@@ -380,6 +380,28 @@ def test_what_other_sites_would_open() -> None:
     assert soon.openings == []
 
 
+def test_a_site_that_start_does_not_find_in_a_job_is_a_wrong_name() -> None:
+    """START looks whether the site is among those that the job wants; no site is called so."""
+    clause = 'stringListMember(GLIDEIN_Site,TARGET.DESIRED_Sites,",")'
+    other = place(refusals=('TARGET.WantGroup is "ligo"',))
+    wrong = situation(
+        *(other, other, place(refusals=(clause,))),
+        words=(("desired_sites", "Nebrasca"), ("wantgroup", "main")),
+    )
+    assert first(wrong).name == "start"  # no site is spelt alike
+    there = {EntryKey("Nebraska", "E"): row(site="Nebraska")}
+    answer = first(Situation(Examined(wrong.job, wrong.places), there, _NOW))
+    assert (answer.name, answer.mover) == ("unknown_site", Mover.YOU)
+    assert 'no site is called "Nebrasca"; did you mean "Nebraska"?' in answer.text
+
+
+def test_what_a_job_has_is_told_where_start_wants_something_else() -> None:
+    refused = situation(
+        place(refusals=('TARGET.WantGroup is "main"',)), words=(("wantgroup", "lonely"),)
+    )
+    assert 'The WantGroup of the job is "lonely"' in first(refused).text
+
+
 def test_the_expected_start() -> None:
     """By jobs that had waited as long; of few jobs nothing is expected."""
     waiting = row(state=State.FILLING, registered_pilots=2, pending_pilots=3)
