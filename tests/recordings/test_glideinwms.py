@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from gwmond.ledger.reader import LedgerReader
 from gwmond.model.stored_pilots import PilotRow
+from gwmond.service.reconciler import Reconciler
 from gwmond.sources.htcondor import collector, factory, glideresource, order
 from gwmond.sources.htcondor.access import Query
 from tests.build import imports
@@ -111,7 +113,10 @@ def test_each_file_and_line_is_understood(files: Path, tmp_path: Path) -> None:
 
 
 def test_without_completed_jobs_the_same_pilots_are_known(files: Path, tmp_path: Path) -> None:
-    """GlideinWMS of early 2026 writes none, and everything else as ever (event 028 is why)."""
+    """GlideinWMS of early 2026 writes none, and everything else as ever (event 028 is why).
+
+    After a day that is a problem, which says so.
+    """
     logs = list(files.rglob("condor_activity_*.log"))
     assert all("\n028 (" in log.read_text() for log in logs)
     assert list(files.rglob("completed_jobs_*.log"))
@@ -123,7 +128,19 @@ def test_without_completed_jobs_the_same_pilots_are_known(files: Path, tmp_path:
         directory.mkdir()
         _, pilots = imported(tree, directory)
         found.append({job: (row.start_us, row.end_us) for job, row in pilots.items()})
+        assert problems_after_a_day(directory / "ledger.sqlite") == ["no_completed_jobs"] * number
     assert found[0] == found[1]
+
+
+def problems_after_a_day(ledger: Path) -> list[str]:
+    """What the daemon's reconciler says of a factory whose numbers these are, and stay."""
+    url, now = f"sqlite:///{ledger}", 1e9
+    with LedgerReader.open(url) as reader:
+        numbers = reader.load().totals.factory
+    reconciler = Reconciler(url)
+    assert reconciler.step(now, numbers) == []
+    reconciler.wait()
+    return [str(problem.problem) for problem in reconciler.step(now + 86400, numbers)]
 
 
 def test_the_recording_replays_with_what_was_there() -> None:
