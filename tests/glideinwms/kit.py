@@ -2,8 +2,8 @@
 
 Three pools of HTCondor (``etc/*.conf``): the factory's (``wms``), the users' (``user``), and that
 of the sites' batch system (``site``), whose jobs are the glideins. Files are where RPMs have them.
-What is not as elsewhere: all is on one host; loops take ten seconds; glideins retire early
-(``SOONER``), and give up sooner when idle.
+What is not as elsewhere: all is on one host; loops take ten seconds; glideins retire early, give up
+sooner when idle, and their ads live for 150 seconds (``SOONER``, ``etc/loopback.sh``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Self
 
 from tests.glideinwms import source
 from tests.glideinwms.machine import Machine
-from tests.pool.sandbox import PATIENCE_S, wait_until
+from tests.pool.sandbox import PATIENCE_S, Process, wait_until
 
 COLLECTORS = {"user": "127.0.0.1:9618", "wms": "127.0.0.1:9718", "site": "127.0.0.1:9818"}
 SCHEDD, FACTORY_SCHEDD = "ap1@user.gwms.test", "factory@wms.gwms.test"
@@ -42,8 +42,23 @@ MENDED = (
     "    old_status, new_status = (\n"
     "        s.decode() if isinstance(s, bytes) else s for s in (old_status, new_status)\n    )\n",
 )
-#: A glidein lives for ten minutes at least: too long for a test.
-SOONER = ("creation/web_base/condor_startup.sh", "\nmin_glidein=600\n", "\nmin_glidein=30\n")
+#: What takes too long for a test. A glidein lives for ten minutes at least. It looks whether it is
+#: to end for want of jobs when it updates its ads, every five minutes. The same time is the
+#: resolution of the factory's statistics.
+SOONER = (
+    ("creation/web_base/condor_startup.sh", "\nmin_glidein=600\n", "\nmin_glidein=30\n"),
+    (
+        "creation/web_base/condor_config",
+        "\nUPDATE_INTERVAL = $RANDOM_INTEGER(270, 370",
+        "\nUPDATE_INTERVAL = $RANDOM_INTEGER(45, 55",
+    ),
+    (
+        "creation/web_base/condor_config",
+        "\nMASTER_UPDATE_INTERVAL = $RANDOM_INTEGER(270, 330",
+        "\nMASTER_UPDATE_INTERVAL = $RANDOM_INTEGER(45, 55",
+    ),
+    ("factory/glideFactoryMonitoring.py", "self.rrd_step = 300", "self.rrd_step = 10"),
+)
 
 
 @dataclass(frozen=True)
@@ -122,7 +137,7 @@ class GlideinWMS:
         """``mended``: without the defect because of which there are no completed_jobs logs."""
         self.entries, self.groups = entries, groups
         self._source = source.found()
-        self._changes = (SOONER, *((MENDED,) if mended else ()))
+        self._changes = (*SOONER, *((MENDED,) if mended else ()))
         self.machine = Machine()
         self._started: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -232,6 +247,25 @@ class GlideinWMS:
         self._serve("frontend", "frontend", "user", work, reconfig, "glideinFrontend.py")
         self._wait_for_ad("wms", "glideclient")
 
+    def reconfigure_frontend(self, groups: Sequence[Group]) -> None:
+        """Stop the frontend, give it other groups, and start it: as its administrator does."""
+        self.groups = groups
+        self.write_configuration()
+        for process in self._of_frontend():
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
+        wait_until("the frontend's end", lambda: not self._of_frontend(), pause=0.5)
+        self.start_frontend()
+
+    def _of_frontend(self) -> list[Process]:
+        """Its processes, but for those that are about to be started."""
+        programs = f"{_CODE}/frontend/"
+        return [
+            process
+            for process in self.machine.processes()
+            if process.argv[0].endswith("python3") and any(programs in a for a in process.argv)
+        ]
+
     def _serve(
         self, name: str, user: str, pool: str, work: str, reconfig: Sequence[str], program: str
     ) -> None:
@@ -311,6 +345,12 @@ class GlideinWMS:
         tool = f"{_CODE}/factory/manageFactoryDowntimes.py"
         arguments = ("-dir", ".", "-cmd", command, "-entry", entry)
         self.run("gfactory", "wms", "python3", tool, *arguments, cwd=f"{FACTORY}/work-dir")
+
+    def analyze_entries(self) -> str:
+        """What GlideinWMS's tool of that name prints of the last two hours."""
+        tool = f"{_CODE}/factory/tools/analyze_entries"
+        words = ("--source", f"{FACTORY}/work-dir", "-x", "2")
+        return self.run("gfactory", "wms", "python3", tool, *words, check=False)
 
     def crash(self, name: str) -> None:
         """Kill all of a glidein (its GLIDEIN_MASTER_NAME) at once, as a node's end does."""

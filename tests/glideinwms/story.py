@@ -15,12 +15,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tests.daemon.running import RunningDaemon, gwmond
 from tests.glideinwms.kit import (
+    CLIENT_LOGS,
     COLLECTORS,
     FACTORY_SCHEDD,
     Entry,
@@ -31,19 +33,23 @@ from tests.pool.sandbox import wait_until
 
 #: How long anything may take: other tests load the machine. It takes 9 minutes where none does.
 LONG_S = 900.0
+#: How long gwmond may take to have all that it will have.
+SETTLE_S = 180.0
 
 ENTRIES = (
     Entry("SiteA"),
     Entry("SiteB", cores=2, limit=1, queue="B"),
-    Entry("SiteShort", retire_s=100, limit=1),
+    Entry("SiteShort", retire_s=100, limit=3),
     Entry("SiteBroken", limit=2, queue="X", broken=True),
     Entry("SiteHeld", limit=2, queue="H"),
 )
 GROUPS = (
     Group("main", curb=3),
-    Group("ligo", '(GLIDEIN_Site=?="SiteB")', most=2),
+    Group("ligo", '(GLIDEIN_Site=?="SiteB")'),
     Group("lonely", '(GLIDEIN_Site=?="SiteZ")'),
 )
+#: How long a pilot that runs may take to register: half a minute where nothing else is to do.
+GRACE_S = 60
 TABLES: dict[str, dict[str, object]] = {
     "pool": {"wms": {"collectors": [COLLECTORS["wms"]], "factory_schedds": [FACTORY_SCHEDD]}},
     "pilots": {
@@ -52,7 +58,15 @@ TABLES: dict[str, dict[str, object]] = {
         "verdict_after": "1m",
         "assumed_end": "2m",
     },
+    "site": {"register_grace": f"{GRACE_S}s"},
     "http": {"jobs": "all"},
+}
+#: What HTCondor wrote of the past: of jobs and their runs, of pilots at the factory and the site.
+HISTORIES: dict[str, tuple[str, ...]] = {
+    "history": ("user", "condor_history"),
+    "epochs": ("user", "condor_history", "-epochs"),
+    "factory history": ("wms", "condor_history"),
+    "site history": ("site", "condor_history"),
 }
 SITE = '+DESIRED_Sites = "{}"'
 
@@ -109,8 +123,10 @@ class Story:
         for pool in ("user", "wms"):
             found = self.gwms.ads("root", pool, "condor_status", "-any")
             self.keep(f"{moment}.{pool}.json", self.note("", found))
-        for path in ("sites", "entries", "problems", "pilots", "explain", "runs"):
+        for path in ("sites", "entries", "problems", "explain"):
             self.keep(f"{moment}.{path}.json", self.rest(path))
+        self.keep(f"{moment}.pilots.json", self.rest("pilots?which=all&limit=500"))
+        self.keep(f"{moment}.runs.json", self.rest("runs?limit=500"))
         answers = {}
         for name in jobs:
             text = self.said("explain", self.jobs[name][-1], "--format", "json")
@@ -137,10 +153,27 @@ class Story:
             if ad.get("GlideinEntryName") == entry and ad["JobStatus"] == status
         ]
 
+    def outputs(self, entry: str) -> list[Path]:
+        """The outputs of pilots of an entry that came to their end."""
+        found = self.gwms.machine.file(CLIENT_LOGS).glob(f"*/*/entry_{entry}/job.*.out")
+        return [path for path in found if "=== Glidein ending" in path.read_text(errors="replace")]
+
     def slot_of(self, name: str) -> dict[str, str] | None:
         """The slot on which a job runs."""
         query = ("condor_status", "-constraint", f'JobId=?="{self.jobs[name][0]}"')
         return next(iter(self.gwms.ads("root", "user", *query)), None)
+
+    def refusing(self) -> bool:
+        """Whether a pilot has the START that its group was given later."""
+        at = ("condor_status", "-constraint", 'GLIDEIN_Site=="SiteShort"')
+        return any(
+            "Refused" in slot.get("START", "") for slot in self.gwms.ads("root", "user", *at)
+        )
+
+    def given_up(self) -> bool:
+        """Whether the run on the pilot that was killed is over for its schedd."""
+        query = ("condor_history", "-epochs", *self.jobs["victim"])
+        return bool(self.gwms.ads("root", "user", *query))
 
     def left(self, *names: str) -> bool:
         """Whether jobs have left the queue."""
@@ -149,6 +182,11 @@ class Story:
 
     # -- what happens
 
+    def remove(self, *names: str) -> None:
+        """Remove jobs, as their users do."""
+        ids = [job for name in names for job in self.jobs[name]]
+        self.gwms.run("root", "user", "condor_rm", *ids)
+
     def submit(
         self, name: str, user: str, group: str, seconds: int, *lines: str, count: int = 1
     ) -> None:
@@ -156,13 +194,19 @@ class Story:
 
     def play(self) -> None:
         """All of it."""
+        self.begin()
+        self.strike()
+        self.end()
+
+    def begin(self) -> None:
+        """Jobs of all kinds: some run, others meet a limit, a curb, what fails, or nothing."""
         a = SITE.format("SiteA")
-        self.submit("victim", "alice", "main", 3000, a)
+        self.submit("victim", "alice", "main", 3000, a, "job_lease_duration = 60")
         self.submit("removed", "bob", "main", 3000, a)
         self.submit("fails", "bob", "main", 10, a, "environment = EXIT=1")
         self.submit("good", "alice", "main", 30, a, count=2)
         b = (SITE.format("SiteB"), "request_cpus = 2")
-        self.submit("limited", "bob", "ligo", 60, *b, count=6)
+        self.submit("limited", "bob", "ligo", 60, *b, count=10)
         self.submit("lonely", "bob", "lonely", 30, count=2)
         self.submit("broken", "alice", "main", 30, SITE.format("SiteBroken"), count=2)
         self.submit("held", "alice", "main", 30, SITE.format("SiteHeld"), count=2)
@@ -176,37 +220,76 @@ class Story:
         def early() -> bool:
             wanted = {"victim", "removed", "limited", "retired"}
             ran.update(name for name in wanted - ran if self.slot_of(name))
-            held, failing = self.at("SiteHeld", "5"), self.at("SiteBroken", "2")
-            return ran == wanted and bool(held and failing)
+            since = time.time() - GRACE_S - 15
+            failing = (int(ad["EnteredCurrentStatus"]) for ad in self.at("SiteBroken", "2"))
+            return ran == wanted and min(failing, default=since) < since
 
-        self.wait("jobs run, pilots are held and fail", early)
+        self.wait("jobs run, pilots fail", early)
+        self.wait("pilots are held", lambda: self.at("SiteHeld", "5"))
         kinds = ("too_large", "user_held", "typo", "lonely", "limited", "broken", "held", "victim")
         self.look("early", *kinds)
 
+    def strike(self) -> None:
+        """A pilot is killed, one removed, a site in downtime, and the frontend reconfigured."""
         crashed, removed = self.slot_of("victim"), self.slot_of("removed")
         assert crashed is not None
         assert removed is not None
-        pilot = f"{removed['GLIDEIN_ClusterId']}.{removed['GLIDEIN_ProcId']}"
-        dead = f"{crashed['GLIDEIN_ClusterId']}.{crashed['GLIDEIN_ProcId']}"
-        self.did["crashed"] = {"pilot": dead, "at": time.time(), "slot": crashed["Name"]}
+        self.did["crashed"] = {"pilot": _pilot_of(crashed), "at": time.time()}
         self.gwms.crash(crashed["GLIDEIN_MASTER_NAME"])
-        self.gwms.run("root", "user", "condor_rm", *self.jobs["victim"])
-        self.did["removed"] = {"pilot": pilot, "at": time.time(), "slot": removed["Name"]}
-        self.gwms.run("gfactory", "wms", "condor_rm", pilot)
-        self.gwms.run("root", "user", "condor_rm", *self.jobs["removed"])
+        self.did["removed"] = {"pilot": _pilot_of(removed), "at": time.time()}
+        self.gwms.run("gfactory", "wms", "condor_rm", _pilot_of(removed))
+        self.remove("removed", "held")
         self.gwms.downtime("down", "SiteB")
+        refusing = (replace(GROUPS[0], start="Refused=!=True"), *GROUPS[1:])
+        self.gwms.reconfigure_frontend(refusing)
+        self.did["reconfigured"] = time.time()
+        # A pilot of before may take one of these, and be full.
+        want = (SITE.format("SiteShort"), "+Refused = True")
+        self.submit("refused", "bob", "main", 3000, *want, count=3)
+
         down = 'MyType=="glideresource" && GLIDEIN_Site=="SiteB" && GLIDEIN_In_Downtime=?="True"'
         query = ("condor_status", "-any", "-constraint", down)
         groups = 2  # main and ligo have an ad each
         self.wait("a downtime", lambda: len(self.gwms.ads("root", "user", *query)) == groups)
-        gone = {pilot, dead}
+        gone = {self.did[name]["pilot"] for name in ("crashed", "removed")}
         self.wait("two pilots are gone", lambda: not gone & {_id(ad) for ad in self.pilots()})
         self.wait("jobs are done", lambda: self.left("good", "fails"))
-        self.look("later", "limited", "broken", "too_large", "lonely")
+        self.wait("a pilot refuses", self.refusing)
+        self.look("later", "limited", "refused", "too_large", "lonely")
+
+    def end(self) -> None:
+        """No more jobs: all pilots end, and all is counted."""
+        self.wait("the job of a pilot that retires is done", lambda: self.left("retired"))
+        self.wait("a failed pilot is over", lambda: any(self.outputs("SiteBroken")))
+        self.wait("the schedd gives up the pilot that was killed", self.given_up)
+        self.gwms.run("root", "user", "condor_rm", "-all")
+        self.wait("all pilots are gone", lambda: not self.pilots())
+        with suppress(TimeoutError):  # what is not, the tests show
+            wait_until("gwmond has it all", self.settled, SETTLE_S, 1)
+        self.look("end")
+        for name, (pool, *words) in HISTORIES.items():
+            ads = self.gwms.ads("root", pool, *words)
+            self.keep(f"{name}.json", ads if pool != "user" else self.note(name, ads))
+        self.keep("analyze_entries.txt", self.gwms.analyze_entries())
+        style = ("report", "--style", "analyze-entries", "--from", "2h", "--compare")
+        for name, said in (("analyze", style), ("reconcile", ("reconcile", "--from", "2h"))):
+            self.keep(f"{name}.txt", self.said(*said))
+            self.keep(f"{name}.json", self.said(*said, "--format", "json"))
+        self.keep("check.txt", self.said("ledger", "check"))
+
+    def settled(self) -> bool:
+        """Whether gwmond knows the end of all pilots, and the category of all time."""
+        told = self.rest("pilots?which=all&limit=500")
+        open_ = [row for row in told["pilots"] if row["end"] is None or any(row["unsettled"])]
+        return not open_ and not told["not_settled"]
 
 
 def _id(ad: dict[str, str]) -> str:
     return f"{ad['ClusterId']}.{ad['ProcId']}"
+
+
+def _pilot_of(slot: dict[str, str]) -> str:
+    return f"{slot['GLIDEIN_ClusterId']}.{slot['GLIDEIN_ProcId']}"
 
 
 def tell(directory: Path, *, mended: bool = True, record: bool = False) -> None:

@@ -10,5 +10,8 @@ set_var BIND_ALL_INTERFACES False
 set_var ENABLE_IPV6 False
 # The collector is on the same host, but it is not of the glidein's family of daemons.
 set_var SEC_USE_FAMILY_SESSION False
+# Ads of a glidein that was killed are forgotten sooner than after 15 minutes.
+gconfig_add ClassAdLifetime 150
+add_condor_vars_line ClassAdLifetime I "-" "+" N Y "-"
 "$error_gen" -ok loopback.sh network loopback
 exit 0
