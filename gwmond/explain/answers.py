@@ -281,7 +281,12 @@ def _start(here: Situation) -> Explanation | None:
     refused = clauses.refusals(here.pilots)
     if not refused:
         return None
-    clause, number = max(refused.items(), key=lambda item: (item[1], item[0]))
+    # What refuses it where least else does: other entries' pilots refuse what is not for them, too.
+    unblocked = [place for place in here.pilots if not place.blocked and place.refusals]
+    least = min(len(place.refusals) for place in unblocked)
+    near = clauses.refusals(place for place in unblocked if len(place.refusals) == least)
+    clause = max(near.items(), key=lambda item: (item[1], item[0]))[0]
+    number = refused[clause]
     met = sum(not place.blocked for place in here.pilots)
     text = f"START of {number} of {_kinds(met)} that meet its Requirements refuses it: {clause}"
     for name in here.job.lacks:

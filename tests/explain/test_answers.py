@@ -395,6 +395,17 @@ def test_a_site_that_start_does_not_find_in_a_job_is_a_wrong_name() -> None:
     assert 'no site is called "Nebrasca"; did you mean "Nebraska"?' in answer.text
 
 
+def test_the_clause_of_start_is_told_that_alone_refuses_it() -> None:
+    """Where it wants to run one clause does; elsewhere that one, and that it wants another site."""
+    elsewhere = place(refusals=("TARGET.Refused isnt true", "MY.Site is TARGET.Wanted"))
+    here = situation(elsewhere, elsewhere, place(refusals=("TARGET.Refused isnt true",)))
+    assert "START of 3 of 3 kinds" in first(here).text
+    assert "refuses it: TARGET.Refused isnt true" in first(here).text
+    more = place(refusals=("TARGET.WantGroup is 1", "MY.Site is TARGET.Wanted"))
+    here = situation(more, more, elsewhere, place(refusals=("TARGET.Refused isnt true",)))
+    assert "START of 2 of 4 kinds" in first(here).text
+
+
 def test_what_a_job_has_is_told_where_start_wants_something_else() -> None:
     refused = situation(
         place(refusals=('TARGET.WantGroup is "main"',)), words=(("wantgroup", "lonely"),)
