@@ -280,8 +280,11 @@ class Story:
     def settled(self) -> bool:
         """Whether gwmond knows the end of all pilots, and the category of all time."""
         told = self.rest("pilots?which=all&limit=500")
-        open_ = [row for row in told["pilots"] if row["end"] is None or any(row["unsettled"])]
-        return not open_ and not told["not_settled"]
+        ended = all(row["end"] for row in told["pilots"])
+        left = [
+            s for row in told["pilots"] for of in row["unsettled"].values() for s in of.values()
+        ]
+        return ended and not any(left) and not told["not_settled"]
 
 
 def _id(ad: dict[str, str]) -> str:
