@@ -278,8 +278,11 @@ class Story:
         self.keep("check.txt", self.said("ledger", "check"))
 
     def settled(self) -> bool:
-        """Whether gwmond knows the end of all pilots, and the category of all time."""
+        """Whether gwmond knows all pilots that ran, their ends, and the category of all time."""
         told = self.rest("pilots?which=all&limit=500")
+        ran = ("condor_history", "-constraint", "JobStartDate isnt undefined")
+        if len(told["pilots"]) < len(self.gwms.ads("root", "site", *ran)):
+            return False
         ended = all(row["end"] for row in told["pilots"])
         left = [
             s for row in told["pilots"] for of in row["unsettled"].values() for s in of.values()
