@@ -131,8 +131,9 @@ RULES: tuple[Rule, ...] = (
          "codes PROGRAM: also a program that exists nowhere", _is(_M.PROGRAM), compared=True),
     Rule("image_failed", _OTHER, "image_failed", "codes IMAGE: also a misspelt image",
          _early(_M.IMAGE), compared=True),
-    Rule("starter_failed_early", _MISCONFIGURED, "starter_failed", "codes STARTER",
-         _early(_M.STARTER)),
+    Rule("starter_failed_early", _MISCONFIGURED, "starter_failed",
+         "codes STARTER; once the program ran, a starter may only have seen its startd end",
+         lambda e: _early(_M.STARTER)(e) and not (e.began is True and e.startd_ended is True)),
     Rule("activation_broken", _MISCONFIGURED, "activation_refused", "codes BROKEN",
          _is(_M.BROKEN)),
     # --- The pilot's end ---------------------------------------------------------------------

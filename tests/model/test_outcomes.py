@@ -69,6 +69,7 @@ CASES: list[tuple[str, Ending]] = [
     ("starter_failed_early", over(began=False, vacate_code=1007)),
     ("starter_failed_early", over(began=False, vacate_code=1007, startd_ended=True)),
     ("starter_failed_early", over(early=True, vacate_code=1024)),
+    ("ended_with_pilot", over(early=True, vacate_code=1007, startd_ended=True)),
     ("starter_failed", over(early=False, vacate_code=1007)),
     ("shadow_failed", over(began=False, vacate_code=1002)),
     ("shadow_failed", over(began=False, hold_code=48)),

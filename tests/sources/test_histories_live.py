@@ -96,6 +96,9 @@ def drain(daemon: Daemon, kind: str, limits: HistoryLimits) -> list[HistoryAnswe
 
 #: On a slow machine a policy may end these runs before their programs begin.
 EITHER = {"removed_by_policy", "held_by_policy"}
+#: A starter may see that its startd was killed, and tell its shadow, before it is killed itself:
+#: only the pilot's end says then that it was no fault of the starter's.
+KILLED = {"killed", "exit_then_killed", "startd_killed"}
 
 
 def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]:
@@ -109,6 +112,11 @@ def outcomes(stage: Stage, answers: list[HistoryAnswer]) -> dict[str, list[str]]
         rule = rule_of(record.fact.ending).name
         if case in EITHER and rule == "never_began":
             rule = "ended_by_condor"
+        if case in KILLED and rule == "starter_failed_early":
+            assert (
+                rule_of(record.fact.ending._replace(startd_ended=True)).name == "ended_with_pilot"
+            )
+            rule = "lost_contact"
         found.setdefault(case, []).append(rule)
     return {case: [rule for rule in rules if rule not in REFUSED] for case, rules in found.items()}
 
