@@ -206,12 +206,22 @@ def _startd_ended(run: OpenRun, now_us: int, rules: Rules) -> bool | None:
         return True
     if pilot.known_from_jobs_only:
         return None if now_us < (end_us or now_us) + rules.outcome_wait_us else _last(run, rules)
-    if pilot.end_us is not None and (pilot.end_source != "ad_expired" or end_us is None):
-        return end_us is None or end_us + rules.end_tolerance_us >= pilot.end_us
+    if pilot.end_us is not None:
+        return end_us is None or end_us + rules.end_tolerance_us >= _there_until(pilot)
     if end_us is not None and pilot.last_heard_us > end_us + rules.end_tolerance_us:
         return False
-    # An ad that was shown for a while after its last update does not show that its pilot went on.
-    return None if pilot.end_us is None else _last(run, rules)
+    return None
+
+
+def _there_until(pilot: OpenPilot) -> int:
+    """Return until when a pilot that ended was surely there.
+
+    An ad that is shown for a while after its last update, and then expires, does not show that.
+    """
+    end_us, ads = pilot.effective_end_us, pilot.facts.ads
+    if pilot.end_source == "ad_expired" and ads is not None and ads.end_us == end_us:
+        return min(end_us, pilot.last_heard_us)
+    return end_us
 
 
 def _last(run: OpenRun, rules: Rules) -> bool:

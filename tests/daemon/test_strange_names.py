@@ -73,7 +73,7 @@ def test_a_flood_of_names(
     assert metrics.units("other", "provisioned") == PILOT * (total - ENTRIES)
     assert metrics.state("other") == "unknown"
     (event,) = running.log("problem", problem="too_many_names")
-    assert re.search(rf"\d+ entries besides {ENTRIES}, such as 'X\d+\?<script>\? ", event["detail"])
+    assert re.search(rf"\d+ entries besides {ENTRIES}, such as 'X\d+\?<script>  ", event["detail"])
     others = USERS + 2 - ACCOUNTING  # besides the known one there are jobs of none
     together = {"entries": total - ENTRIES, "accounting groups": others, "schedds": SUBMIT_HOSTS}
     for kind, number in together.items():

@@ -187,7 +187,7 @@ def test_held_pilots_are_counted_by_their_reason() -> None:
     found = factory.decode_queue(every, (), removed)
     assert [(c.status, c.hold[:15], c.hold_code, c.pilots) for c in found] == [
         ("held", "", None, 1),
-        ("held", "proxy?expiredxx", 4, 2),
+        ("held", "proxy expiredxx", 4, 2),
         ("held", "queue H is full", 26, 3),
         ("other", "", None, 9),
         ("removed", "queue H is full", 26, 5),
