@@ -16,6 +16,7 @@ from gwmond.model.states import State
 from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.sites import SiteRow, hold_text
+from gwmond.sites.reasons import NO_MATCH
 
 
 class Move(NamedTuple):
@@ -78,6 +79,7 @@ _UNREGISTERED: dict[str, tuple[Mover, str, str, Proof]] = {
     ),
 }
 
+_SEES = "A frontend that sees the jobs: CONDOR_Q_ONLY_MY_JOBS = False there, and its schedds"
 
 _HOLDS: tuple[tuple[re.Pattern[str], Mover, str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), mover, change)
@@ -138,6 +140,8 @@ def limited(row: SiteRow) -> Move | None:
         return None
     limits = f" ({row.limits})" if row.limits else ""
     mover, change = MOVERS[row.reason]
+    if row.reason == NO_MATCH and row.limits:
+        return Move(row.reason, row.limits, mover, _SEES, Proof.ESTIMATED)
     return Move(row.reason, reason_meaning(row.reason) + limits, mover, change)
 
 
@@ -149,8 +153,12 @@ def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:
 
 def _unregistered(row: SiteRow) -> Move:
     mover, why, change, proof = _UNREGISTERED[row.failing_reach]
-    pilots = counted(row.unregistered_pilots or 0, "pilot")
-    text = f"{pilots} run there by the factory's count, and do not register with the pool; {why}"
+    number = row.unregistered_pilots or 0
+    run, do = ("runs", "does") if number == 1 else ("run", "do")
+    text = (
+        f"{counted(number, 'pilot')} {run} there by the factory's count, and {do} not register "
+        f"with the pool; {why}"
+    )
     if row.failing_test:
         text += f". Their validation fails: {row.failing_test}"
     return Move("run_but_do_not_register", text, mover, change, proof)

@@ -120,7 +120,8 @@ class Evaluation(NamedTuple):
     """The state of all entries at one moment.
 
     ``taken`` is to be remembered for the next one (see ``untaken``).  ``idle`` are the groups of
-    idle jobs; ``left_out`` the schedds of some of them that frontends leave out, with why.
+    idle jobs; ``left_out`` the schedds of some of them that frontends leave out, with why;
+    ``unseen`` says that the frontends count none of them, or is empty.
     """
 
     rows: Mapping[tuple[EntryKey, Resource], EntryTime]
@@ -129,6 +130,7 @@ class Evaluation(NamedTuple):
     taken: Taken = MappingProxyType({})
     idle: tuple[IdleJobs, ...] = ()
     left_out: Mapping[str, str] = MappingProxyType({})
+    unseen: str = ""
 
 
 def overall(states: Iterable[State]) -> State:

@@ -16,7 +16,7 @@ from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, percent, right, words
 from gwmond.reports.render.table import Column, table
-from gwmond.sites.reasons import LEFT_OUT
+from gwmond.sites.reasons import LEFT_OUT, NO_MATCH
 
 T = TypeVar("T")
 _ALL_REGISTER = Unregistered(0, 0)
@@ -32,7 +32,8 @@ class SiteRow(NamedTuple):
     Units are canonical; ``None`` is unknown.  ``provisioned_units`` are those of running pilots,
     ``busy_units`` what jobs fill of them.  ``reason`` is the reason of the largest part of the
     spare units, ``limits`` what the frontend and the factory say of limits that they have hit, and
-    which schedds the frontend leaves out (``schedd_left_out``), with why;
+    which schedds the frontend leaves out (``schedd_left_out``), with why, or that it sees no job of
+    the pool (``no_match_in_frontend``);
     ``capacity_evidence`` and ``evidence`` say what the numbers rest on.  ``untaken_units`` are
     provisioned, and idle although jobs match them for long; a single poll does not know them.
 
@@ -122,7 +123,7 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
                 resource=resource,
                 state=row.state.value,
                 reason=row.reason,
-                limits=_limits(row, totals, snapshot.evaluation.left_out),
+                limits=_limits(row, totals, snapshot.evaluation),
                 capacity_units=row.capacity.units,
                 provisioned_units=row.provisioned,
                 busy_units=None if row.provisioned is None else busy[key, resource],
@@ -260,7 +261,7 @@ def columns(*, entries: bool) -> list[Column[SiteRow]]:
 
 def _reason(row: SiteRow) -> str:
     """Return the reason, with the limit that was hit; soft hyphens say where that is divided."""
-    limited = re.search("limit|left_out", row.reason)
+    limited = re.search("limit|left_out|no_match", row.reason)
     detail = row.limits if limited else reason_detail(row)
     return f"{words(row.reason)}: {_WITHIN.sub(chr(0xAD), detail)}" if detail else words(row.reason)
 
@@ -285,11 +286,12 @@ def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
     return counts
 
 
-def _limits(row: EntryTime, totals: EntryTotals | None, left_out: Mapping[str, str]) -> str:
+def _limits(row: EntryTime, totals: EntryTotals | None, whole: Evaluation) -> str:
     """Return limits in short: ``TotalGlideinsPerEntry (count=5, limit=5)``."""
     found = {(_LIMIT_PREFIX.sub("", x.name), x.text) for x in (totals.limits if totals else ())}
-    found |= set(left_out.items() if row.reason == LEFT_OUT else ())
-    return "; ".join(f"{name} ({text})" for name, text in sorted(found))
+    found |= set(whole.left_out.items() if row.reason == LEFT_OUT else ())
+    texts = [f"{name} ({text})" for name, text in sorted(found)]
+    return "; ".join([*texts, whole.unseen] if row.reason == NO_MATCH and whole.unseen else texts)
 
 
 def _part(row: EntryTime, state: State) -> float:

@@ -27,6 +27,9 @@ LEAST = 10
 STANDING_S = 600
 """Counts of different moments have to differ for so long: pilots and jobs come by the hundred."""
 
+ALL_JOBS = ("jobs", "", "")
+"""What ``of_jobs`` is about."""
+
 
 class Contradiction(NamedTuple):
     """What contradicts what: a bounded name with where it is, and the sentence.
@@ -92,4 +95,4 @@ def of_jobs(jobs: Iterable[JobCount], frontends: Sequence[FrontendJobs]) -> Iter
     idle = sum(count.jobs for count in jobs if count.status == "idle")
     if idle >= LEAST and frontends and all(frontend.idle == 0 for frontend in frontends):
         text = f"the frontend counts 0 of the pool's {idle} idle jobs: it does not see them"
-        yield Contradiction(("jobs", "", ""), text)
+        yield Contradiction(ALL_JOBS, text)

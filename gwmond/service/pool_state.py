@@ -32,7 +32,13 @@ from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES
 from gwmond.model.waiting import PendingHistory
-from gwmond.service.contradictions import Contradiction, of_jobs, of_queue, of_requests
+from gwmond.service.contradictions import (
+    ALL_JOBS,
+    Contradiction,
+    of_jobs,
+    of_queue,
+    of_requests,
+)
 from gwmond.service.entry_monitors import monitored
 from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import (
@@ -169,6 +175,7 @@ class _Building:
         groups, demand_complete = _demand(fresh, found, config)
         monitors = monitored(fresh, self._requests, totals)
         limits = limits_of(fresh.all(quotas.KIND)[0], found.chosen)
+        contradictions = self._contradictions(monitors.requests)
         facts = Facts(
             entries=entries,
             pilots=watched.running if self._slots else None,
@@ -187,6 +194,7 @@ class _Building:
             verdicts={},
             asked=_asked(self._requests),
             left_out={n: load.overload for n, load in limits.schedds.items() if load.overload},
+            unseen=next((one.text for one in contradictions if one.of == ALL_JOBS), ""),
         )
         return PoolState(
             facts=facts,
@@ -205,7 +213,7 @@ class _Building:
             entry_monitors=monitors.entries,
             memory_per_unit_mib=self._memory_per_unit_mib,
             limits=limits,
-            contradictions=self._contradictions(monitors.requests),
+            contradictions=contradictions,
         )
 
     def _not_at_work(

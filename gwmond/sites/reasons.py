@@ -16,6 +16,7 @@ from typing import NamedTuple
 from gwmond.model.facts import Limit
 
 LEFT_OUT = "schedd_left_out"
+NO_MATCH = "no_match_in_frontend"
 
 
 class Signs(NamedTuple):
@@ -145,7 +146,7 @@ REASONS: tuple[Reason, ...] = (
         lambda s: _nothing_requested(s) and s.left_out,
     ),
     Reason(
-        "no_match_in_frontend",
+        NO_MATCH,
         "Nothing is requested: in the frontend's count no job matches this entry",
         lambda s: _nothing_requested(s) and s.jobs_matching == 0,
     ),

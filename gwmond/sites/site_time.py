@@ -92,7 +92,7 @@ class Facts(NamedTuple):
     ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
     of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
     not been watched for a grace.  ``left_out``: schedds whose idle jobs frontends do not count, and
-    why.
+    why; ``unseen``: that they count none at all, in words, or empty.
     """
 
     entries: AbstractSet[EntryKey]
@@ -110,6 +110,7 @@ class Facts(NamedTuple):
     taken: Taken = MappingProxyType({})
     resting: Sequence[Pilot] | None = None
     left_out: Mapping[str, str] = MappingProxyType({})
+    unseen: str = ""
 
     @property
     def has_factory(self) -> bool:
@@ -195,7 +196,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     waiting = idle_jobs(matches, wanted.classes, flow, places(pilots, {}, ()))
     asking = {group.schedd for group in facts.groups}
     left_out = {name: why for name, why in sorted(facts.left_out.items()) if name in asking}
-    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, left_out)
+    told = left_out, facts.unseen
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, *told)
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:

@@ -15,12 +15,12 @@ from gwmond.explain.answers import answers
 from gwmond.explain.idle import Causes
 from gwmond.explain.situation import Mover, Situation, Tier
 from gwmond.model.evaluation import Evaluation
-from gwmond.model.facts import Berth, EntryKey, EntryTotals
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
 from gwmond.model.order import Limits
 from gwmond.model.snapshot import Checked, PilotGroup
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Examined
-from gwmond.reports.sites import SiteRow, cpu_rows
+from gwmond.reports.sites import SiteRow, columns, cpu_rows
 from gwmond.service.pool_state import limits_of
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor import schedds
@@ -71,9 +71,10 @@ class Polled:
     verdicts: Mapping[EntryKey, Checked] | None = None
 
 
-def polled(more: Ad, **asked: Any) -> tuple[SiteRow, Limits, Evaluation]:
+def polled(more: Ad, *frontends: FrontendJobs, **asked: Any) -> tuple[SiteRow, Limits, Evaluation]:
     """An entry with a pilot and room; 300 idle jobs at ap1, and none at ap2, which is healthy."""
     scene = Answers()
+    scene.answer("cm", "frontendmonitor", frontends)
     scene.slots(pilot(A))
     scene.collector(1)
     scene.requests(request(A, **asked))
@@ -129,3 +130,20 @@ def test_2_free_slots_are_not_taken_for_the_same_cause() -> None:
     here.order = limits.order("ap1")
     first = answers(here)[0]
     assert (first.tier, first.name) == (Tier.POLICY, "schedd_left_out")
+
+
+@pytest.mark.parametrize(("counted", "sees"), [(0, False), (250, True), (None, True)])
+def test_1_the_frontend_sees_no_job_of_the_pool(counted: int | None, sees: bool) -> None:
+    """Not only that none matches the entry: that is what the first line and the table say."""
+    said = "the frontend counts 0 of the pool's 300 idle jobs: it does not see them"
+    row, _, _ = polled({}, FrontendJobs("frontend", counted, 0, 0), jobs_matching=0)
+    assert (row.reason, row.limits) == ("no_match_in_frontend", "" if sees else said)
+    empty = Examined(waiting_job(schedd="ap1", since=0), (place(entry=A, group="frontend.main"),))
+    here = Situation(empty, {A: row._replace(registered_pilots=0)}, NOW)
+    first = answers(here)[0]
+    assert (first.name, first.mover) == ("no_match_in_frontend", Mover.FRONTEND)
+    assert first.text.startswith("No pilot is at 1 of 1 entry where it could run")
+    assert first.text.endswith(f": {said}") is not sees
+    assert ("CONDOR_Q_ONLY_MY_JOBS" in first.change) is not sees
+    (cell,) = (one.cell(row) for one in columns(entries=True) if one.header == "reason")
+    assert cell == ("no match in frontend" + ("" if sees else f": {said}"))
