@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gwmond.explain.situation import Mover, Proof
 from gwmond.model.states import State
+from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.meanings import reason_meaning
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.sites import SiteRow, hold_text
@@ -143,6 +144,11 @@ def limited(row: SiteRow) -> Move | None:
     if row.reason == NO_MATCH and row.limits:
         return Move(row.reason, row.limits, mover, _SEES, Proof.ESTIMATED)
     return Move(row.reason, reason_meaning(row.reason) + limits, mover, change)
+
+
+def of_common(failure: CommonFailure) -> Mover:
+    """Return whose move a failed validation is that is no site's."""
+    return Mover.FRONTEND if failure.group else Mover.FACTORY
 
 
 def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:

@@ -15,6 +15,7 @@ from gwmond.explain.movers import (
     Move,
     failed_validation,
     limited,
+    of_common,
     without_pilots,
 )
 from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier, weaker
@@ -248,7 +249,7 @@ def _no_sites(here: PlaceSituation, group: str = "") -> tuple[str, Mover] | None
     failure = next(found, None)
     if failure is None:
         return None
-    return failure.text, Mover.FRONTEND if failure.group else Mover.FACTORY
+    return failure.text, of_common(failure)
 
 
 def _all_fail(here: PlaceSituation) -> Iterator[Explanation]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gwmond.explain.document import answer_parts, reason_records
+from gwmond.explain.movers import failed_validation, of_common
 from gwmond.explain.situation import Explanation, Mover, Proof, Tier
 from gwmond.model.experiments import PilotResult
 from gwmond.model.facts import EntryKey
@@ -51,8 +52,10 @@ def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
         yield Explanation(tier, "had_jobs", text, change, Mover.WAIT)
     elif here.pilot.failed:
         text = f"Its validation failed ({row.failure or 'no test is named'})"
-        change = "What the test found: the pilot's output, gwmond report --failures"
-        yield Explanation(tier, "validation_failed", text, change, Mover.SITE)
+        mover, change, proof = failed_validation(None)
+        if here.common is not None:
+            text, mover, proof = f"{text}. {here.common.text}", of_common(here.common), Proof.PROVEN
+        yield Explanation(tier, "validation_failed", text, change, mover, proof)
     elif jobs.ran is None:
         text = "It is not known whether it had jobs: its output ends before it says so"
         change = "Its output as a whole, or a collector that shows it: gwmond pilot"

@@ -62,8 +62,10 @@ class EndedInPeriod(NamedTuple):
     transfers: Counter[tuple[str, FailedTransfer]]
 
 
-def validated(reader: LedgerReader, since_us: int) -> Counter[tuple[str, str, str]]:
-    """Count pilots that began since by group, entry, and what their validation failed (or empty).
+def validated(
+    reader: LedgerReader, since_us: int, until_us: int = 2**62
+) -> Counter[tuple[str, str, str]]:
+    """Count pilots that began then by group, entry, and what their validation failed (or empty).
 
     Those of which that is not known yet are left out.
     """
@@ -71,7 +73,8 @@ def validated(reader: LedgerReader, since_us: int) -> Counter[tuple[str, str, st
     failure = case((FAILED, c.failure), else_="").label("of")
     query = (
         select(c.group_name, c.entry, failure, func.count())
-        .where(c.start_us >= since_us, or_(c.end_us.is_(None), c.end_us >= since_us))
+        .where(c.start_us >= since_us, c.start_us < until_us)
+        .where(or_(c.end_us.is_(None), c.end_us >= since_us))
         .where(or_(c.validation != Validation.UNKNOWN.value, c.ran_jobs != 0))
         .group_by(c.group_name, c.entry, "of")
     )

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.ledger.demand_taken import PilotCounts, pilot_counts, runs_begun
+from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.experiments import Experiment
 from gwmond.model.facts import EntryKey, Place
@@ -18,6 +19,7 @@ from gwmond.model.pilot_evidence import QueueState
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.analyze_frontends import watched
+from gwmond.reports.common_failures import CommonFailure, OfGroup, common, split
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.traced import queue_of
 
@@ -43,6 +45,8 @@ class SentFor(NamedTuple):
     - ``on_its_way``, ``while_there``: runs that began on pilots of its group, by entry.
     - ``alike``: pilots of its entry and group that lived while it did, without it.
     - ``check``: the verdict on the entry as it registered, and what came of that.
+    - ``common``: what its validation failed, if pilots that began within an hour of it show that
+      this was no site's.
     """
 
     pilot: StoredPilot
@@ -53,6 +57,7 @@ class SentFor(NamedTuple):
     while_there: Counter[EntryKey]
     alike: PilotCounts
     check: Experiment | None
+    common: CommonFailure | None = None
 
     @property
     def end_us(self) -> int:
@@ -86,7 +91,16 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
         runs_begun(ledger, group, there_us, end_us),
         alike,
         next((check for check in checks if check.pilot == row.id), None),
+        _common(ledger, row) if pilot.failed else None,
     )
+
+
+def _common(ledger: LedgerReader, row: PilotRow) -> CommonFailure | None:
+    """Return the failure of its validation, if that is no site's."""
+    found = validated(ledger, row.start_us - HOUR_US, row.start_us + HOUR_US)
+    of, test = row.identity, split(row.failure)[1]
+    failures = common({OfGroup(*key): number for key, number in found.items()})
+    return next((x for x in failures if x.test == test and x.covers(of.group, of.key.entry)), None)
 
 
 def _demand(ledger: LedgerReader, hour: int, key: EntryKey, group: str) -> DemandAt:

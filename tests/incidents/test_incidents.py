@@ -12,8 +12,10 @@ import pytest
 
 from gwmond.explain.movers import limited
 from gwmond.explain.places import PlaceSituation, place_answers
-from gwmond.explain.situation import Explanation, Mover, Tier
+from gwmond.explain.sent_for import sent_for_answers
+from gwmond.explain.situation import Explanation, Mover, Proof, Tier
 from gwmond.ledger.failed import validated
+from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
@@ -25,6 +27,8 @@ from gwmond.model.states import State
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.failures import Failures
+from gwmond.reports.pilot_story import find
+from gwmond.reports.sent_for import sent_for
 from gwmond.service.contradictions import of_jobs, of_queue, of_requests
 from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain
@@ -275,3 +279,23 @@ def test_what_pilots_of_the_ledger_fail(tmp_path: Path) -> None:
         (group, "e2", proxy): 1,
         (group, "e2", ""): 1,
     }
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_15_a_pilot_that_has_ended(
+    passes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others failed at that time says whose it was; alone it proves nothing of its site."""
+    at = ("n1", failed_pilots.NODE, 8)
+    there = [("e1", *at), *([("e2", *at)] * 10), ("e3", "n1", None if passes else at[1], 8)]
+    monkeypatch.setattr(failed_pilots, "PILOTS", there)
+    url = f"sqlite:///{tmp_path}/ledger.sqlite"
+    failed_pilots.write(url)
+    with LedgerReader.open(url) as reader:
+        (row,) = find(reader, "1")
+        here = sent_for(reader, row, (failed_pilots.BASE + 9 * 86_400) * SECOND_US)
+    first = sent_for_answers(here)[0]
+    assert first.name == "validation_failed"
+    assert first.mover is (Mover.SITE if passes else Mover.FACTORY)
+    assert (first.proof is Proof.NOT_KNOWN) is passes
+    assert ("validate_node.sh fails at all 3 entries" in first.text) is not passes
