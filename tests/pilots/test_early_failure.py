@@ -14,13 +14,17 @@ from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.suspects import Kind
 from gwmond.pilots.early_failure import (
     SHORT_US,
+    WINDOW_US,
     Result,
     Trial,
     judge,
     result_of,
     suspects,
     weigh,
+    while_at_fault,
 )
+from gwmond.pilots.rules import Rules
+from gwmond.pilots.verdicts import began_within, evidence_until
 from tests.build.pilots import BROKEN, CUT, FAILED, GOOD, HELD, us
 
 EARLY_EXIT = Outcome(Category.MISCONFIGURATION_BADPUT, "early_exit")
@@ -192,8 +196,42 @@ def test_the_outcome_of_what_is_blamed() -> None:
     assert judge(good, GOOD, blamed) == GOOD
 
 
+@pytest.mark.parametrize(
+    ("failed", "at_fault"),
+    [
+        ("....................FFFF-FFFF....................", range(20, 29)),
+        ("..........F..F..F.F..F.F..F.F....................", range(10, 29)),  # a third of its runs
+        ("FFFFF....................", range(5)),
+        ("....................F....", ()),
+        ("--", ()),
+    ],
+)
+def test_when_a_place_was_at_fault(failed: str, at_fault: Collection[int]) -> None:
+    """From the first of its failures to the last; a run that says nothing ends nothing."""
+    told = [{"F": True, ".": False, "-": None}[one] for one in failed]
+    found = while_at_fault([0.02] * len(told), told)
+    assert [index for index, bad in enumerate(found) if bad] == [*at_fault]
+
+
 def test_nothing_is_known_of_nothing() -> None:
     assert weigh([]) == {}
+
+
+# --- When a verdict falls ------------------------------------------------------------------------
+
+
+def test_a_verdict_falls_a_window_after_the_slice_in_which_a_run_ended() -> None:
+    """A window has six slices; what ends with a slice has ended in it."""
+    slice_us = WINDOW_US // 6
+    assert evidence_until(100 * slice_us, Rules()) == 106 * slice_us
+    assert evidence_until(100 * slice_us + 1, Rules()) == 107 * slice_us
+
+
+def test_evidence_began_within_two_slices_of_the_one_that_is_judged() -> None:
+    """And before the verdict, however short the window is."""
+    slice_us = WINDOW_US // 6
+    assert began_within(106 * slice_us, Rules()) == (97 * slice_us, 102 * slice_us)
+    assert began_within(100, Rules(verdict_us=1)) == (96, 100)
 
 
 # --- Very short successes ------------------------------------------------------------------------
@@ -204,7 +242,9 @@ def test_a_node_whose_jobs_succeed_at_once_is_suspected_and_not_blamed() -> None
         trial._replace(end_us=trial.start_us + SHORT_US) if trial.node == "node3" else trial
         for trial in pool([])
     ]
-    assert [suspect[:4] for suspect in suspects(trials)] == [("node", "node3", "entry0", "site0")]
+    (suspect,) = suspects(trials)
+    assert suspect[:4] == ("node", "node3", "entry0", "site0")
+    assert suspect.sign == "ends_too_soon"
     assert weigh(trials) == {}
 
 

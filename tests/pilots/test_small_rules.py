@@ -6,18 +6,27 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS
+from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.factory_jobs import MOST
+from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.model.update_gaps import FEW
 from gwmond.pilots import central_log
-from gwmond.pilots.ad_times import SOURCE, Silence, StoredGaps, is_silent, silent_before_us
+from gwmond.pilots.ad_times import (
+    SOURCE,
+    Silence,
+    StoredGaps,
+    is_silent,
+    silent_before_us,
+    silent_pilots,
+)
 from gwmond.pilots.central_log import Waits
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import Rules
+from gwmond.pilots.sights import Looks
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
 from tests.build.pilot_files import output, us
@@ -117,6 +126,63 @@ def test_silent_is_who_was_shown_and_is_heard_of_no_more(
     told = {"origin": "collector", "end_us": None, "last_heard_us": us(60) - 1} | change
     pilot = PilotIdentity("name", 0, "", "", A, "", "", told["origin"])
     assert is_silent(pilot, told["end_us"], told["last_heard_us"], us(60)) is silent
+
+
+def test_of_silent_pilots_those_that_were_heard_of_latest_come_first(play: Play) -> None:
+    """Else in their order; those that only say that they failed have rules of their own."""
+    heard = {"a": 0, "b": 30, "c": 30, "d": 60, "failed": 0}
+    pilots = [shown(name, 0, at)._replace(failed=name == "failed") for name, at in heard.items()]
+    play.poll(60, pilots)
+    found = silent_pilots(reversed(list(play.accounting.pilots)), us(60))
+    assert [pilot.identity.name for pilot in found] == ["b", "c", "a"]
+
+
+def test_when_pilots_and_claims_were_looked_at_outlasts_a_restart() -> None:
+    """Nothing is told before the first look, and nothing is known of a text of another form."""
+    period_us = 60 * SECOND_US
+    looks = Looks({})
+    looks.settled_us = us(5)
+    looks.watch(us(10), period_us, complete=True)
+    assert looks.cursors() == ()
+    looks.pilots_us = us(10)
+    assert len(looks.cursors()) == 1
+    looks.claims_us = us(9)
+    looks.watch(us(190), period_us, complete=True)
+    seen = us(10), us(9), us(5), us(10), us(190)
+    (cursor,) = looks.cursors()
+    assert cursor == Cursor(SOURCE, LOOKS, " ".join(map(str, seen)), None)
+    looks.stored()
+    assert looks.cursors() == ()
+    again = restored(cursor.state)
+    assert known(again) == seen
+    assert again.cursors() == ()
+    assert known(restored(" ".join(map(str, seen[:3])))) == (*seen[:3], 0, 0)
+    assert known(restored("x 1 2")) == known(Looks({})) == (0,) * 5
+
+
+@pytest.mark.parametrize(
+    ("now", "complete", "since"),
+    [(180, True, 0), (181, True, 181), (60, False, None)],
+)
+def test_since_when_collectors_are_watched(now: int, complete: bool, since: int | None) -> None:
+    """Three periods without a poll are a gap; so is a look that was not complete."""
+    looks = Looks({})
+    looks.watch(us(0), 60 * SECOND_US, complete=True)
+    looks.watch(us(now), 60 * SECOND_US, complete=complete)
+    assert looks.watched_us == (0 if since is None else us(since))
+
+
+def restored(state: str) -> Looks:
+    """What a daemon knows that finds this text."""
+    return Looks({(SOURCE, LOOKS): Cursor(SOURCE, LOOKS, state, None)})
+
+
+def known(looks: Looks) -> tuple[int, ...]:
+    """All that is known of looks."""
+    return (
+        *(looks.pilots_us, looks.claims_us, looks.settled_us),
+        *(looks.watched_us, looks.asked_us),
+    )
 
 
 def started(at: int | None, written: int = 0) -> PilotOutput:

@@ -154,11 +154,12 @@ def test_what_is_missing_for_good() -> None:
     """A schedd is waited for, for a day; after that its records of that day are missing."""
     rules = Rules()
     read = Cursor(SCHEDD, "history", "", us(0))
-    for hours, until, complete in ((7, 0, True), (26, 26, False), (60, 60, True)):
+    for hours, until, complete in ((7, 0, True), (24, 24, False), (26, 26, False), (60, 60, True)):
         now_us = us(hours * HOUR_S)
         known = evidence(now_us, now_us, [read], rules)
         assert known.until_us == us(until * HOUR_S), hours
         assert known.complete(TrialKeys(now_us - 9 * HOUR_S * SECOND_US, 0, now_us)) is complete
+    assert evidence(us(60 * HOUR_S), us(0), [read], rules) == Evidence(us(0))  # read as all others
 
 
 def test_what_a_schedd_has_lost_is_missing() -> None:
