@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gwmond.model.pilot_evidence import FailureClass
 
@@ -16,12 +16,8 @@ WIDE, MOSTLY = 3, 0.9
 _CLASSES = {failure_class.value for failure_class in FailureClass}
 
 
-class OfGroup(NamedTuple):
-    """Pilots of a frontend group at an entry with what their validation failed; empty: nothing."""
-
-    group: str
-    entry: str
-    failure: str
+OfGroup: TypeAlias = tuple[str, str, str]
+"""A frontend group, an entry, and what the validation of pilots there failed (empty: nothing)."""
 
 
 class CommonFailure(NamedTuple):
@@ -53,10 +49,10 @@ class CommonFailure(NamedTuple):
 def common(pilots: Mapping[OfGroup, int]) -> Iterator[CommonFailure]:
     """Yield the failures that are no site's."""
     every, failed = Counter[tuple[str, str]](), Counter[tuple[str, str, str]]()
-    for of, number in pilots.items():
-        every[of.group, of.entry] += number
-        if of.failure:
-            failed[split(of.failure)[1], of.group, of.entry] += number
+    for (group, entry, failure), number in pilots.items():
+        every[group, entry] += number
+        if failure:
+            failed[split(failure)[1], group, entry] += number
 
     def entries(test: str, group: str) -> frozenset[str]:
         """Return a group's entries if nearly all of its pilots fail a test at each, else none."""

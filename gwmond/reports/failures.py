@@ -98,8 +98,8 @@ class Failures:
         """Count pilots that ended; on those that failed no job ran, so their runs are not read."""
         for pilot in map(StoredPilot, rows):
             self.ended[(*pilot.identity.key, pilot.identity.node)] += 1
-            of = OfGroup(pilot.identity.group, pilot.identity.key.entry, "")
-            self._of_groups[of._replace(failure=pilot.row.failure) if pilot.failed else of] += 1
+            failure = pilot.row.failure if pilot.failed else ""
+            self._of_groups[pilot.identity.group, pilot.identity.key.entry, failure] += 1
             if pilot.failed:
                 self.add(pilot)
 

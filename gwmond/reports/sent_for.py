@@ -19,7 +19,7 @@ from gwmond.model.pilot_evidence import QueueState
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.analyze_frontends import watched
-from gwmond.reports.common_failures import CommonFailure, OfGroup, common, split
+from gwmond.reports.common_failures import CommonFailure, common, split
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from gwmond.reports.traced import queue_of
 
@@ -99,8 +99,9 @@ def _common(ledger: LedgerReader, row: PilotRow) -> CommonFailure | None:
     """Return the failure of its validation, if that is no site's."""
     found = validated(ledger, row.start_us - HOUR_US, row.start_us + HOUR_US)
     of, test = row.identity, split(row.failure)[1]
-    failures = common({OfGroup(*key): number for key, number in found.items()})
-    return next((x for x in failures if x.test == test and x.covers(of.group, of.key.entry)), None)
+    return next(
+        (x for x in common(found) if x.test == test and x.covers(of.group, of.key.entry)), None
+    )
 
 
 def _demand(ledger: LedgerReader, hour: int, key: EntryKey, group: str) -> DemandAt:

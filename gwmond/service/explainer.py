@@ -26,7 +26,7 @@ from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
-from gwmond.reports.common_failures import CommonFailure, OfGroup, common
+from gwmond.reports.common_failures import CommonFailure, common
 from gwmond.reports.render.formats import counted
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
@@ -367,8 +367,7 @@ class Explainer:
         from gwmond.ledger.failed import validated  # noqa: PLC0415 (slow to load)
 
         since_us = round(self._now - _LATELY_S) * SECOND_US
-        found = validated(ledger, since_us)
-        return tuple(common({OfGroup(*of): number for of, number in found.items()}))
+        return tuple(common(validated(ledger, since_us)))
 
     @cached_property
     def pilots(self) -> list[Pilot]:
