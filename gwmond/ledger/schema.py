@@ -24,7 +24,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0012", "0013", "0014", "0015")
+REVISIONS = ("0012", "0013", "0014", "0015", "0016")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -234,6 +234,7 @@ verdict_checks = Table(
     Column("evidence", Text, nullable=False),
     Column("registered_us", BigInteger, nullable=False, index=True),
     Column("result", Text, nullable=False),
+    Column("verdict_us", BigInteger, nullable=False, server_default="0"),
 )
 Index(
     "ix_verdict_checks_open",

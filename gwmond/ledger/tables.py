@@ -346,15 +346,17 @@ def experiment_values(experiment: Experiment) -> Row:
         "evidence": experiment.verdict.evidence,
         "registered_us": time_us(experiment.registered_us),
         "result": experiment.result.value,
+        "verdict_us": time_us(experiment.verdict_us),
     }
 
 
 def experiment_row(values: Sequence[Any]) -> Experiment:
-    pilot, site, entry, group, state, reason, evidence, registered_us, result = values
+    pilot, site, entry, group, state, reason, evidence, registered_us, result, verdict_us = values
     try:
         verdict = SiteVerdict(State(state), reason, evidence)
         return Experiment(
-            pilot, EntryKey(site, entry), group, verdict, registered_us, PilotResult(result)
+            *(pilot, EntryKey(site, entry), group, verdict, verdict_us, registered_us),
+            PilotResult(result),
         )
     except ValueError as exc:
         raise Undecodable(f"verdict check of pilot {pilot}: {exc!r}") from exc

@@ -16,7 +16,7 @@ CHECKED = (State.PROVISIONING_BOTTLENECK, State.INSUFFICIENT_DEMAND)
 
 
 class PilotResult(StrEnum):
-    """What became of the pilot: it ran a job in time, or none; or it was no experiment."""
+    """What the pilot did: it ran a job in time, or none; or nothing that checks the verdict."""
 
     OPEN = ""
     RAN = "ran"
@@ -33,12 +33,16 @@ class SiteVerdict(NamedTuple):
 
 
 class Experiment(NamedTuple):
-    """A pilot that registered while a verdict stood; ``pilot`` is its number in the ledger."""
+    """A pilot that registered while a verdict stood; ``pilot`` is its number in the ledger.
+
+    ``verdict_us``: of the poll whose verdict it is.
+    """
 
     pilot: int
     entry: EntryKey
     group: str
     verdict: SiteVerdict
+    verdict_us: int
     registered_us: int
     result: PilotResult = PilotResult.OPEN
 

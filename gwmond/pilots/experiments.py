@@ -15,7 +15,7 @@ from gwmond.model.experiments import Experiment, PilotResult
 from gwmond.model.facts import Pilot
 from gwmond.model.stored_pilots import CountKey, PilotId
 from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
+from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
 
 ByName: TypeAlias = Mapping[str, Sequence[OpenPilot]]
 
@@ -49,8 +49,12 @@ class Experiments:
                 self._changed[number] = key._replace(result=found)
 
     def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> PilotResult:
-        runs = (run.start_us for run in pilot.runs.values() if not run.summarised)
-        watched = Watched(min(runs, default=None), pilot.end_us, pilot.last_heard_us)
+        starts: dict[bool, list[int]] = {True: [], False: []}
+        for run in pilot.runs.values():
+            if not run.summarised:
+                starts[waited(run.key.job, experiment.verdict_us)].append(run.start_us)
+        first_us, other_us = (min(starts[then], default=None) for then in (True, False))
+        watched = Watched(first_us, other_us, pilot.end_us, pilot.last_heard_us)
         return result(experiment, watched, known_us, self._wait_us)
 
     def rows(self) -> tuple[Experiment, ...]:

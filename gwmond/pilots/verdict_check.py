@@ -1,9 +1,9 @@
 """Verdicts on entries, checked by the pilots that start there.
 
 A pilot that registers in a collector is an experiment: what the last poll before said of its entry
-was right if the pilot runs a job within ``wait_us`` where there was a provisioning bottleneck, or
-runs none in that time where demand was insufficient.  Source of the rule: design page, section 4
-("the truth of a verdict is an experiment").
+was right if the pilot runs, within ``wait_us``, a job that waited at that poll where there was a
+provisioning bottleneck, or runs no job in that time where demand was insufficient.  Source of the
+rule: design page, section 4 ("the truth of a verdict is an experiment").
 
 What is no experiment:
 
@@ -11,7 +11,9 @@ What is no experiment:
 - a pilot that was not seen to register: there was no poll before, one was missed, or not all
   collectors were heard;
 - a pilot that takes no jobs, or stops to take any before ``wait_us`` is over;
-- a pilot that ends before ``wait_us`` is over without a job.
+- a pilot that ends before ``wait_us`` is over without a job;
+- a pilot that runs only jobs that were submitted after the poll: frontends request pilots when jobs
+  come, so the first one at an entry where no job waited nearly always runs a job that came later.
 
 Units: times are microseconds since the epoch.
 """
@@ -41,12 +43,15 @@ class Verdicts(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """What is known of the pilot: when its first run began, its end, and when it was last heard of.
+    """What is known of the pilot: its first runs, its end, and when it was last heard of.
 
-    ``first_run_us`` and ``end_us`` are None where there is none yet.
+    ``first_run_us``: the begin of its first run of a job that waited at the verdict's poll;
+    ``other_run_us``: of its first run of any other.  These and ``end_us`` are None where there is
+    none yet.
     """
 
     first_run_us: int | None
+    other_run_us: int | None
     end_us: int | None
     last_heard_us: int
 
@@ -87,7 +92,7 @@ def registered(
         stops = retires is not None and (retires + pilot.clock_s) * SECOND_US < at_us + wait_us
         if pilot.failed or not pilot.accepting or stops or began_us < earliest_us:
             continue
-        yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, at_us)
+        yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, before.at_us, at_us)
 
 
 def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int) -> PilotResult:
@@ -98,4 +103,17 @@ def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int
     if watched.end_us is not None and watched.end_us < until_us:
         return PilotResult.VOID if known_us >= watched.end_us else PilotResult.OPEN
     there_us = watched.last_heard_us if watched.end_us is None else watched.end_us
-    return PilotResult.IDLE if min(there_us, known_us) >= until_us else PilotResult.OPEN
+    if min(there_us, known_us) < until_us:
+        return PilotResult.OPEN
+    other = watched.other_run_us is not None and watched.other_run_us <= until_us
+    return PilotResult.VOID if other else PilotResult.IDLE
+
+
+def waited(job: str, verdict_us: int) -> bool:
+    """Return whether a job, by its GlobalJobId, was submitted before a poll; False if not known.
+
+    >>> waited("ap1.example.org#4711.0#1763856000", 1763856000_000000)
+    True
+    """
+    submitted = job.rpartition("#")[2]
+    return submitted.isdecimal() and int(submitted) * SECOND_US <= verdict_us

@@ -110,7 +110,7 @@ def test_other_reasons(unused: SentFor) -> None:
     nobody: Counter[EntryKey] = Counter()
     assert first(unused._replace(while_there=nobody)).name == "demand_gone"
     bottleneck = SiteVerdict(State.PROVISIONING_BOTTLENECK, "unexplained", "measured")
-    check = Experiment(2, _KEY, "frontend.main", bottleneck, 0, PilotResult.IDLE)
+    check = Experiment(2, _KEY, "frontend.main", bottleneck, 0, 0, PilotResult.IDLE)
     assert first(unused._replace(check=check)).name == "jobs_did_not_come"
     for result in (PilotResult.OPEN, PilotResult.VOID, PilotResult.RAN):
         assert first(unused._replace(check=check._replace(result=result))).name == (

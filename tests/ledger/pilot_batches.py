@@ -215,7 +215,7 @@ def experiments(number: int) -> tuple[Experiment, ...]:
     def of(pilot: int, result: PilotResult = PilotResult.OPEN) -> Experiment:
         verdict = SiteVerdict(CHECKED[pilot % 2], "held_pilots" if pilot % 2 else "", "measured")
         who = identity(pilot)
-        return Experiment(pilot, who.key, who.group, verdict, now_us(pilot), result)
+        return Experiment(pilot, who.key, who.group, verdict, now_us(pilot), now_us(pilot), result)
 
     results = PilotResult.RAN, PilotResult.IDLE, PilotResult.VOID, PilotResult.RAN
     before = (of(number - 1, results[number % 4]),) if number > 1 else ()

@@ -9,6 +9,7 @@ import pytest
 from gwmond.model.batch import Batch
 from gwmond.model.experiments import PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
+from gwmond.model.records import JobRecord
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey
 from gwmond.pilots.rules import FAR_US
@@ -61,6 +62,11 @@ class Checked(Play):
         return key.result
 
 
+def came(run: JobRecord, job: str = f"schedd#2.0#{T0 + 59}") -> JobRecord:
+    """The same run of a job that was submitted after the poll of the verdict."""
+    return run._replace(fact=run.fact._replace(job=job))
+
+
 def pilot(at: int = 0, started: int = 0) -> Pilot:
     """The pilot, whose ad is renewed all the while."""
     return shown(started=started, heard=at)
@@ -104,6 +110,31 @@ def test_a_job_that_came_and_went_between_two_polls() -> None:
         play.poll(at, [pilot(at, 30)])
     play.poll(660, [pilot(660, 30)], [record("1.0", 601, 630, started=30)])
     assert play.verdicts() == {("insufficient_demand", "false"): 1}
+
+
+@pytest.mark.parametrize("verdict", [BOTTLENECK, NO_DEMAND])
+@pytest.mark.parametrize("job", [f"schedd#2.0#{T0 + 1}", "3.0"])
+def test_a_pilot_that_runs_a_job_that_came_later(verdict: SiteVerdict, job: str) -> None:
+    """It was requested for that job: that says nothing of the verdict. Nor does an unknown job."""
+    play = Checked(verdict)
+    play.begin(60, [pilot(60, 30)])
+    for at in range(120, 900, POLL_S):
+        play.poll(at, [pilot(at, 30)], claims=[came(claim("2.0", 100, started=30), job)])
+    assert (play.verdicts(), play.result()) == ({}, PilotResult.VOID)
+
+
+@pytest.mark.parametrize("verdict", [BOTTLENECK, NO_DEMAND])
+def test_a_pilot_that_runs_a_job_that_waited_after_one_that_came_later(
+    verdict: SiteVerdict,
+) -> None:
+    """The job that waited decides."""
+    play = Checked(verdict)
+    play.begin(60, [pilot(60, 30)])
+    play.poll(120, [pilot(120, 30)], claims=[came(claim("2.0", 100, started=30))])
+    play.poll(400, [pilot(400, 30)], [came(record("2.0", 100, 300, started=30))])
+    play.poll(460, [pilot(460, 30)], claims=[claim("1.0", 420, started=30)])
+    agreed = "true" if verdict is BOTTLENECK else "false"
+    assert play.verdicts() == {(verdict.state.value, agreed): 1}
 
 
 def test_a_pilot_that_dies_early_is_no_experiment() -> None:

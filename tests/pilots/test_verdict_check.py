@@ -7,7 +7,7 @@ import pytest
 from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
-from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result
+from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
 from tests.build.play import T0, shown
 
 US = 1_000_000
@@ -42,9 +42,9 @@ def test_a_pilot_that_registers_meets_the_verdict_of_the_poll_before() -> None:
         shown("c@node", 50, entry="bored"),
     )
     assert found == {
-        "a@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(20)),
-        "b@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(40)),
-        "c@node": Experiment(0, BORED, "frontend.main", NO_DEMAND, at(50)),
+        "a@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(0), at(20)),
+        "b@node": Experiment(0, STARVING, "frontend.main", BOTTLENECK, at(0), at(40)),
+        "c@node": Experiment(0, BORED, "frontend.main", NO_DEMAND, at(0), at(50)),
     }
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_experiment(pilot: Pilot) -> None:
     assert not begun(pilot)
 
 
-OPEN = Experiment(1, STARVING, "g", BOTTLENECK, at(0))
+OPEN = Experiment(1, STARVING, "g", BOTTLENECK, at(0), at(0))
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,42 @@ def test_what_becomes_of_it(
 ) -> None:
     """A job within ten minutes, none although it was there and all runs are known, or neither."""
     watched = Watched(
-        None if run is None else at(run), None if end is None else at(end), at(contact)
+        None if run is None else at(run), None, None if end is None else at(end), at(contact)
     )
     assert result(OPEN, watched, at(known), WAIT_US) is expected
+
+
+@pytest.mark.parametrize(
+    ("run", "other", "known", "expected"),
+    [
+        (None, 600, 599, PilotResult.OPEN),  # a job that waited may have run there, too
+        (None, 600, 600, PilotResult.VOID),
+        (None, 601, 600, PilotResult.IDLE),
+        (600, 5, 5, PilotResult.RAN),
+        (601, 5, 600, PilotResult.VOID),
+    ],
+)
+def test_jobs_that_came_after_the_verdict(
+    run: int | None, other: int, known: int, expected: PilotResult
+) -> None:
+    """They say nothing of the verdict, also where the pilot ran nothing else."""
+    watched = Watched(None if run is None else at(run), at(other), None, at(700))
+    assert result(OPEN, watched, at(known), WAIT_US) is expected
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (f"ap#1.0#{T0}", True),
+        (f"ap#1.0#{T0 + 1}", False),
+        ("1.0", False),
+        ("ap#1.0#", False),
+        ("ap#1.0#soon", False),
+    ],
+)
+def test_when_a_job_waited(job: str, *, expected: bool) -> None:
+    """By the time of its submission in its GlobalJobId."""
+    assert waited(job, at(0)) is expected
 
 
 def test_when_a_verdict_was_right() -> None:
