@@ -421,11 +421,6 @@ class ProblemName(StrEnum):
         "lines of central logs about the end of a run that still goes on",
         _EXPECTED,
     )
-    SAME_FILE = (
-        "same_file",
-        "further names (links) of a file that is read: it is accounted once",
-        _NOTHING,
-    )
     SEVERAL_PILOTS = (
         "several_pilots",
         "lines of central logs that match several pilots",

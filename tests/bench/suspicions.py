@@ -1,10 +1,10 @@
 """Suspicions that jobs fail at a place: false alarms where none is at fault, and time to alarm.
 
 Healthy pools: the scenarios of ``tests.pilots.early.scenarios`` in which users alone are at fault
-(typos, bad blocks, services that are down, sweeps), looked at every two minutes as the daemon does.
-A place that is suspected in looks one after the other is one alarm.  Black holes: on a pool of
-1,280 slots, of one pilot to a site, with the time from its begin to the alarm
-about a place where it is.
+(typos, bad blocks, services that are down, sweeps), and a pool of 10,000 nodes, looked at once in
+an hour, so that no two looks share a run: how many find anything, if a share of them may.  The
+daemon's own rate is the smallest.  Black holes: on a pool of 1,280 slots, of one pilot to a site,
+with the time from its begin to the alarm about a place where it is, by a look every two minutes.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 from random import Random
 
-from gwmond.pilots.early_failure import Unit
-from gwmond.pilots.verdicts import LOOK_US
+from gwmond.pilots.early_failure import failing
+from gwmond.pilots.verdicts import FALSE_ALARMS, LOOKED_AT_US
 from tests.pilots.early.scenarios import SCENARIOS, everyday
-from tests.pilots.early.simulator import BEGIN_US, Broken, Work, pool, simulate
-from tests.pilots.early.suspicions import looks
+from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
+from tests.pilots.early.suspicions import known_at, looks
 
-_WEEK_S = 7 * 86400
-_HOURS = 8.0
+_END_US = 8 * LOOKED_AT_US + 1
+_RATES = 0.5, 0.1, 0.01, FALSE_ALARMS
 _SIZES = {
     "pilot": frozenset({"pilot0.0.1.0"}),
     "node": frozenset({"node0.0.1"}),
@@ -33,7 +33,6 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(prog="python -m tests.bench suspicions", description=__doc__)
     parser.add_argument("--seeds", type=int, default=2, help="how many, from 101 on")
-    parser.add_argument("--every", type=int, default=1, help="one of so many looks is taken")
     parser.add_argument("--holes", action="store_true", help="black holes only")
     options = parser.parse_args()
     seeds = range(101, 101 + options.seeds)
@@ -41,23 +40,35 @@ def main() -> None:
         for kind, places in _SIZES.items():
             _holes(kind, places, share, seeds)
     if not options.holes:
-        _healthy(seeds, options.every)
+        _healthy(seeds)
 
 
-def _healthy(seeds: range, every: int) -> None:
-    alarms = number = 0
-    for name, (scenario, broken, *_) in SCENARIOS.items():
-        if broken:
-            continue
+def _healthy(seeds: range) -> None:
+    """Print how many looks at healthy pools suspect a place, if so many may at most."""
+    scenarios = {name: scenario for name, (scenario, broken, *_) in SCENARIOS.items() if not broken}
+    for size, pools in (("up to 320 nodes", scenarios), ("10,000 nodes", {"large": _large})):
+        alarms, number = dict.fromkeys(_RATES, 0), 0
         for seed in seeds:
-            before: set[Unit] = set()
-            trials = sorted((run.trial for run in scenario(seed)), key=lambda x: x.start_us)
-            for look in looks(trials, _HOURS, every=every):
-                found = {suspect[:2] for suspect in look.suspects}
-                number, alarms = number + 1, alarms + len(found - before)
-                before = found
-        weeks = number * every * LOOK_US / 1e6 / _WEEK_S
-        print(f"{name:32} so far {alarms} alarms in {number} looks, {weeks:.2f} weeks", flush=True)
+            for scenario in pools.values():
+                trials = sorted((run.trial for run in scenario(seed)), key=lambda x: x.start_us)
+                for at_us in range(BEGIN_US + LOOKED_AT_US, BEGIN_US + _END_US, LOOKED_AT_US):
+                    known = known_at(trials, at_us)
+                    number += 1
+                    for rate in _RATES:
+                        alarms[rate] += bool(failing(known, rate))
+            found = ", ".join(f"{alarms[rate]} at {rate:.4f}" for rate in _RATES)
+            print(f"{size}, so far of {number} looks {found}", flush=True)
+
+
+def _large(seed: int) -> list[Run]:
+    """Return the runs of 20 sites with 10,000 nodes; a fifth of the users makes mistakes."""
+    random = Random(seed)
+    works = everyday(random, users=40, jobs=2000)
+    works += [
+        Work(f"bad{n}", "run.sh", 2000, at=random.uniform(0, 3600), seconds=(300, 1800), share=0.2)
+        for n in range(10)
+    ]
+    return simulate(pool(20, 5, 100, 1, 2), works, seed=seed)
 
 
 def _holes(kind: str, places: frozenset[str], share: float, seeds: range) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.sources.gwms.rare.unread import Number, Position, UnreadSpan
 from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
@@ -19,6 +18,12 @@ if TYPE_CHECKING:
 
 
 F_co = TypeVar("F_co", covariant=True)
+
+Position: TypeAlias = tuple[int, int, int]
+"""When a pilot's files last changed (ctime, nanoseconds since the epoch), cluster, proc."""
+
+Number: TypeAlias = tuple[int, int]
+"""A pilot's cluster and proc."""
 
 
 class FileLimits(NamedTuple):
@@ -71,20 +76,16 @@ class FileAnswer(NamedTuple):
 
 
 class DirectoryState(NamedTuple):
-    """A cursor: the last pilot taken, the logs, and the pilots that are still to be read.
-
-    ``spans``, ``numbers``: see ``unread``.
-    """
+    """A cursor: the last pilot taken, the logs, and pilots before it that could not be read yet."""
 
     taken: Position = (0, 0, 0)
     logs: tuple[FollowedLog, ...] = ()
-    spans: tuple[UnreadSpan, ...] = ()
-    numbers: tuple[Number, ...] = ()
+    unread: tuple[Number, ...] = ()
     begun: bool = False
 
     def dump(self) -> str:
         """Return the state as text."""
-        return json.dumps(self[:4], separators=(",", ":"))
+        return json.dumps(self[:3], separators=(",", ":"))
 
 
 def read(text: str, source: str, problems: list[Problem]) -> DirectoryState:
@@ -100,8 +101,4 @@ def load(text: str) -> DirectoryState:
     """Return the state that a text says; raises ValueError for one that is none."""
     if not text:
         return DirectoryState()
-    state = msgspec.convert(json.loads(text), DirectoryState)
-    order = [position for span in state.spans for position in span]
-    if order != sorted(order):
-        raise ValueError(f"not the state of a directory: {text[:100]}")
-    return state._replace(begun=True)
+    return msgspec.convert(json.loads(text), DirectoryState)._replace(begun=True)

@@ -4,8 +4,9 @@ Pilots' outputs are read whole, stdout and stderr together, in the order in whic
 changed (ctime, which nobody can set back); again if one of them changes.  So the cursor is the
 change of the last pilot taken, however many pilots there are.  What changed within the last
 ``SETTLE_S`` is perhaps being written, and waits.  A pilot of which a file cannot be read for now
-(any error but that it is gone) is not known yet: each call that has room tries it again, whatever
-its age by then (``unread``).  Logs are followed by offset (``tail``).
+(any error but that it is gone) is not known yet: it is kept in the cursor, and each call that has
+room tries it again.  If more than ``MAX_UNREAD`` wait so, no later pilot is read.  Logs are
+followed by offset (``tail``).
 
 Invariants: a state is never ahead of the facts returned with it; every call that is ``behind``
 got further; the same facts may come again (a pilot is known by its name), none is left out; one
@@ -25,13 +26,13 @@ from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
     FileLimits,
+    Number,
+    Position,
 )
 from gwmond.sources.gwms.pilot_reading import PilotReading, SettledPilot
-from gwmond.sources.gwms.rare import same_file, unread
-from gwmond.sources.gwms.rare.unread import Number, Position, UnreadSpan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
     from gwmond.sources.gwms.layout import Found
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 SETTLE_S = 5
 FUTURE_S = 3600
+MAX_UNREAD = 200
 _FIRST: Position = (1, 0, 0)
 """Before all pilots; a state before that has not come to them yet."""
 
@@ -74,17 +76,16 @@ def fetch(
         )
     if unseen and not listed and not state.begun:
         return _nothing(cursor_state, problems)
-    files = same_file.once(directory, listed, problems, wanted, unseen)
-    named = [(found, log_kinds.of(found.name, logs)) for found in files]
+    named = [(found, log_kinds.of(found.name, logs)) for found in listed]
     kinds = [(found, kind) for found, kind in named if kind is not None]
     kinds += task.renamed([found for found, kind in named if kind is None], state, logs)
     known = task.follow(sorted(kinds, key=lambda one: one[0].status.st_mtime), state)
-    after, left = task.pilots(files, unseen, state)
+    after, left = task.pilots(listed, unseen, state)
     return FileAnswer(
         facts=tuple(task.facts),
         state=after._replace(logs=tuple(known)).dump(),
-        complete_us=None if task.full or left.unknown else _complete_us(after, now),
-        behind=task.full,
+        complete_us=None if left.behind or left.unknown else _complete_us(left, now),
+        behind=left.behind,
         left=left.pilots,
         problems=tuple(problems),
         size=task.size,
@@ -97,20 +98,22 @@ def _nothing(state: str, problems: Sequence[Problem]) -> FileAnswer:
     return FileAnswer((), state, None, False, 0, tuple(problems), 0)
 
 
-def _complete_us(state: DirectoryState, now: float) -> int:
+def _complete_us(left: _Left, now: float) -> int:
     """Return until when all that was written is known: up to the first pilot that waits."""
-    times = [
-        int((now - SETTLE_S) * SECOND_US),
-        *(span.first[0] * SECOND_US // 10**9 for span in state.spans),
-    ]
-    return min(times)
+    settled_us = int((now - SETTLE_S) * SECOND_US)
+    return settled_us if left.since_ns is None else min(settled_us, left.since_ns // 1000)
 
 
 class _Left(NamedTuple):
-    """How many pilots are still to be read, and of how many it is not known when they changed."""
+    """How many pilots are still to be read, and of how many it is not known when they changed.
+
+    ``behind``: there was no room for all; ``since_ns``: the earliest change of one that waits.
+    """
 
     pilots: int
     unknown: int
+    behind: bool
+    since_ns: int | None = None
 
 
 class _DirectoryReading(PilotReading):
@@ -125,36 +128,53 @@ class _DirectoryReading(PilotReading):
         first = not state.begun or state.taken < _FIRST
         if state.taken[0] > (self._now + FUTURE_S) * 1e9:
             self._problem(self._directory, ProblemName.CLOCK_SET_BACK, "read again from the begin")
-            state = state._replace(taken=_FIRST, spans=())
+            state = state._replace(taken=_FIRST, unread=())
         there = self._settled(files, first=first)
         hidden = {named[:2] for name in unseen if (named := pilot_output.job_file(name))}
-        numbers = hidden | (self._numbers & set(state.numbers))
-        seen = [pilot for pilot in there if pilot.number not in hidden]
-        later = [pilot for pilot in seen if pilot.position > state.taken]
-        if len(numbers) > unread.MAX_NUMBERS:
+        waits = hidden | (self._numbers & set(state.unread))
+        later = [pilot for pilot in there if pilot.position > state.taken]
+        if len(waits) > MAX_UNREAD:
             self._problem(self._directory, ProblemName.TOO_MANY_UNREAD, "no pilot is read, for now")
-            return state, _Left(len(later) + len(numbers), len(numbers))
-        positions = [pilot.position for pilot in there]
-        inside = set(unread.within(state.spans, positions))
-        after, read = self._later(later, state)
-        if not self.full:  # what is new from now on is read, however old it is by then
-            after = after._replace(taken=max(after.taken, _FIRST))
+            return state, _Left(len(later) + len(waits), len(waits), self.full)
         again = [
             pilot
-            for pilot in seen
-            if pilot.position <= state.taken
-            and (pilot.position in inside or pilot.number in numbers)
+            for pilot in there
+            if pilot.position <= state.taken and pilot.number in waits - hidden
         ]
-        inner = {
-            position for span in after.spans for position in unread.within([span], positions)[1:]
-        }
-        read |= self._again(again, inner, unread.MAX_SPANS - len(after.spans))
-        spans = unread.without(after.spans, positions, read)
-        numbers -= {position[1:] for position in read}
-        waits = {position[1:] for position in unread.within(spans, positions)} | numbers
-        ahead = sum(pilot.position > after.taken for pilot in later)
-        after = after._replace(spans=spans, numbers=tuple(sorted(numbers)))
-        return after, _Left(ahead + len(waits), len(numbers))
+        taken = state.taken
+        for pilot in later:
+            if self.full or (pilot.number not in hidden and not self._read(pilot, waits)):
+                break
+            taken = pilot.position
+        behind = self.full
+        if not behind:  # what is new from now on is read, however old it is by then
+            taken = max(taken, _FIRST)
+        waited = len(waits)
+        for pilot in again:
+            if self.full:  # if some were read, the others are read at once, too
+                behind |= len(waits) < waited
+                break
+            self._read(pilot, waits)
+        known_ns = [pilot.position[0] for pilot in there if pilot.number in waits - hidden]
+        ahead = sum(pilot.position > taken for pilot in later)
+        left = _Left(
+            ahead + len(waits), len(waits) - len(known_ns), behind, min(known_ns, default=None)
+        )
+        return state._replace(taken=taken, unread=tuple(sorted(waits))), left
+
+    def _read(self, pilot: SettledPilot, waits: set[Number]) -> bool:
+        """Read a pilot, or have it wait; return whether there is room for it to wait."""
+        if pilot.old or self.read_pilot(pilot):
+            waits.discard(pilot.number)
+            return True
+        self._took(self.spent, 0)
+        if len(waits | {pilot.number}) > MAX_UNREAD:
+            self._problem(
+                self._directory, ProblemName.TOO_MANY_UNREAD, "what is later is not read yet"
+            )
+            return False
+        waits.add(pilot.number)
+        return True
 
     def _settled(self, files: Sequence[Found], *, first: bool) -> list[SettledPilot]:
         """Return the pilots that have settled, in the order of their last change.
@@ -183,62 +203,3 @@ class _DirectoryReading(PilotReading):
         self._numbers = frozenset(pairs)
         self.outs = frozenset(number for number, pair in pairs.items() if "out" in pair)
         return sorted(settled)
-
-    def _later(
-        self, pilots: Sequence[SettledPilot], state: DirectoryState
-    ) -> tuple[DirectoryState, set[Position]]:
-        """Read pilots that are after the last one taken; return how far, and which were read."""
-        taken, spans, read = state.taken, list(state.spans), set[Position]()
-        follows = bool(spans) and spans[-1].last == taken
-        for pilot in pilots:
-            if self.full:
-                break
-            if pilot.old or self.read_pilot(pilot):
-                read.add(pilot.position)
-                follows = False
-            elif follows or len(spans) < unread.MAX_SPANS:
-                first = spans.pop().first if follows else pilot.position
-                spans.append(UnreadSpan(first, pilot.position))
-                self._took(self.spent, 1)
-                follows = True
-            else:
-                self._problem(
-                    self._directory, ProblemName.TOO_MANY_UNREAD, "what is later is not read yet"
-                )
-                break
-            taken = pilot.position
-        return state._replace(taken=taken, spans=tuple(spans)), read
-
-    def _again(
-        self, pilots: Sequence[SettledPilot], inner: Collection[Position], room: int
-    ) -> set[Position]:
-        """Read pilots that could not be read before; return which were.
-
-        If they are more than can be tried in one call, from another one on at another time.  One
-        that is read and is ``inner``, with another before it in its span, makes two spans of it,
-        if there is room.
-        """
-        most, size = self._limits.facts - self.weight, self._limits.size - self.size
-        read, tried = set[Position](), 0
-        start = int(self._now) % len(pilots) if 0 < most < len(pilots) else 0
-        before = False
-        for pilot in (*pilots[start:], *pilots[:start]):
-            splits = not before and pilot.position in inner
-            before = False
-            if self.full:
-                break
-            if tried >= most or size <= 0:
-                self._problem(
-                    self._directory, ProblemName.UNREADABLE, "more were not tried this time"
-                )
-                break
-            if splits and not room:
-                continue
-            if self.read_pilot(pilot):
-                read.add(pilot.position)
-                before = True
-                room -= splits
-            else:
-                tried += 1
-                size -= self.spent
-        return read

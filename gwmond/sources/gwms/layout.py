@@ -4,8 +4,8 @@ Known layouts: ``user_U/glidein_I/entry_E`` below /var/log/gwms-factory/client (
 logs), and ``entry_E`` below /var/log/gwms-factory/server (completed_jobs).  A copied tree may be
 cut at any of these, so that any directory counts in which there are files with the right names.
 
-No link is followed out of the root.  A link to a directory within it is not followed either, as
-that is come upon by its own name.  What is left out, though it might be a pilot's, is a problem.
+No link is followed: what is within the root is come upon by its own name.  A link that leads out of
+the root or nowhere is a problem, as is all that is left out though it might be a pilot's.
 """
 
 from __future__ import annotations
@@ -122,22 +122,16 @@ def files_in(
 ) -> Iterator[Found]:
     """Yield the regular files of a directory; one of a wanted name that is none is a problem.
 
-    A link counts as what it leads to, if that is within the directory.  The names of files of
-    which the status cannot be read for now are added to ``unseen``.  Raises OSError where the
-    directory cannot be listed to its end.
+    The names of files of which the status cannot be read for now are added to ``unseen``.  Raises
+    OSError where the directory cannot be listed to its end.
     """
     with os.scandir(directory) as entries:
         for entry in entries:
             try:
-                path = entry.path
                 if entry.is_symlink():
-                    bad = _link(os.path.realpath(directory), entry)
-                    problems += bad
-                    if bad or _leads_nowhere(path):
-                        continue
-                    path = os.path.realpath(path)
-                if entry.is_file():
-                    yield Found(entry.name, path, entry.stat())
+                    problems += _link(os.path.realpath(directory), entry)
+                elif entry.is_file():
+                    yield Found(entry.name, entry.path, entry.stat())
                 elif (is_wanted if entry.is_dir() else wanted)(entry.name):
                     problems += _no_file(entry)
             except OSError as error:

@@ -181,8 +181,6 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
             wrong += [(blob.name, word) for word in broken]
     runs: list[StarterRun] = []
     needed = not enough(len(of_history))
-    if needed and zone.changes:
-        zone = _narrowed(err, zone, about_s or 0)
     for blob in err.logs if needed else ():
         if not _is_starters(blob):
             continue
@@ -223,14 +221,6 @@ def _unpacked(err: PilotErr, wanted: Callable[[Blob], bool]) -> Iterator[bytes]:
 
 def _is_starters(blob: Blob) -> bool:
     return blob.name.startswith(STARTER) and not blob.name.endswith(".monitor")
-
-
-def _narrowed(err: PilotErr, zone: Zone, about_s: int) -> Zone:
-    """Return the zone with when the clock was set, as far as the order of lines shows it."""
-    daemons = _DAEMON_LOGS - {HISTORY}
-    for data in _unpacked(err, lambda blob: blob.name in daemons or _is_starters(blob)):
-        zone = zone.narrowed(starter_log.walls(data, about_s))
-    return zone
 
 
 def beside(runs: Sequence[StarterRun], records: Sequence[JobRecord]) -> list[StarterRun]:

@@ -9,19 +9,19 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
-from gwmond.sources.gwms import layout, pilot_output
+from gwmond.sources.gwms import layout, pilot_out, pilot_output
 from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
-from gwmond.sources.gwms.rare import same_file
 
 if TYPE_CHECKING:
     from gwmond.model.pilot_evidence import PilotOutput
+    from gwmond.sources.gwms.directory_cursor import Number, Position
     from gwmond.sources.gwms.layout import Found
-    from gwmond.sources.gwms.rare.unread import Number, Position
 
 OUT_BYTES = 8 << 20
 ERR_BYTES = 64 << 20
 """Of a larger file the begin and the end are read (``too_large``)."""
+_HEADER_BYTES = 65536
 _PIECE_BYTES = 1 << 16  # a read has room made for all that it may get, whatever it then gets
 
 
@@ -110,7 +110,7 @@ class PilotReading(Following):
             problem.problem != ProblemName.OTHER_PILOT for problem in fact.problems
         ):
             return False
-        pilot_name = same_file.pilot_named(out)
+        pilot_name = pilot_out.parse(out[:_HEADER_BYTES]).name
         return (pilot_name.cluster, pilot_name.proc) in self.outs
 
     def _open(self, found: Found | None, stack: ExitStack) -> IO[bytes] | None:

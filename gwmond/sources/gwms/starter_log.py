@@ -13,7 +13,6 @@ other lines looked at: their order distinguishes the two hours that show the sam
 from __future__ import annotations
 
 import re
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.endings import Ending
@@ -29,15 +28,12 @@ if TYPE_CHECKING:
 
 MAX_EVENTS = 200_000
 MAX_RUNS = 20_000
-MAX_TURNS = 20_000
-"""How many lines of a log are taken for their order, where the clock was set."""
 _LINE_BYTES = 2048
 
 _TIME = re.compile(
     rb"\(?(?:(?P<iso>\d{4}-\d\d-\d\d)[T ]|(?P<month>\d\d?)/(?P<day>\d\d?)(?:/(?P<year>\d\d))? )"
     rb"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)\S{0,12}|\(?(?P<epoch>\d{9,11})\)?(?=[ .])"
 )
-_LINE = re.compile(rb"^(?:" + _TIME.pattern + rb")", re.M)
 _PID = re.compile(rb"\(pid:(\d{1,9})\)")
 _ID = re.compile(rb"job with ID: (-?\d{1,12}\.\d{1,9})|Job (-?\d{1,12}\.\d{1,9}) set to execute")
 _SUBMITTER = re.compile(rb'Submitting machine is "([^"]{1,200})"')
@@ -115,12 +111,12 @@ def parse(raw: bytes, zone: Zone, about_s: int) -> StarterLog:
     year, it decides.  Without a known zone (``no_zone``) a wall time cannot be placed, so nothing
     is returned.
     """
-    times = _Times(raw, zone, about_s)
+    times = _Times(zone, about_s)
     starters: list[_Starter] = []
     alive: dict[int, _Starter] = {}
     unplaced = False
-    for word, begin, line in _events(raw):
-        at = times.of(begin, line)
+    for word, line in _events(raw):
+        at = times.of(line)
         if at is None:
             unplaced = True
             continue
@@ -143,27 +139,8 @@ def parse(raw: bytes, zone: Zone, about_s: int) -> StarterLog:
     return StarterLog(tuple(runs), ProblemName.NO_ZONE if unplaced and not runs else None)
 
 
-def walls(raw: bytes, about_s: int) -> Iterator[int]:
-    """Yield wall times of a log's lines, in their order: those before and after they go back."""
-    for found in islice(_turns(raw, 0, len(raw)), MAX_TURNS):
-        at, placed = _moment(found, about_s)
-        if at is not None and not placed:
-            yield at
-
-
-def _turns(raw: bytes, begin: int, end: int) -> Iterator[re.Match[bytes]]:
-    """Yield the lines before and after times go back, by how they are written, and the last."""
-    previous: re.Match[bytes] | None = None
-    for found in _LINE.finditer(raw, begin, end):
-        if previous is not None and found[0] < previous[0]:
-            yield from (previous, found)
-        previous = found
-    if previous is not None:
-        yield previous
-
-
-def _events(raw: bytes) -> Iterator[tuple[str, int, bytes]]:
-    """Yield the lines with a known message, in their order, and where each begins."""
+def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the lines with a known message, in their order."""
     found: list[tuple[int, str]] = []
     for message, word in _MESSAGES.items():
         at = raw.find(message)
@@ -176,7 +153,7 @@ def _events(raw: bytes) -> Iterator[tuple[str, int, bytes]]:
         if begin == 0 and at > _LINE_BYTES:
             continue  # far into a line that is none of HTCondor's
         end = raw.find(b"\n", at, at + _LINE_BYTES)
-        yield (word, begin, raw[begin : end if end >= 0 else at + _LINE_BYTES])
+        yield (word, raw[begin : end if end >= 0 else at + _LINE_BYTES])
 
 
 def _apply(starter: _Starter, word: str, line: bytes, at: int) -> None:
@@ -210,25 +187,20 @@ def _exit(starter: _Starter, line: bytes, at: int) -> None:
 class _Times:
     """The times of the lines of one log, which are asked for in their order."""
 
-    def __init__(self, raw: bytes, zone: Zone, about_s: int) -> None:
-        self._raw, self._zone, self._about_s = raw, zone, about_s
-        self._changes = zone.changes
-        self._read, self._left = 0, MAX_TURNS
+    def __init__(self, zone: Zone, about_s: int) -> None:
+        self._zone, self._about_s = zone, about_s
         self._after: int | None = None
 
-    def of(self, begin: int, line: bytes) -> int | None:
-        """Return the time of the line that begins there (seconds since the epoch)."""
-        if self._changes:
-            for before in islice(_turns(self._raw, self._read, begin), self._left):
-                self._left -= 1
-                self._after = self._epoch(before) or self._after
-            self._read = begin
+    def of(self, line: bytes) -> int | None:
+        """Return the time of a line (seconds since the epoch)."""
         found = _TIME.match(line)
-        return None if found is None else self._epoch(found)
-
-    def _epoch(self, found: re.Match[bytes]) -> int | None:
+        if found is None:
+            return None
         at, placed = _moment(found, self._about_s)
-        return at if placed or at is None else self._zone.epoch(at, self._after)
+        if at is None or placed:
+            return at
+        self._after = self._zone.epoch(at, self._after)
+        return self._after
 
 
 def _moment(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:

@@ -9,16 +9,12 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gwmond.model.digits import is_number
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms.rare import clock_changes
 from gwmond.sources.htcondor.ads import printable
 from gwmond.sources.htcondor.history_endings import EPOCHS_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
@@ -168,13 +164,18 @@ def _seconds(at_wall: datetime) -> int:
     return since.days * 86400 + since.seconds
 
 
+_LATE_S = 60
+"""By how much a line may be earlier than the one before: several processes write into a log."""
+
+
 class Zone(NamedTuple):
     """What a host's clock on the wall was ahead of UTC by (s), at some times (s since the epoch).
 
-    Several, because a pilot may live through a change to summer time: see ``clock_changes``.
+    Several, because a pilot may live through a change to summer time: then the offset that was
+    known nearest to a time held at that time.
     """
 
-    known: clock_changes.Offsets = ()
+    known: tuple[tuple[int, int], ...] = ()
 
     def seen(self, date: str, epoch: int | None) -> Zone:
         """Return it with a date that was printed at a known time.
@@ -198,10 +199,6 @@ class Zone(NamedTuple):
         """Whether more than one offset is known."""
         return len({offset for _, offset in self.known}) > 1
 
-    def narrowed(self, walls: Iterable[int]) -> Zone:
-        """Return it with what the wall times of a log's lines, in order, show of a change."""
-        return Zone(clock_changes.narrowed(self.known, walls))
-
     def epoch(self, at_wall: int, after: int | None = None) -> int | None:
         """Return the time (s since the epoch) of a wall time; of two, the first.
 
@@ -212,5 +209,8 @@ class Zone(NamedTuple):
         if not self.changes:
             return at_wall - self.known[0][1]
         first = min(self.known)[0]
-        after = first if after is None else max(after, first)
-        return clock_changes.placed(self.known, at_wall, after)
+        earliest = (first if after is None else max(after, first)) - _LATE_S
+        return min(
+            (at_wall - offset < earliest, abs(at_wall - offset - epoch), at_wall - offset)
+            for epoch, offset in self.known
+        )[2]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 from gwmond.model.endings import EARLY_US
@@ -26,14 +27,19 @@ def looks(
     trials: Sequence[Trial], hours: float, since_s: float = 0, every: int = 1
 ) -> Iterator[Look]:
     """Yield the looks at trials that are sorted by start; ``every``: of so many looks one."""
-    starts = [trial.start_us for trial in trials]
     at_us = BEGIN_US + round(since_s * SECOND_US)
     while at_us < BEGIN_US + hours * 3600 * SECOND_US:
         at_us += LOOK_US * every
-        first, last = bisect_left(starts, at_us - LOOKED_AT_US), bisect_left(starts, at_us)
-        known = [
-            known_then(trial, at_us)
-            for trial in trials[first:last]
-            if trial.end_us <= at_us or trial.start_us < at_us - EARLY_US
-        ]
-        yield Look((at_us - BEGIN_US) / SECOND_US, failing(known, FALSE_ALARMS))
+        suspects = failing(known_at(trials, at_us), FALSE_ALARMS)
+        yield Look((at_us - BEGIN_US) / SECOND_US, suspects)
+
+
+def known_at(trials: Sequence[Trial], at_us: int) -> list[Trial]:
+    """Return what a look weighs at a time, of trials that are sorted by start."""
+    first = bisect_left(trials, at_us - LOOKED_AT_US, key=attrgetter("start_us"))
+    last = bisect_left(trials, at_us, key=attrgetter("start_us"))
+    return [
+        known_then(trial, at_us)
+        for trial in trials[first:last]
+        if trial.end_us <= at_us or trial.start_us < at_us - EARLY_US
+    ]

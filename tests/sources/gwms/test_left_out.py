@@ -62,31 +62,14 @@ def run(ledger: Path, *rest: str | Path, python: Sequence[str] = ("-m", "gwmond"
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["job.0000001.0", "job.9999999.7"])
-def test_names_of_one_file_are_one_pilot(entry: Path, name: str) -> None:
-    """The one that the output tells itself, whether a link's name is before or after it."""
+def test_links_within_a_directory_are_not_followed(entry: Path) -> None:
+    """What they lead to is come upon by its own name."""
     good = GOOD[0]
     put(entry, good)
     for kind in ("out", "err"):
-        os.link(entry / f"{good.stem}.{kind}", entry / f"{name}.{kind}")
         (entry / f"job.555.5.{kind}").symlink_to(f"{good.stem}.{kind}")
     answer = fetch(entry)
-    assert numbers(answer) == [(good.cluster, good.proc)]
-    links = (f"{stem}.{kind}" for stem in (name, "job.555.5") for kind in ("out", "err"))
-    assert problems(answer) == dict.fromkeys(links, "same_file")
-
-
-def test_links_into_a_directory_below(entry: Path) -> None:
-    """What is below is come upon there; data under another name is read by its link."""
-    below = entry / "old"
-    below.mkdir()
-    put(below, GOOD[0])
-    (entry / f"{GOOD[0].stem}.out").symlink_to(below / f"{GOOD[0].stem}.out")
-    (below / "data").write_bytes(generate.out(GOOD[1]))
-    (entry / f"{GOOD[1].stem}.out").symlink_to(below / "data")
-    answer = fetch(entry)
-    assert numbers(answer) == [(GOOD[1].cluster, GOOD[1].proc)]
-    assert problems(answer) == {f"{GOOD[0].stem}.out": "same_file"}
+    assert (numbers(answer), problems(answer)) == ([(good.cluster, good.proc)], {})
 
 
 def test_a_copy_under_another_number_is_not_accounted(entry: Path) -> None:
