@@ -33,7 +33,6 @@ class FactoryJob(NamedTuple):
     - ``written_us``: when each of its lines was written; ``line`` is the last.
     - ``first_us``: the first record of the job, the same for all of its executions.
     - ``killed``: it ended by a signal.
-    - ``mixed``: events of several jobs that cannot be separated.
     - ``next_us``: when another job with its number was submitted, which ends it.
     """
 
@@ -47,7 +46,6 @@ class FactoryJob(NamedTuple):
     line: CompletedPilot | None = None
     written_us: tuple[int, ...] = ()
     first_us: int | None = None
-    mixed: bool = False
     next_us: int | None = None
     killed: bool = False
 

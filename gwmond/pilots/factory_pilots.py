@@ -18,8 +18,7 @@ from gwmond.pilots.open_pilot import OpenPilot
 def queue_facts(job: FactoryJob) -> QueueFacts:
     """Return the times of a job, as facts of the pilot that it is."""
     written_us = job.line.written_us if job.line is not None else None
-    killed = job.killed and not job.mixed
-    return QueueFacts(job.started_us, job.ended_us, written_us, job.duration_us, killed)
+    return QueueFacts(job.started_us, job.ended_us, written_us, job.duration_us, job.killed)
 
 
 def amend(pilot: OpenPilot, job: FactoryJob | None) -> None:

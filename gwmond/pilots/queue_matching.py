@@ -50,8 +50,6 @@ class QueueMatching:
         self.alone: set[int] = set()
         self.covered: set[int] = set()
         for index, (job, some) in enumerate(zip(jobs, fitting, strict=True)):
-            if job.mixed:
-                continue
             if len(some) == 1 and claims[some[0].id] == 1:
                 self.told[index] = some[0]
             elif not some and any(

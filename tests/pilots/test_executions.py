@@ -1,4 +1,4 @@
-"""A job of the factory that runs several times is several pilots; and jobs that are mixed up."""
+"""A job of the factory that runs several times is several pilots; and jobs of one number."""
 
 from __future__ import annotations
 
@@ -222,22 +222,6 @@ def two_factories(b_start: int = 600) -> tuple[list[QueueEvent], list[QueueEvent
     return a, b
 
 
-@pytest.mark.parametrize("b_start", [50, 600])
-def test_two_factories_that_are_called_the_same(b_start: int) -> None:
-    """It cannot be told which end is whose: neither is accounted, and that is counted."""
-    a, b = two_factories(b_start)
-    for first, then in ((a, b), (b, a), ([*a, *b], [])):
-        play = Play()
-        add_files(play, *first, at=DAY)
-        add_files(play, *then, at=2 * DAY)
-        play.restart()
-        add_files(play, *a, at=3 * DAY)
-        assert play.stored.pilots == {}
-        assert play.stored.place("entry#7.0").checked == ("ambiguous",)
-        assert not play.stored.place("entry#7.0").open
-        assert sum(play.stored.counts.values()) == 0
-
-
 def test_two_factories_one_after_the_other(play: Play) -> None:
     """They can be told apart."""
     a, b = two_factories(3800)
@@ -251,16 +235,6 @@ def test_an_output_of_one_of_two_factories(play: Play) -> None:
     add_files(play, *a, *b, output(110, 3690), at=DAY)
     assert times(play) == [(110, 3690)]
     assert play.accounting.left_out[ProblemName.AMBIGUOUS] == 1
-
-
-def test_a_pilot_that_was_made_before_is_withdrawn(play: Play) -> None:
-    """By corrections, so that nothing of it is left."""
-    a, b = two_factories()
-    add_files(play, *a, at=DAY)
-    assert times(play) == [(100, 3700)]
-    add_files(play, *b, at=2 * DAY)
-    assert play.seconds() == {}
-    assert play.series() == []
 
 
 def test_a_plain_queue_is_one_pilot(play: Play) -> None:

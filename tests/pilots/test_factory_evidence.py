@@ -110,41 +110,13 @@ def test_each_start_is_an_execution(
     assert one.first_us == two.first_us
 
 
-@pytest.mark.parametrize(
-    "told",
-    [
-        # Two factories, and the events of both; then a log that lost its first lines; and one that
-        # ended though it had not started, as the one before it had.
-        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
-        [(S.SUBMITTED, 0), (S.SUBMITTED, 10), (S.STARTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
-        [(S.STARTED, 10), (S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
-        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.ENDED, 20), (S.ENDED, 8000)],
-        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.SUBMITTED, 60), (S.ENDED, 250)],
-        # Three, of which the second and the third are distinguished.
-        [
-            *[(S.SUBMITTED, 0), (S.STARTED, 10)],
-            *[(S.SUBMITTED, 60), (S.STARTED, 70), (S.ENDED, 250)],
-            *[(S.SUBMITTED, 300), (S.STARTED, 310), (S.REMOVED, 400)],
-        ],
-    ],
-)
-def test_jobs_that_cannot_be_told_apart(told: list[tuple[QueueState, int]]) -> None:
-    """They are one, which is said; once they have left the queue the next is another."""
-    ended = told[-1][1] + 10_000
-    (job,) = found(*(event(*of) for of in told), event(S.ENDED, ended))
-    assert (job.mixed, job.over, times(job)[2]) == (True, True, ended)
-    again = event(S.SUBMITTED, ended + 50), event(S.STARTED, ended + 60)
-    _, later = found(*(event(*of) for of in told), event(S.ENDED, ended), *again)
-    assert (later.mixed, times(later)) == (False, (ended + 50, ended + 60, None))
-
-
 def test_copies_that_differ_by_a_second_are_one() -> None:
     """So does one that was removed once it had ended."""
     for last in (S.ENDED, 301), (S.REMOVED, 900):
         (job,) = found(
             event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.ENDED, 300), event(*last)
         )
-        assert (job.mixed, times(job)) == (False, (0, 100, 300))
+        assert times(job) == (0, 100, 300)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +135,6 @@ def test_a_lost_end_is_that_of_one_job(
     second = [(S.SUBMITTED, 9000), (S.STARTED, 9010), (S.ENDED, 9100), last]
     third = [(S.SUBMITTED, 20_000), (S.STARTED, 20_010), (S.ENDED, 20_100)]
     *_, first, then, later = found(*(event(*of) for of in [*lost, *second, *third]))
-    assert [pilot_name.mixed for pilot_name in (first, then, later)] == [False] * 3
     assert (first.ended_us, first.life, first.over, first.runs) == (None, None, False, False)
     assert first.settled_us == (T0 + 9000) * US
     assert [times(pilot_name) for pilot_name in (then, later)] == [
@@ -177,9 +148,7 @@ def test_jobs_of_which_each_end_is_lost() -> None:
     told = [(S.SUBMITTED, n * DAY + at) for n in range(3) for at in (0, 1)]
     told += [(S.STARTED, n * DAY + 10) for n in range(3)]
     every = found(*(event(*of) for of in told))
-    assert [(pilot_name.mixed, pilot_name.runs) for pilot_name in every] == [
-        (False, n == 2) for n in range(3)
-    ]
+    assert [job.runs for job in every] == [False, False, True]
     assert [times(pilot_name) for pilot_name in every] == [
         (n * DAY, n * DAY + 10, None) for n in range(3)
     ]
@@ -198,12 +167,6 @@ def test_which_events_are_kept() -> None:
     assert add(place, several) == (place, [], True)
     place, _, cut = add(QueueRecord("e", "7.0"), [line(at) for at in range(MOST + 1)])
     assert (place.cut_us, cut) == ((T0 + 1) * US, True)
-
-
-def test_jobs_that_never_started_are_not_mixed() -> None:
-    """They used no time, whosever they were."""
-    (job,) = found(event(S.SUBMITTED, 0), event(S.SUBMITTED, 60), event(S.REMOVED, 250))
-    assert (job.mixed, times(job)) == (False, (0, None, 250))
 
 
 def test_a_number_that_comes_again() -> None:
