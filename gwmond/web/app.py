@@ -6,6 +6,7 @@ import hmac
 import json
 import socket
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
@@ -248,18 +249,44 @@ def _add_machines(app: FastAPI, state: Served) -> None:
         return PlainTextResponse("gwmond is ready\n")
 
 
+async def _made(
+    state: Served, desk: Desk, request: Request, call: Callable[[Pages], str | None]
+) -> Response:
+    pages = state.pages
+    return _page(await desk.kept(request, lambda: call(pages)))
+
+
 def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
     """Add the pages for people.  What is made for a request is made at a desk."""
-    memory, ledger = desks.memory, desks.ledger
-
-    async def page(desk: Desk, request: Request, call: Callable[[Pages], str | None]) -> Response:
-        pages = state.pages
-        return _page(await desk.kept(request, lambda: call(pages)))
+    page = partial(_made, state, desks.memory)
 
     @app.api_route("/", methods=_METHODS)
     async def root() -> Response:
         """Serve the state of sites and sources."""
         return _page(state.pages.now)
+
+    @app.api_route("/problems", methods=_METHODS)
+    async def problems(request: Request) -> Response:
+        """Serve the problems that were counted."""
+        return await page(request, lambda pages: pages.problems)
+
+    @app.api_route("/site", methods=_METHODS)
+    async def site(request: Request, site: str) -> Response:
+        """Serve one site."""
+        return await page(request, lambda pages: pages.site(site))
+
+    @app.api_route("/entry", methods=_METHODS)
+    async def entry(request: Request, site: str, entry: str) -> Response:
+        """Serve one entry of a site."""
+        return await page(request, lambda pages: pages.entry(site, entry))
+
+    _add_ledger_pages(app, state, desks.ledger)
+    _add_explanations(app, state, desks.pool)
+
+
+def _add_ledger_pages(app: FastAPI, state: Served, desk: Desk) -> None:
+    """Add the pages that are made from the ledger."""
+    page = partial(_made, state, desk)
 
     @app.api_route("/time", methods=_METHODS)
     async def time(
@@ -272,13 +299,13 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
     ) -> Response:
         """Serve what time was spent on."""
         chosen = Choice(last, resource, site, entry, group)
-        return await page(ledger, request, lambda pages: pages.time(chosen))
+        return await page(request, lambda pages: pages.time(chosen))
 
     @app.api_route("/pilots", methods=_METHODS)
     async def pilots(request: Request, chosen: Annotated[Chosen, Query()]) -> Response:
         """Serve a list of pilots."""
         selection = Selection(**chosen.model_dump())
-        return await page(ledger, request, lambda pages: pages.pilots(selection))
+        return await page(request, lambda pages: pages.pilots(selection))
 
     @app.api_route("/failures", methods=_METHODS)
     async def failures(
@@ -290,13 +317,17 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
     ) -> Response:
         """Serve what failed."""
         chosen = Failing(last, site, entry, group)
-        return await page(ledger, request, lambda pages: pages.failures(chosen))
+        return await page(request, lambda pages: pages.failures(chosen))
 
     @app.api_route("/pilot", methods=_METHODS)
     async def pilot(request: Request, id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
         """Serve one pilot's life."""
-        return await page(ledger, request, lambda pages: pages.pilot(id))
+        return await page(request, lambda pages: pages.pilot(id))
 
+    _add_traces(app, state, desk)
+
+
+def _add_traces(app: FastAPI, state: Served, desk: Desk) -> None:
     @app.api_route("/trace", methods=_METHODS)
     async def trace(
         request: Request,
@@ -307,13 +338,15 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
         pages, job, number = state.pages, job.strip(), int(pilot or 0)
         if not job and not number:
             return _page(pages.trace_form(job, number))
-        if found := await ledger.kept(request, lambda: pages.trace(job, number)):
+        if found := await desk.kept(request, lambda: pages.trace(job, number)):
             return _page(found)
         hidden = job and not pages.shows_jobs
         why = WHO if hidden else "There is no trace of it."
         form = pages.trace_form(job, number, why)
         return HTMLResponse(form, 403 if hidden else 404, _PAGE_HEADERS)
 
+
+def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
     @app.api_route("/explain", methods=_METHODS)
     async def explain(request: Request, asked: Annotated[Explained, Query()]) -> Response:
         """Serve why a job is not running, in one of three forms; asks the pool, in a child."""
@@ -336,28 +369,13 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
             text = explanations.text(found, asked.width) if plain else explanations.page(found)
             return found, text
 
-        found, text = await desks.pool.made(request, explained)
+        found, text = await desk.made(request, explained)
         headers = _PAGE_HEADERS | explanations.headers | found.headers
         if asked.format == "json":
             return Response(text, found.status, headers, media_type="application/json")
         if plain:
             return PlainTextResponse(text, found.status, headers)
         return HTMLResponse(text, 200 if found.is_form else found.status, headers)
-
-    @app.api_route("/problems", methods=_METHODS)
-    async def problems(request: Request) -> Response:
-        """Serve the problems that were counted."""
-        return await page(memory, request, lambda pages: pages.problems)
-
-    @app.api_route("/site", methods=_METHODS)
-    async def site(request: Request, site: str) -> Response:
-        """Serve one site."""
-        return await page(memory, request, lambda pages: pages.site(site))
-
-    @app.api_route("/entry", methods=_METHODS)
-    async def entry(request: Request, site: str, entry: str) -> Response:
-        """Serve one entry of a site."""
-        return await page(memory, request, lambda pages: pages.entry(site, entry))
 
 
 def _add_files(app: FastAPI) -> None:
