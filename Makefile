@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest lowest setup setup-test system-packages lock dist deb rpm audit bench clean
+.PHONY: help demo test lint pytest lowest generated setup setup-test system-packages lock dist deb rpm audit bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,14 @@ audit: | $(BIN)/python ## look up known vulnerabilities of what is locked (needs
 	@$(BIN)/python -m venv $(VENV)/audit
 	@$(VENV)/audit/bin/python -m pip --quiet install pip-audit
 	@$(VENV)/audit/bin/pip-audit --require-hashes --disable-pip --requirement requirements.lock
+
+generated: $(VENV)/.test ## renew all files that are made from the code (tests fail where one is old)
+	$(BIN)/python -m gwmond.metrics.catalog > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
+	$(BIN)/python -m gwmond.service.problem_help > docs/problems.md.new && mv docs/problems.md.new docs/problems.md
+	$(BIN)/python -m tools.manuals
+	$(BIN)/python -m tools.dashboards
+	$(BIN)/python -m tests.metrics.golden
+	$(BIN)/python -m tests.web.openapi
 
 bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'
