@@ -40,7 +40,7 @@ class Backend(Protocol):
         """Give space that is not used back to the system; only for a writer, in no transaction."""
 
     def end_within(self, seconds: float) -> None:
-        """Let a statement fail that would still run in so many seconds; only for a reader."""
+        """Set the time limit of each statement, in seconds; only for a reader."""
 
     def close(self) -> None:
         """Close the connection, then give up the lock; never raises, harmless when repeated."""

@@ -28,7 +28,7 @@ class LedgerError(Exception):
     problem: ClassVar[ProblemName]
 
     def __init_subclass__(cls) -> None:
-        """Let the problem be that of the class's name."""
+        """Set the problem by the class's name."""
         cls.problem = ProblemName[cls.__name__.removeprefix("Ledger").upper()]
 
     def __init__(self, where: str, what: str, remedy: str) -> None:

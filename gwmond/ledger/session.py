@@ -50,7 +50,7 @@ class Session:
         return self._backend.where
 
     def end_within(self, seconds: float) -> None:
-        """Let whatever still runs in so many seconds fail; of a ledger that is open to read."""
+        """Set when statements fail, in seconds from now; for a ledger that is open to read."""
         self._until_s = time.monotonic() + seconds
         with self._held() as backend:
             backend.end_within(seconds)

@@ -224,13 +224,13 @@ MICROS: Mapping[Measured, Counted] = {
     "stage_in": "stage_in_micros",
     "stage_out": "stage_out_micros",
 }
-"""As what the sum of lengths of a histogram is counted."""
+"""The name of the count that sums the lengths of a histogram."""
 
 ASSUMED: Mapping[Resource, Literal["assumed", "assumed_gpu"]] = {
     "cpu": "assumed",
     "gpu": "assumed_gpu",
 }
-"""As what it is counted how much of a resource rests on a rule."""
+"""The name of the count of what rests on a rule, by resource."""
 
 
 class PilotHour(NamedTuple):

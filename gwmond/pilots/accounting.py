@@ -152,7 +152,7 @@ class PilotAccounting:
         return self._ads.late
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
-        """Let pilots that collectors show check what the last poll said of their entries."""
+        """Check the verdicts of the last poll by the pilots that collectors show."""
         self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
     def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:

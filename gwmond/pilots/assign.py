@@ -57,7 +57,7 @@ class PilotAssignment:
         return self._cache.add_pilot(OpenPilot.new(number, named, facts))
 
     def rename(self, pilot: OpenPilot, named: PilotIdentity) -> None:
-        """Let a pilot be another one than it was taken for; one that was set aside stays so."""
+        """Take a pilot for another one than before; one that was set aside stays so."""
         identity = self.kept_apart(named, pilot.identity)
         if identity == pilot.identity or self._cache.is_aside(pilot):
             return

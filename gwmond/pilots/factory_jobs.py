@@ -180,7 +180,7 @@ class FactoryJobs:
             summaries.tell_line(pilot, line, self._matcher)
 
     def _make(self, place: QueueRecord, job: FactoryJob) -> None:
-        """Let there be a pilot that nothing else has."""
+        """Make a pilot of a job that no other source has."""
         if job.life is None:
             return
         site = self._entries.site(place.entry) or place.entry

@@ -45,7 +45,7 @@ _OF_STATE = {
 
 
 class FactoryNumbers:
-    """PendingAmounts of the factory's numbers that are not stored yet."""
+    """The factory's numbers that are not stored yet."""
 
     def __init__(self) -> None:
         self._changes: Counter[FactoryKey] = Counter()

@@ -76,7 +76,7 @@ def add(before: QueueRecord, facts: Iterable[PlaceFact]) -> Added:
         events=tuple(all_events[-MOST:]), lines=tuple(written[-MOST:]), outputs=outputs
     )
     both = chain[QueueEvent | CompletedPilot](place.events, place.lines)
-    kept = {_what(pilot_name) for pilot_name in both}
+    kept = {_what(fact) for fact in both}
     return Added(
         place,
         new=[*new_outputs, *(fact for fact in new if _what(fact) in kept)],
@@ -148,11 +148,11 @@ def _keep(known: _Known[_F], fact: _F) -> bool:
     It takes the place of those that say less of that: a copy of a log at another path does.
     """
     same = known[_what(fact)]
-    if any(_within(fact.name, pilot_name.name) for pilot_name in same):
+    if any(_within(fact.name, other.name) for other in same):
         return False
-    less = [pilot_name for pilot_name in same if _within(pilot_name.name, fact.name)]
-    for pilot_name in less:
-        same.remove(pilot_name)
+    less = [other for other in same if _within(other.name, fact.name)]
+    for other in less:
+        same.remove(other)
     same.append(fact)
     return not less
 

@@ -100,7 +100,7 @@ def _announced(pilot: OpenPilot, at_us: int) -> int | None:
 
 
 def _close(pilot: OpenPilot, end_us: int | None, missing_us: int | None = None) -> None:
-    """Let its ads say that a pilot ended then, or goes on."""
+    """Note by a pilot's ads that it ended then, or goes on."""
     failed = pilot.facts.failed_ads
     if failed is not None:
         missing_us = missing_us or (failed.missing_since_us if end_us is not None else None)

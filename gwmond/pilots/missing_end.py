@@ -87,6 +87,6 @@ def last_reported_us(pilot: OpenPilot) -> int:
 
 
 def give_up(pilot: OpenPilot) -> None:
-    """Let a pilot have ended with the last thing that is known of it."""
+    """End a pilot with the last thing that is known of it."""
     decisions = replace(pilot.facts.decisions, given_up_us=last_reported_us(pilot))
     pilot.learn(replace(pilot.facts, decisions=decisions))

@@ -210,7 +210,7 @@ class OpenPilot:
         return True
 
     def derive(self) -> None:
-        """Let its life be what its facts and its runs say now."""
+        """Derive its life from its facts and its runs."""
         known = self._known_with_runs()
         after, before = life_of(known), self.derived
         self._keep_prolonged(known, after)

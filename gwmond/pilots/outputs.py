@@ -138,7 +138,7 @@ class Outputs:
         return pilot
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
-        """Let an output that has grown since it was read first say what its pilot is called."""
+        """Name a pilot by its output, which has grown since it was read first."""
         pilot_name, known = output.name, pilot.identity
         if known.origin != "files" or pilot.pruned:
             return

@@ -89,7 +89,7 @@ class PendingAmounts:
 
 
 class PendingCounts:
-    """PendingAmounts of the counts that are not stored yet, of each pilot."""
+    """Counts that are not stored yet, by pilot."""
 
     def __init__(self, memory_per_unit_mib: int) -> None:
         self._memory_per_unit_mib = memory_per_unit_mib

@@ -112,7 +112,7 @@ class PilotCache:
         return known
 
     def index(self, pilot: OpenPilot) -> None:
-        """Let a pilot be found by its name, and by its factory's job if that is known."""
+        """Index a pilot by its name, and by its factory's job if that is known."""
         for names, name in self._names(pilot):
             names[name].append(pilot)
         self.note_place(pilot.identity)
@@ -129,7 +129,7 @@ class PilotCache:
             self.factories.setdefault(entry, identity.factory)
 
     def unindex(self, pilot: OpenPilot) -> None:
-        """Let it not be found by them any more, as they change or it is forgotten."""
+        """Take a pilot out of the indexes, as its names change or it is forgotten."""
         for names, name in self._names(pilot):
             same = names[name]
             same.remove(pilot)

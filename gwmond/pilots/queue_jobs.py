@@ -41,9 +41,7 @@ def _split(events: Sequence[QueueEvent]) -> list[list[QueueEvent]]:
     parts: list[list[QueueEvent]] = []
     for event in events:
         last = parts[-1] if parts else []
-        again = event.state is _S.SUBMITTED and {pilot_name.state for pilot_name in last} != {
-            _S.SUBMITTED
-        }
+        again = event.state is _S.SUBMITTED and {before.state for before in last} != {_S.SUBMITTED}
         if not last or again or event.at_us - last[-1].at_us > AGE_US:
             parts.append([])
         parts[-1].append(event)

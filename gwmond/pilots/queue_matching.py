@@ -61,19 +61,21 @@ class QueueMatching:
                 for pilot in pilots
             ):
                 self.alone.add(index)
-        one = {pilot.id for job in jobs for pilot in _of_job(made, job)}
-        of_jobs = [pilot for pilot in made if pilot.id in one or _is_of(place, pilot)]
+        of_one = {pilot.id for job in jobs for pilot in _of_job(made, job)}
+        of_jobs = [pilot for pilot in made if pilot.id in of_one or _is_of(place, pilot)]
         alone = {index: jobs[index] for index in self.alone if jobs[index].life is not None}
         self.made = _made_of(of_jobs, alone, place.cut_us)
         self.stale = [
-            job for job in of_jobs if job not in self.made.values() and job.start_us >= place.cut_us
+            pilot
+            for pilot in of_jobs
+            if pilot not in self.made.values() and pilot.start_us >= place.cut_us
         ]
 
 
 def _choose(
     pilot: OpenPilot, jobs: Sequence[FactoryJob], fitting: Sequence[list[OpenPilot]]
 ) -> set[_Submission]:
-    """Let a pilot be one execution of each job only; return the jobs, by their submissions."""
+    """Keep one execution of each job for a pilot; return the jobs, by their submissions."""
     same: defaultdict[_Submission, list[int]] = defaultdict(list)
     for index, some in enumerate(fitting):
         if pilot in some and (submission := _submission(jobs[index])):

@@ -206,7 +206,7 @@ class QueueRecords:
         """Say that they are stored; forget those of which nothing more is expected."""
         self._dirty.clear()
         self._asked.clear()
-        for name in [name for name, pilot_name in self._places.items() if not pilot_name.open]:
+        for name in [name for name, record in self._places.items() if not record.open]:
             if name not in self._changed:
                 del self._places[name]
                 self._told_us.pop(name, None)

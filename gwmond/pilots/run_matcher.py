@@ -131,7 +131,7 @@ class RunMatcher:
         return found if cache.has_jobs({run.key.job for run, _ in found}) else None
 
     def _merge(self, job: str, facts: Collection[RunFact]) -> None:
-        """Let the runs of a job be those of these facts, which are all."""
+        """Make the runs of a job from these facts, which are all."""
         before = list(self._cache.jobs.get(job, ()))
         old = {run.key: run for run in before}
         kept: set[OpenRun] = set()

@@ -60,7 +60,7 @@ class Looks:
         return None if pilot.last_polled_us == self.pilots_us else pilot.last_polled_us
 
     def recall_pilot(self, pilot: OpenPilot, row: PilotRow) -> None:
-        """Let a pilot have been found last when its row says so."""
+        """Take over from its row when a pilot was seen last."""
         pilot.stored_polled_us = row.last_polled_us
         pilot.last_polled_us = self.pilots_us if row.last_polled_us is None else row.last_polled_us
 
@@ -71,7 +71,7 @@ class Looks:
         return None if now else last_us
 
     def recall_run(self, run: OpenRun, row: RunRow) -> None:
-        """Let a run have been shown last when its row says so."""
+        """Take over from its row when a run was shown last."""
         run.stored_shown_us = last_us = row.last_shown_us
         if run.merged.ending.over:
             return

@@ -116,7 +116,7 @@ def ran_jobs(output: PilotOutput) -> bool | None:
 
 
 def tell_statistics(pilot: OpenPilot, output: PilotOutput, matcher: RunMatcher) -> None:
-    """Let a pilot have been busy as its statistics say, if no run is known.
+    """Give a pilot the busy time of its own statistics, if no run is known.
 
     All its runs must be in memory.
     """
@@ -142,7 +142,7 @@ def tells_more(pilot: OpenPilot, line: CompletedPilot | None) -> bool:
 
 
 def tell_line(pilot: OpenPilot, line: CompletedPilot | None, matcher: RunMatcher) -> None:
-    """Let a pilot have been busy as a summary says, if no better source has its jobs.
+    """Give a pilot the busy time of its summary, if no better source has its jobs.
 
     None takes back what a summary said.  All its runs must be in memory.
     """
@@ -197,7 +197,7 @@ def only_runs(pilot: OpenPilot, matcher: RunMatcher) -> None:
 
 
 def resize(pilot: OpenPilot, size: Size) -> None:
-    """Let the jobs of a summary have had the whole pilot, as large as it is now."""
+    """Give the jobs of a summary the whole pilot, with its size of now."""
     for run in pilot.runs.values():
         if run.summarised:
             resized = [fact._replace(size=size) for fact in run.facts]

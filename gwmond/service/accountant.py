@@ -98,7 +98,7 @@ class Accountant:
         return behind and self._keeper.ready
 
     def watch(self, requests: Sequence[EntryRequest], tick: Tick, period_s: float) -> None:
-        """Let what ads of entries say now hold for the time since the last poll of this process.
+        """Account what entries' ads say now for the time since the last poll of this process.
 
         An interval of which not all is known (a missed poll, a suspended machine) is not watched.
         """
@@ -162,7 +162,7 @@ class Accountant:
             return self._with_lasting([*problems, _problem(error)])
 
     def _expect(self, found: Round) -> None:
-        """Let the accounting know how large entries' pilots are expected to be."""
+        """Tell the accounting the expected sizes of entries' pilots."""
         answers = [
             answer.value for (_, kind), answer in sorted(found.answers.items()) if kind == REQUESTS
         ]

@@ -64,7 +64,7 @@ def directories(
 
 
 def take(keeper: LedgerKeeper, kind: str, answers: Sequence[DirectoryAnswer]) -> TakenFiles:
-    """Let the keeper take in what was read, and how far; raises LedgerError."""
+    """Give the keeper what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
     read = [
         (answer.facts, Cursor(path, kind, answer.state, answer.complete_us))

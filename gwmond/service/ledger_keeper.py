@@ -516,7 +516,7 @@ class LedgerKeeper:
             self.commit()
 
     def _judge(self, now_us: int, known_us: int) -> None:
-        """Let the verdicts fall that are due: what is evidence for them is stored before."""
+        """Give the verdicts that are due; the evidence for them is stored before."""
         with self.steps() as steps:
             known = evidence(now_us, known_us, self._cursors.values(), self._rules)
             if steps.accounting.settlement.trials(now_us, known):

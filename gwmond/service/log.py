@@ -17,7 +17,7 @@ _events.setLevel(logging.DEBUG)
 
 
 def quiet() -> None:
-    """Let a command that prints what it found log nothing but errors of libraries."""
+    """Log only libraries' errors, for a command that prints its result."""
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, force=True)
     _events.setLevel(logging.ERROR)
 

@@ -52,7 +52,7 @@ Answers: TypeAlias = Mapping[tuple[str, str], Answer]
 
 
 def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: float) -> None:
-    """Let names know where pilots are, where frontends ask for some, and what factories name.
+    """Tell names where pilots are, where frontends ask for some, and what factories name.
 
     ``pledged``: sites and entries that the configuration names.
     """
@@ -74,7 +74,7 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
 
 
 def note_words(names: Names, answers: Answers, now: float) -> None:
-    """Let names know which accounting groups have jobs, and which frontends there are."""
+    """Tell names the accounting groups with jobs, and the frontends."""
     jobs: Counter[str] = Counter()
     frontends: Counter[str] = Counter()
     for (_, kind), answer in answers.items():

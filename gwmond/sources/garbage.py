@@ -18,12 +18,12 @@ COMMAND = 300_000
 
 
 def collect_after(objects: int) -> None:
-    """Let cycles be looked for after so many more objects."""
+    """Look for cycles after so many more objects."""
     gc.set_threshold(objects, 20, 50)
 
 
 def leave_at_exit() -> None:
-    """Let this process end without a last look for cycles: the system takes its memory back.
+    """End this process without a last look for cycles: the system takes its memory back.
 
     That look is a quarter or more of the CPU of a command on a small ledger.  What has to be
     written or closed does not wait for it.
@@ -33,7 +33,7 @@ def leave_at_exit() -> None:
 
 @contextmanager
 def few_collections(objects: int) -> Iterator[None]:
-    """Let cycles be looked for after so many more objects; what is in memory before is left out."""
+    """Look for cycles after so many more objects; what is in memory before is left out."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()
