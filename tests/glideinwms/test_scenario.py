@@ -12,12 +12,13 @@ import os
 import re
 from collections import Counter
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.glideinwms.story import LONG_S, tell
+from tests.glideinwms.story import ENTRIES, LONG_S, tell
 
 pytestmark = pytest.mark.timeout(4 * LONG_S)
 
@@ -318,16 +319,30 @@ def test_nothing_is_unexplained_beside_the_factorys_numbers(told: Told) -> None:
         assert row["running_pilots"] in {0, None}
 
 
+#: Where the ranges end into which analyze_entries puts the validation and idle time of a pilot (%).
+RANGES = (0, 0.2, 1.5, 6, 18, 40, 70, 99.8, 100)
+
+
+def width(percent: float) -> float:
+    """How wide the range is that a share falls into."""
+    return next(end - begin for begin, end in pairwise(RANGES) if percent <= end)
+
+
 def test_figures_are_those_of_analyze_entries(told: Told) -> None:
     """Shares of entries of which the factory wrote a line for each pilot; a cycle's lines may lag.
 
-    The original truncates, and its rates of a short time are rough.
+    Ours are exact; docs/analyze.md says how the original differs.  It truncates, and its rates of a
+    short time are rough: three points.  It leaves the transfer of input out of the time used: three
+    more in what rests on that.  It divides the time of jobs that exited 0 by the cores of their
+    pilots; here jobs hold all of these.  Validation and idle differ by a range's width, idle as a
+    share of HTCondor's time.
     """
     text = (told.directory / "analyze_entries.txt").read_text()
     block = text.partition("Per Entry (all frontends)")[2].partition("Per Entry (per frontend)")[0]
     percents = r" ".join([r"+(-?\d+)%"] * 3) + r" \| " + r" ".join([r"+(-?\d+)%"] * 4)
+    columns = ("strt", "fval", "0job", "val", "idle", "wst", "badp")
     theirs = {
-        row[1]: [int(number) for number in row.groups()[1:]]
+        row[1]: dict(zip(columns, map(int, row.groups()[1:]), strict=True))
         for row in re.finditer(rf"^(Site\w+) {percents}", block, re.MULTILINE)
     }
     whole = {
@@ -336,8 +351,16 @@ def test_figures_are_those_of_analyze_entries(told: Told) -> None:
         if row["factory_lines"] and row["factory_lines"] == row["pilots_ended"]
     }
     assert whole
-    columns = ("strt", "fval", "0job", "val", "idle", "wst", "badp")
+    cores = {entry.name: entry.cores for entry in ENTRIES}
     for record in told("analyze.json")["records"]:
-        if record["part"] == "entry" and record["entry"] in whole and record["frontend"] is None:
-            ours = [100 * record["analyze_entries"][f"{name}_share"] for name in columns]
-            assert theirs[record["entry"]] == pytest.approx(ours, abs=3), record["entry"]
+        if record["part"] != "entry" or record["entry"] not in whole:
+            continue
+        ours = {name: 100 * record[f"{name}_share"] for name in columns}
+        ours["badp"] = 100 - (100 - ours["badp"]) / cores[record["entry"]]
+        if ours["val"] < 100:
+            ours["idle"] /= 1 - ours["val"] / 100
+        room = dict.fromkeys(columns, 3.0) | dict.fromkeys(("wst", "badp"), 6.0)
+        room |= {name: 3 + width(ours[name]) for name in ("val", "idle")}
+        for name in columns:
+            difference = theirs[record["entry"]][name] - ours[name]
+            assert abs(difference) <= room[name], (record["entry"], name)
