@@ -62,7 +62,6 @@ examples:
   gwmond report --from 7d --by transfer,site         runs whose transfers failed: by server
   gwmond report --from 2d --by hour --site T2_US_Demo
   gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
-  gwmond report --style analyze-entries --compare --entry X   and what these would print
   gwmond report --style analyze-frontends --by group          frontends, without their entries
 
 what is counted:
@@ -108,8 +107,7 @@ means over time of what clients and the factory advertised (analyze-frontends). 
 "time validating" and val are the time until validation ended, of all pilots; fval is that of pilots
 whose validation failed, as above. docs/analyze.md has each line's definition, and how the original
 differs. Where the originals have options:
-  -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots);
-  --compare has below each line what the original prints of the same after its roundings.
+  -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots).
   analyze-entries takes the period as it is, not whole hours.
 
 {FORMS_HELP}
@@ -128,11 +126,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--style", choices=STYLES, help="in the layout of this tool of GlideinWMS")
     parser.add_argument(
         "--sort", metavar="COLUMN", help="with --style: the largest of this column first"
-    )
-    parser.add_argument(
-        "--compare",
-        action="store_true",
-        help="with --style: below each line what the original tool would print",
     )
     add_place(parser)
     parser.add_argument(
@@ -208,16 +201,15 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         option = "--hours-only" if arguments.hours_only else "--format html"
         forms = ", ".join(analyze.FORMS)
         raise ConfigError(f"{option}: not with --style, whose formats are {forms}")
-    place, rest = place_of(arguments), (True, arguments.sort, arguments.compare)
-    question = Asked(arguments.style, period_of(arguments, now_us), place, *rest)
+    period, place = period_of(arguments, now_us), place_of(arguments)
+    question = Asked(arguments.style, period, place, sort=arguments.sort)
     with usage():
         return asked(question, arguments.by)
 
 
 def _scope(arguments: argparse.Namespace, now_us: int) -> Scope:
-    if arguments.sort is not None or arguments.compare:
-        option = "--compare" if arguments.compare else "--sort"
-        raise ConfigError(f"{option} is for --style {' or '.join(STYLES)}")
+    if arguments.sort is not None:
+        raise ConfigError(f"--sort is for --style {' or '.join(STYLES)}")
     with usage():
         by = parse_by(arguments.by or "site")
     scope = Scope(period_of(arguments, now_us).whole_hours, by, place_of(arguments))

@@ -28,8 +28,7 @@ FORMS = ("table", "csv", "json", "markdown")
 class Asked(NamedTuple):
     """What is asked for.
 
-    ``by_entry``: lines for entries, else only for frontends.  ``compare``: with the originals'
-    figures below each line.
+    ``by_entry``: lines for entries, else only for frontends.
     """
 
     style: Style
@@ -37,7 +36,6 @@ class Asked(NamedTuple):
     place: Place = Place()
     by_entry: bool = True
     sort: str | None = None
-    compare: bool = False
 
 
 def asked(question: Asked, by: str | None) -> Asked:
@@ -74,7 +72,7 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
     where = ", ".join(only) or "all entries"
     title = f"{asked.style} from gwmond's records, {where}: {since} to {until}"
     if asked.style == "analyze-entries":
-        analysis = Analysis(asked.period, asked.compare)
+        analysis = Analysis(asked.period)
         for pilot in pilots_ended(ledger, asked.period, place):
             analysis.add(wall_clock(pilot))
         made = entries_text if asked.by_entry else frontends_text
@@ -86,11 +84,9 @@ def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bo
             asked.period,
             lambda client, entry: place.covers(place.site, entry, client),
         )
-        lines = analyze_frontends.text(
-            watched, entries=asked.by_entry, sort=asked.sort, compare=asked.compare
-        )
+        lines = analyze_frontends.text(watched, entries=asked.by_entry, sort=asked.sort)
         notes = analyze_frontends.notes(watched)
-        records = list(analyze_frontends.records(watched, compare=asked.compare))
+        records = list(analyze_frontends.records(watched))
         empty = not watched.cells
 
     def parts() -> list[Part]:

@@ -3,9 +3,7 @@
 Units: means over the time in which a value was advertised (``F_seconds / F_watched_seconds`` of
 ``FactoryKind``): slots, jobs, pilots.  What was never advertised is None, and printed as "-".
 
-The original prints means over five minutes, averaged over the period, times its length, cut to
-whole seconds, and has 0 where nothing was advertised.  What it calls "all frontends" of an entry is
-only the last frontend's (it begins anew with each); here it is their sum.
+How the original differs is in docs/analyze.md.
 
 Source of the layout: glideinWMS, factory/tools/analyze_frontends (list_print, main).
 """
@@ -21,11 +19,8 @@ from gwmond.model.factory_totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.reports.analyze_entries import ByFrontend
-from gwmond.reports.analyze_rounding import km
-from gwmond.reports.analyze_text import RULE, name_width, percent, printline, shown, title
-from gwmond.reports.render.formats import plain, ratio
-
-ORIGINAL = "analyze_frontends"
+from gwmond.reports.analyze_text import RULE, name_width, printline, shown, title
+from gwmond.reports.render.formats import percent, plain, ratio
 
 FIELDS: Mapping[str, str] = {
     "Regd": "client_slots_total",
@@ -61,9 +56,6 @@ LEGEND = (
     "RunDiff - StatusRunning - ClientGlideTotal: running pilots that are not registered",
     "%UM - unmatched / registered",
     "%RD - RunDiff / StatusRunning",
-)
-_LEGEND_COMPARED = (
-    f"{ORIGINAL} - what the original prints: seconds, means x the period; 0: never advertised"
 )
 _BLOCK = (
     *(("Registered:", "Regd", None), ("Claimed:", "Claimd", "Regd")),
@@ -109,27 +101,16 @@ class FrontendMeans(ByFrontend[dict[str, float]]):
         """The period in seconds."""
         return self.period.length_us / MICRO
 
-    def sums(
-        self, client: str | None = None, entry: str | None = None, *, printed: bool = False
-    ) -> Sums:
-        """Return the sums over all that fits.
-
-        ``printed``: in seconds as the original has it: cut one by one, and 0 for unknown.
-        """
+    def sums(self, client: str | None = None, entry: str | None = None) -> Sums:
+        """Return the sums over all that fits."""
         found: defaultdict[str, float] = defaultdict(float)
         for means in self.fitting(client, entry):
-            for name, value in sums_of(self._printed(means) if printed else means).items():
+            for name, value in sums_of(means).items():
                 found[name] += value
         return found
 
-    def _printed(self, means: Mapping[str, float]) -> dict[str, float]:
-        columns = (*FIELDS.values(), RUNNING)
-        return {name: float(int(means.get(name, 0) * self.length)) for name in columns}
-
-    def line(
-        self, client: str | None = None, entry: str | None = None, *, printed: bool = False
-    ) -> dict[str, float | None]:
-        return columns_of(self.sums(client, entry, printed=printed))
+    def line(self, client: str | None = None, entry: str | None = None) -> dict[str, float | None]:
+        return columns_of(self.sums(client, entry))
 
 
 def watched(
@@ -161,14 +142,10 @@ def notes(means: FrontendMeans) -> list[str]:
     ]
 
 
-def records(means: FrontendMeans, *, compare: bool) -> Iterator[dict[str, Any]]:
+def records(means: FrontendMeans) -> Iterator[dict[str, Any]]:
     """Yield all of it for JSON and CSV."""
     for part in means.parts():
-        where = part["frontend"], part["entry"]
-        found: dict[str, Any] = {**part, **_named(means.line(*where))}
-        if compare:
-            found[ORIGINAL] = _named(means.line(*where, printed=True))
-        yield found
+        yield {**part, **_named(means.line(part["frontend"], part["entry"]))}
 
 
 def _named(line: Mapping[str, float | None]) -> dict[str, float | None]:
@@ -176,43 +153,32 @@ def _named(line: Mapping[str, float | None]) -> dict[str, float | None]:
     return {names[name]: value for name, value in line.items()}
 
 
-def text(means: FrontendMeans, *, entries: bool, sort: str | None, compare: bool) -> list[str]:
+def text(means: FrontendMeans, *, entries: bool, sort: str | None) -> list[str]:
     """Return the report: all, and lines for entries, or only for clients."""
     if not means.cells:
         return ["No ad of a client or of the factory was watched in this period."]
     hours = f"for {means.length / 3600:.1f} hours."
     lines = [RULE, f"Period of {means.length / 3600:.1f} hours:", "", *_block(means)]
-    names = [*map(shown, means.frontends), *(means.entries() if entries else ())]
-    wide = name_width(names, ORIGINAL if compare else "")
+    wide = name_width([*map(shown, means.frontends), *(means.entries() if entries else ())])
 
     def table(name: str, keys: Iterable[tuple[str, str | None, str | None]]) -> Iterator[str]:
         yield f"{name:<{wide}} {_columns(list(means.line()))}"
-        rows = [(key, means.line(*key[1:])) for key in keys]
+        rows = [(shown_as, means.line(client, entry)) for shown_as, client, entry in keys]
         if sort is not None:
             rows.sort(key=lambda row: (row[1][sort] is None, -(row[1][sort] or 0)))
-        for (shown_as, client, entry), line in rows:
-            yield f"{plain(shown_as):<{wide}} {_columns(_cells(line, cut=False))}"
-            if compare:
-                cells = _cells(means.line(client, entry, printed=True), cut=True)
-                yield f"{f'  {ORIGINAL}':<{wide}} {_columns(cells)}"
+        for shown_as, line in rows:
+            yield f"{plain(shown_as):<{wide}} {_columns(_cells(line))}"
 
-    if not entries:
+    if entries:
+        lines += ["", *title(f"Per Entry (all frontends) stats {hours}")]
+        lines += [*table("", ((entry, None, entry) for entry in means.entries())), ""]
+        lines += title(f"Per Entry (per frontend) stats {hours}")[:-1]
+        for client in means.frontends:
+            lines += ["", *table(shown(client), ((e, client, e) for e in means.entries(client)))]
+    else:
         lines += ["", *title(f"Frontend stats {hours}")]
-        return [
-            *lines,
-            *table("", ((shown(c), c, None) for c in means.frontends)),
-            *_legend(compare=compare),
-        ]
-    lines += ["", *title(f"Per Entry (all frontends) stats {hours}")]
-    lines += [*table("", ((entry, None, entry) for entry in means.entries())), ""]
-    lines += title(f"Per Entry (per frontend) stats {hours}")[:-1]
-    for client in means.frontends:
-        lines += ["", *table(shown(client), ((e, client, e) for e in means.entries(client)))]
-    return [*lines, *_legend(compare=compare)]
-
-
-def _legend(*, compare: bool) -> list[str]:
-    return ["", RULE, "LEGEND:", "", *LEGEND, *([_LEGEND_COMPARED] if compare else [])]
+        lines += table("", ((shown(client), client, None) for client in means.frontends))
+    return [*lines, "", RULE, "LEGEND:", "", *LEGEND]
 
 
 def _block(means: FrontendMeans) -> Iterator[str]:
@@ -227,19 +193,16 @@ def _block(means: FrontendMeans) -> Iterator[str]:
         if not label:
             yield ""
             continue
-        yield f"{label:<15} {printline(seconds(name), seconds(share), means.length, cut=False)}"
-    text = printline(seconds("RunDiff"), seconds("of %RD"), means.length, cut=False)
+        yield f"{label:<15} {printline(seconds(name), seconds(share), means.length)}"
+    text = printline(seconds("RunDiff"), seconds("of %RD"), means.length)
     yield f"RunDiff (Running-ClientRegistered): {text}"
 
 
-def _cells(line: Mapping[str, float | None], *, cut: bool) -> list[str]:
-    cells = []
-    for name, value in line.items():
-        if name.startswith("%"):
-            cells.append(percent(0 if value is None and cut else value, cut=cut))
-        else:
-            cells.append("-" if value is None else km(value) if cut else f"{value:.1f}")
-    return cells
+def _cells(line: Mapping[str, float | None]) -> list[str]:
+    return [
+        percent(value) if name.startswith("%") else "-" if value is None else f"{value:.1f}"
+        for name, value in line.items()
+    ]
 
 
 def _columns(cells: list[str]) -> str:

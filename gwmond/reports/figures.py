@@ -62,7 +62,7 @@ def block(sums: PilotSums, period_us: int) -> list[str]:
     """Return the block of text that analyze_entries prints."""
     core = sums.core
     jobs = number_text(sums.jobs, sums.numbered, sums.pilots)
-    average = f"avg jobs/pilot: {_per_pilot(sums)}, avg job length: {_length(sums, 'h')}"
+    average = f"avg jobs/pilot: {per_pilot(sums)}, avg job length: {job_length(sums, 'h')}"
     lines = [f"Pilots: {sums.pilots}", f"Jobs: {jobs} ({average})"]
     for name, micros, of_jobs in (
         ("time", core.time, False),
@@ -135,7 +135,7 @@ def marked(text: str, by_statistics: int) -> str:
     return f"~{text}" if by_statistics and text != "-" else text
 
 
-def _length(sums: PilotSums, unit: str = "") -> str:
+def job_length(sums: KnownJobCounts, unit: str = "") -> str:
     """Return how many hours a run lasts, for people."""
     average = sums.average_job_us
     if average is not None:
@@ -143,7 +143,7 @@ def _length(sums: PilotSums, unit: str = "") -> str:
     return NOT_KNOWN if sums.numbered < sums.pilots else "-"
 
 
-def _per_pilot(sums: PilotSums) -> str:
+def per_pilot(sums: KnownJobCounts) -> str:
     """Return the runs of jobs on a pilot, for people."""
     known = sums.numbered or not sums.pilots
     return quotient(ratio(sums.jobs, sums.numbered)) if known else NOT_KNOWN
@@ -164,7 +164,7 @@ def _estimated(cell: Callable[[PilotSums], str]) -> Callable[[PilotSums], str]:
 COLUMNS: tuple[Column[PilotSums], ...] = (
     Column("pilots", lambda sums: str(sums.pilots)),
     Column("jobs", lambda sums: number_text(sums.jobs, sums.numbered, sums.pilots)),
-    Column("jobs/pilot", _per_pilot),
+    Column("jobs/pilot", per_pilot),
     Column("strt", lambda sums: percent(ratio(sums.failed, sums.known_started), 0)),
     Column("0job", lambda sums: percent(ratio(sums.without_jobs, sums.known_jobs), 0)),
     Column("fval", _share(lambda core: core.failed_validation)),
@@ -172,7 +172,7 @@ COLUMNS: tuple[Column[PilotSums], ...] = (
     Column("unkn", _share(lambda core: core.unknown)),
     Column("wst", _estimated(_share(lambda core: core.waste))),
     Column("badp", _estimated(_share(lambda core: core.badput))),
-    Column("job h", _length),
+    Column("job h", job_length),
     Column("used h", _estimated(lambda sums: hours(sums.core.used))),
     Column("waste h", _estimated(lambda sums: hours(sums.core.waste))),
     Column("total h", lambda sums: hours(sums.core.time)),

@@ -1,4 +1,4 @@
-"""Sums over stored pilots that ended: in core-time with all categories, and in wall-clock time.
+"""Sums over stored pilots that ended, in core-time with all categories.
 
 Units: times are microseconds, amounts are micros.  As good counts the time of jobs that exited 0;
 of jobs that only a summary has, what is goodput: the time of jobs that ended by themselves,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Category, Kind, Measure
@@ -18,9 +18,6 @@ from gwmond.model.units import Resource
 from gwmond.reports.categories import CORES, CPU
 from gwmond.reports.render.formats import ratio
 from gwmond.reports.stored_pilot import KnownJobs, StoredPilot
-
-if TYPE_CHECKING:
-    from gwmond.reports.wall_clock import WallClock
 
 Settled: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], int]
 """Amounts by resource, measure, category and outcome; pilots' own time has no outcome."""
@@ -210,51 +207,3 @@ def of_kinds(settled: Settled) -> Counter[Kind]:
     for (resource, measure, _, _), micros in settled.items():
         found[resource, measure] += micros
     return found
-
-
-@dataclass(slots=True)
-class WallClockSums(KnownJobCounts):
-    """Sums of pilots' wall-clock time.
-
-    ``time``: all, ``used``: that in which jobs ran, ``good``: that of jobs that exited 0;
-    ``failed_us``: life of pilots in which HTCondor never started; ``started_us`` and
-    ``validated_us``: life of those of which it is known whether it did, and when the validation
-    ended (``known_validation`` pilots); ``from_start``: pilots of some of whose runs it is not
-    known when their program began.
-    """
-
-    time: int = 0
-    used: int = 0
-    good: int = 0
-    used_by_statistics: int = 0
-    good_by_statistics: int = 0
-    failed_us: int = 0
-    started_us: int = 0
-    validated_us: int = 0
-    validation: int = 0
-    idle: int = 0
-    known_validation: int = 0
-    settled: int = 0
-    pruned: int = 0
-    size_assumed: int = 0
-    from_start: int = 0
-
-    def add(self, pilot: WallClock) -> None:
-        jobs = pilot.jobs
-        self.count(jobs, pilot.lengths_us)
-        self.time += pilot.life_us
-        self.used += pilot.used_us
-        self.good += pilot.good_us
-        self.used_by_statistics += pilot.used_us if jobs.by_statistics else 0
-        self.good_by_statistics += pilot.good_us if jobs.by_statistics else 0
-        self.failed_us += pilot.life_us if jobs.started is False else 0
-        self.started_us += pilot.life_us if jobs.started is not None else 0
-        if pilot.validation_us is not None:
-            self.validated_us += pilot.life_us
-            self.known_validation += 1
-            self.validation += pilot.validation_us
-            self.idle += max(0, pilot.life_us - pilot.validation_us - pilot.used_us)
-        self.settled += pilot.settled
-        self.pruned += pilot.pruned
-        self.size_assumed += pilot.size_assumed
-        self.from_start += pilot.from_start

@@ -16,10 +16,6 @@ lengths           of the runs of jobs that are kept, each whole
 Of a pilot whose jobs only statistics have, ``used`` is how long it was busy by them, and ``good``
 what is goodput of that: both are estimated (``by_statistics``).
 
-The original counts a job from when its program began: without the transfer of its input, and not
-at all if the program never began.  Where that time is not known, ``finished`` has it from the start
-of the run (``from_start``).
-
 Where retention took out single runs, ``used`` and ``good`` are from the pilot's totals, in which
 cores that a job blocks by its memory count as used; such pilots are counted (``pruned``).
 """
@@ -27,31 +23,25 @@ cores that a job blocks by its memory count as used; such pilots are counted (``
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gwmond.model.pilot_facts import Assumption, PilotLife
-from gwmond.model.shares import MILLI, milli
-from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.model.units import MICRO
-from gwmond.pilots.merged_runs import executing, merge
+from gwmond.model.shares import milli
+from gwmond.model.stored_pilots import PilotRow
 from gwmond.pilots.pilot_segments import cut
-from gwmond.reports.analyze_rounding import Finished, divided
-from gwmond.reports.pilot_sums import core_time, is_good
+from gwmond.reports.pilot_sums import KnownJobCounts, core_time, is_good
 from gwmond.reports.stored_pilot import KnownJobs, StoredPilot
 
 
 class WallClock(NamedTuple):
     """One pilot that ended; what is None is not known.
 
-    ``size_assumed``: its cores rest on a rule, and so does ``used``.  ``from_start``: of some runs
-    it is not known when their program began.  ``finished`` is the same pilot as the factory's own
-    log parser would hand it on.
+    ``size_assumed``: its cores rest on a rule, and so does ``used``.
     """
 
     frontend: str
     entry: str
-    ended_us: int
     life_us: int
     used_us: int
     good_us: int
@@ -61,8 +51,6 @@ class WallClock(NamedTuple):
     settled: bool
     pruned: bool
     size_assumed: bool
-    finished: Finished
-    from_start: bool = False
 
 
 def wall_clock(pilot: StoredPilot) -> WallClock:
@@ -70,11 +58,7 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
     if row.end_us is None:
         raise ValueError(f"pilot {row.id} has not ended")
     life_us = life.effective_end_us - life.start_us
-    size_assumed = Assumption.SIZE in row.assumed
-    if row.runs_pruned:
-        runs = _from_totals(row, life_us)
-    else:
-        runs = _from_runs(life, at_least=size_assumed)
+    used_us, good_us = _from_totals(row, life_us) if row.runs_pruned else _from_runs(life)
     validation_us = None
     if jobs.started is False:
         validation_us = life_us
@@ -84,92 +68,28 @@ def wall_clock(pilot: StoredPilot) -> WallClock:
         max(0, (life.effective_end_us if run.end_us is None else run.end_us) - run.start_us)
         for run in jobs.runs
     )
-    programs = _programs(jobs.runs, lengths)
     return WallClock(
         frontend=row.identity.group,
         entry=row.identity.key.entry,
-        ended_us=row.end_us,
         life_us=life_us,
-        used_us=runs.used_us,
-        good_us=runs.good_us,
+        used_us=used_us,
+        good_us=good_us,
         validation_us=validation_us,
         jobs=jobs,
         lengths_us=lengths,
         settled=row.closed or row.settled_until_us >= life.effective_end_us,
         pruned=row.runs_pruned > 0,
-        size_assumed=size_assumed,
-        finished=_finished(row, jobs, programs, runs)._replace(
-            duration_s=life_us // MICRO,
-            started=jobs.started is True,
-            validation_s=None if validation_us is None else validation_us // MICRO,
-        ),
-        from_start=any(program.from_start for program in programs)
-        or (row.runs_pruned > 0 and not jobs.by_statistics),
+        size_assumed=Assumption.SIZE in row.assumed,
     )
 
 
-class _RunTime(NamedTuple):
-    """Wall-clock time used, and the pilot's cores."""
-
-    used_us: int
-    good_us: int
-    cores: float
-
-
-class _Program(NamedTuple):
-    """How long the program of a run ran, and whether its exit status was 0.
-
-    ``from_start``: when it began is not known; then ``length_us`` is that of the run.
-    """
-
-    length_us: int
-    exited_zero: bool
-    from_start: bool
-
-
-def _programs(runs: Sequence[RunRow], lengths: Sequence[int]) -> list[_Program]:
-    """Return the programs of runs, each with its length; those that never began are left out.
-
-    An exit status of 0 is one also if the program was told to end.
-    """
-    found = []
-    for run, length_us in zip(runs, lengths, strict=True):
-        endings = [merged.ending for merged in merge(run.facts)]
-        began_us = executing(run.facts)
-        if began_us is None and endings and all(ending.began is False for ending in endings):
-            continue
-        before_us = 0 if began_us is None else max(0, began_us - run.start_us)
-        zero = any(ending.exit_code == 0 for ending in endings)
-        found.append(_Program(max(0, length_us - before_us), zero, began_us is None))
-    return found
-
-
-def _finished(
-    row: PilotRow, known_jobs: KnownJobs, programs: Sequence[_Program], runs: _RunTime
-) -> Finished:
-    """Return the jobs as the factory has them: each counts with the time of its program.
-
-    Where runs are not known one by one, the time used is that of the cores that they held.
-    """
-    if known_jobs.by_statistics or row.runs_pruned:
-        jobs = None if known_jobs.by_statistics else known_jobs.number or 0
-        used_s = int(runs.used_us * max(1, round(runs.cores)) // MICRO)
-        return Finished(0, True, None, jobs, used_s, runs.good_us // MICRO)
-    every_us = sum(program.length_us for program in programs)
-    zero_us = sum(program.length_us for program in programs if program.exited_zero)
-    in_zero = divided(zero_us / MICRO, runs.cores)
-    return Finished(0, True, None, len(programs), every_us // MICRO, in_zero)
-
-
-def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:
+def _from_runs(life: PilotLife) -> tuple[int, int]:
     """Return used and good time from the runs' intervals and cores.
 
-    A pilot without cores counts as used whole while a job runs.  ``at_least``: it has the cores
-    that its jobs held at once, whatever is assumed of it.
+    A pilot without cores counts as used whole while a job runs.
     """
     used: Counter[int] = Counter()
     good: Counter[int] = Counter()
-    most = max((milli(step.size.cores) for step in life.steps), default=0)
     for segment in cut(life):
         if not segment.running:
             continue
@@ -181,8 +101,6 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:
         )
         length = segment.end_us - segment.start_us
         there = milli(segment.size.cores)
-        if at_least:
-            most = max(most, sum(held))
         if not there or sum(held) > there:
             of_all = sum(held) or 1
             used[1] += length
@@ -193,17 +111,95 @@ def _from_runs(life: PilotLife, *, at_least: bool) -> _RunTime:
     used_us, good_us = (
         sum(_rounded(number, by) for by, number in shares.items()) for shares in (used, good)
     )
-    return _RunTime(used_us, good_us, most / MILLI)
+    return used_us, good_us
 
 
 def _rounded(number: int, by: int) -> int:
     return (2 * number + by) // (2 * by)
 
 
-def _from_totals(row: PilotRow, life_us: int) -> _RunTime:
+def _from_totals(row: PilotRow, life_us: int) -> tuple[int, int]:
+    """Return used and good time by what is posted."""
     posted = core_time(row.settled)
-    cores = row.steps[0].size.cores if row.steps else 1
     if not posted.time:
-        return _RunTime(0, 0, cores)
-    used, good = (_rounded(life_us * part, posted.time) for part in (posted.used, posted.good))
-    return _RunTime(used, good, cores)
+        return 0, 0
+    return (
+        _rounded(life_us * posted.used, posted.time),
+        _rounded(life_us * posted.good, posted.time),
+    )
+
+
+@dataclass(slots=True)
+class WallClockSums(KnownJobCounts):
+    """Sums of pilots' wall-clock time.
+
+    ``failed_us``: life of pilots in which HTCondor never started, ``started_us``: of those of which
+    it is known whether it did; ``validated_us``: of those of which it is known when the validation
+    ended (``known_validation`` pilots), with their ``validating_us`` and ``idle_us``.
+    """
+
+    time: int = 0
+    used: int = 0
+    good: int = 0
+    used_by_statistics: int = 0
+    good_by_statistics: int = 0
+    failed_us: int = 0
+    started_us: int = 0
+    validated_us: int = 0
+    validating_us: int = 0
+    idle_us: int = 0
+    known_validation: int = 0
+    settled: int = 0
+    pruned: int = 0
+    size_assumed: int = 0
+
+    def add(self, pilot: WallClock) -> None:
+        jobs = pilot.jobs
+        self.count(jobs, pilot.lengths_us)
+        self.time += pilot.life_us
+        self.used += pilot.used_us
+        self.good += pilot.good_us
+        self.used_by_statistics += pilot.used_us if jobs.by_statistics else 0
+        self.good_by_statistics += pilot.good_us if jobs.by_statistics else 0
+        self.failed_us += pilot.life_us if jobs.started is False else 0
+        self.started_us += pilot.life_us if jobs.started is not None else 0
+        if pilot.validation_us is not None:
+            self.validated_us += pilot.life_us
+            self.known_validation += 1
+            self.validating_us += pilot.validation_us
+            self.idle_us += max(0, pilot.life_us - pilot.validation_us - pilot.used_us)
+        self.settled += pilot.settled
+        self.pruned += pilot.pruned
+        self.size_assumed += pilot.size_assumed
+
+    @property
+    def validation(self) -> int | None:
+        """Time up to the end of the validation; None: known of no pilot."""
+        return None if self.pilots and not self.known_validation else self.validating_us
+
+    @property
+    def idle(self) -> int | None:
+        """Time after it in which no job ran; None: known of no pilot."""
+        return None if self.pilots and not self.known_validation else self.idle_us
+
+    @property
+    def not_known(self) -> int | None:
+        """Time without jobs of pilots whose end of validation is not known; None: of none."""
+        if self.validated_us >= self.time:
+            return None
+        return max(0, self.waste - self.validating_us - self.idle_us)
+
+    @property
+    def waste(self) -> int:
+        """Time in which no job ran: validation, idle and what is not known."""
+        return self.time - self.used
+
+    @property
+    def badput(self) -> int:
+        """Time of no job that exited 0."""
+        return self.time - self.good
+
+    @property
+    def nosuccess(self) -> int:
+        """Time of jobs that did not exit 0."""
+        return self.used - self.good

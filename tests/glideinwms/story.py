@@ -271,7 +271,7 @@ class Story:
             ads = self.gwms.ads("root", pool, *words)
             self.keep(f"{name}.json", ads if pool != "user" else self.note(name, ads))
         self.keep("analyze_entries.txt", self.gwms.analyze_entries())
-        style = ("report", "--style", "analyze-entries", "--from", "2h", "--compare")
+        style = ("report", "--style", "analyze-entries", "--from", "2h")
         for name, said in (("analyze", style), ("reconcile", ("reconcile", "--from", "2h"))):
             self.keep(f"{name}.txt", self.said(*said))
             self.keep(f"{name}.json", self.said(*said, "--format", "json"))

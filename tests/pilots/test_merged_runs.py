@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -12,7 +13,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.run_facts import RunFact, Source
-from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, merge, merge_run
+from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, executing, merge, merge_run
 from gwmond.pilots.same_run import TOLERANCE_US, gather
 from tests.build.pilots import ONE, us
 from tests.examples import examples
@@ -58,6 +59,16 @@ def merged(*facts: RunFact) -> Merged:
 
 def differing(merged_run: Merged) -> set[tuple[str, Source, Source]]:
     return {(found.field, found.kept, found.other) for found in merged_run.contradictions}
+
+
+def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
+    """Whatever the order of the facts."""
+    startd = fact(STARTD)._replace(executing_us=us(600))
+    shadow, silent = fact(EPOCH)._replace(executing_us=us(5)), fact(STARTD)
+    for facts in permutations((startd, shadow, silent)):
+        assert executing(facts) == us(600)
+    assert executing([shadow, silent]) == us(5)
+    assert executing([silent]) is None
 
 
 def test_the_best_source_decides_field_by_field() -> None:

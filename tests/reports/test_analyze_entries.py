@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 import textwrap
-from itertools import pairwise
 from pathlib import Path
 
 from gwmond.model.times import Period
-from gwmond.reports.analyze_entries import SHARES, Analysis, Compared, Numbers, exact, records
-from gwmond.reports.analyze_rounding import Finished
+from gwmond.reports.analyze_entries import SHARES, Analysis, records
 from gwmond.reports.analyze_text import block, entries_text, frontends_text
-from gwmond.reports.pilot_sums import WallClockSums
 from gwmond.reports.stored_pilot import KnownJobs
-from gwmond.reports.wall_clock import WallClock
+from gwmond.reports.wall_clock import WallClock, WallClockSums
 from tests.build.gwms.figures import FIGURE_10
 
 PAGE = Path(__file__).parents[2] / "docs" / "analyze.md"
@@ -29,7 +26,6 @@ def pilot(
     return WallClock(
         frontend=frontend,
         entry=entry,
-        ended_us=20_000 * US,
         life_us=10_000 * US,
         used_us=used * US,
         good_us=good * US,
@@ -39,7 +35,6 @@ def pilot(
         settled=True,
         pruned=False,
         size_assumed=False,
-        finished=Finished(10_000, True, validation, jobs, used, good),
     )
 
 
@@ -50,12 +45,11 @@ def failed(entry: str = "T2_X", frontend: str = "fe.main") -> WallClock:
         life_us=life * US,
         validation_us=life * US,
         jobs=KnownJobs((), 0, started=False, ran=False),
-        finished=Finished(life, False, life, 0, 0, 0),
     )
 
 
-def analysis(*pilots: WallClock, compare: bool = True) -> Analysis:
-    found = Analysis(DAY, compare)
+def analysis(*pilots: WallClock) -> Analysis:
+    found = Analysis(DAY)
     for one in pilots:
         found.add(one)
     return found
@@ -64,44 +58,46 @@ def analysis(*pilots: WallClock, compare: bool = True) -> Analysis:
 FOUR = (pilot(), failed(), pilot("T2_Y", jobs=0), pilot("T2_Y", "other.gpu", validation=None))
 
 
-def test_exact_by_hand() -> None:
+def test_sums_by_hand() -> None:
     """Sums over what is known; what is not is left out there, and counted."""
-    sums = analysis(*FOUR).row().sums
-    assert (sums.pilots, sums.jobs, sums.failed, sums.without_jobs) == (4, 6, 1, 2)
-    assert (sums.known_started, sums.known_validation) == (4, 3)
-    numbers = exact(sums)
-    assert numbers == Numbers(
+    sums = analysis(*FOUR).row()
+    assert sums == WallClockSums(
         pilots=4,
         jobs=6,
-        job_length=2000,
-        failed=1,
-        all_validation=1200,
-        without_jobs=2,
-        time=31_200,
-        used=12_000,
-        validation=310 + 1200 + 310,
-        idle=3690 + 9690,
-        waste=19_200,
-        badput=21_200,
-        nosuccess=2000,
         numbered=4,
-        by_statistics=0,
+        failed=1,
         known_started=4,
+        without_jobs=2,
         known_jobs=4,
-        started_s=31_200,
-        validated_s=21_200,
+        lengths_us=12_000 * US,
+        known_lengths=6,
+        time=31_200 * US,
+        used=12_000 * US,
+        good=10_000 * US,
+        failed_us=1200 * US,
+        started_us=31_200 * US,
+        validated_us=21_200 * US,
+        validating_us=(310 + 1200 + 310) * US,
+        idle_us=(3690 + 9690) * US,
+        known_validation=3,
+        settled=4,
     )
-    assert SHARES["val"](numbers) == (310 + 1200 + 310) / 21_200
-    assert SHARES["idle"](numbers) == (3690 + 9690) / 21_200
-    assert (numbers.efficiency, numbers.goodput_fraction) == (12_000 / 31_200, 10_000 / 31_200)
+    assert (sums.waste, sums.badput, sums.nosuccess) == (19_200 * US, 21_200 * US, 2000 * US)
+    assert sums.not_known == 4000 * US
+    assert SHARES["val"](sums) == (310 + 1200 + 310) / 21_200
+    assert SHARES["idle"](sums) == (3690 + 9690) / 21_200
+    (record,) = (one for one in records(analysis(*FOUR)) if one["part"] == "total")
+    assert (record["average_job_length_seconds"], record["nosuccess_seconds"]) == (2000, 2000)
+    assert record["efficiency"] == 12_000 / 31_200
+    assert record["goodput_fraction"] == 10_000 / 31_200
 
 
 def test_validation_and_idle_are_what_is_wasted() -> None:
     """Of pilots whose validation is known, exactly."""
-    numbers = exact(analysis(*FOUR[:3]).row().sums)
-    assert numbers.validation is not None
-    assert numbers.idle is not None
-    assert numbers.validation + numbers.idle == numbers.waste
+    sums = analysis(*FOUR[:3]).row()
+    assert sums.validation is not None
+    assert sums.idle is not None
+    assert (sums.validation + sums.idle, sums.not_known) == (sums.waste, None)
 
 
 def test_nothing_known_is_not_zero() -> None:
@@ -114,34 +110,22 @@ def test_nothing_known_is_not_zero() -> None:
         0.4,
     )
     assert re.search(r"T2_X +0\.0% +0\.0% +0\.0% \| +- +- +40\.0% ", "\n".join(entries_text(found)))
-    assert exact(WallClockSums()).validation == 0
+    assert WallClockSums().validation == 0
 
 
 def test_parts_sum_up() -> None:
-    """Entries, frontends and entries of frontends have the same sums, exact and printed."""
+    """Entries, frontends and entries of frontends have the same sums."""
     every = list(records(analysis(*FOUR)))
     (whole,) = (record for record in every if record["part"] == "total")
     for part in ("entry", "frontend", "frontend_entry"):
         some = [record for record in every if record["part"] == part]
         for name in ("pilots", "jobs", "time_seconds", "used_seconds", "wasted_seconds"):
             assert sum(record[name] for record in some) == whole[name]
-            theirs = sum(record["analyze_entries"][name] for record in some)
-            assert theirs == whole["analyze_entries"][name]
     assert (
         len({(record["part"], record["frontend"], record["entry"]) for record in every})
         == len(every)
         == 8
     )
-
-
-def test_rows_are_counted_back_from_the_end() -> None:
-    """Of a period that is no multiple of five minutes the original has not the very beginning."""
-    for ended, printed in ((50, 0), (150, 1), (7299, 1)):
-        found = Analysis(Period(0, 7300 * US), True)
-        found.add(pilot()._replace(ended_us=ended * US))
-        row = found.row()
-        assert row.printed is not None
-        assert (row.numbers.pilots, row.printed.pilots) == (1, printed), ended
 
 
 def test_sorted() -> None:
@@ -158,41 +142,6 @@ def test_sorted() -> None:
     assert names("waste") == "dabc"
 
 
-def test_figure_10_verbatim() -> None:
-    """From the sums of figure 10 of the 2022 report the original's side is its text."""
-    slot = 86_400
-    numbers = Numbers(
-        pilots=5192,
-        jobs=2970,
-        job_length=362.8 * slot / 2970,
-        failed=0,
-        all_validation=0,
-        without_jobs=0,
-        time=497.7 * slot,
-        used=362.8 * slot,
-        validation=719_000,
-        idle=120.9 * slot,
-        waste=(497.7 - 362.8) * slot,
-        badput=227.3 * slot,
-        nosuccess=None,
-        known_started=5192,
-        known_jobs=5192,
-        started_s=497.7 * slot,
-        validated_s=497.7 * slot,
-        numbered=5192,
-        by_statistics=0,
-    )
-    row = Compared(WallClockSums(), numbers, numbers)
-    everything = Compared(WallClockSums(), numbers, numbers._replace(pilots=39_038))
-    figure = [line.rstrip("R") for line in FIGURE_10.splitlines()[1:] if line]
-    lines = block(row, slot, everything)
-    below = [pair for pair in pairwise(lines) if pair[1].startswith("  analyze_entries: ")]
-    assert len(below) == len(figure) == 10
-    for (mine, theirs), expected in zip(below, figure, strict=True):
-        label = mine[:17] if "slots" in mine else ""
-        assert f"{label}{theirs.removeprefix('  analyze_entries: ')}" == expected
-
-
 def test_figure_10_has_no_line_that_ours_has_not() -> None:
     """The same labels, in the same form; ours has decimals, and ``nosuccess`` besides."""
 
@@ -205,7 +154,7 @@ def test_figure_10_has_no_line_that_ours_has_not() -> None:
                 found[label] = re.findall(r"[a-z%/]+", re.sub(r"\d[\d.]*[KMGRh]?", "", rest))
         return found
 
-    found = analysis(*FOUR, compare=False)
+    found = analysis(*FOUR)
     ours = parsed("\n".join(block(found.row("fe.main"), 86_400, found.row())))
     figure = parsed(FIGURE_10.split(":", 1)[1])
     assert len(figure) == 11
@@ -214,7 +163,7 @@ def test_figure_10_has_no_line_that_ours_has_not() -> None:
 
 
 def test_golden() -> None:
-    """The text: 3.1 % of validation are printed as 2 %, 36.9 % and 96.9 % idle as 62 % together."""
+    """The text, which the page that explains it has, too."""
     text = "\n".join(entries_text(analysis(pilot("T2_X"), pilot("T2_X", "other.gpu", jobs=0))))
     assert GOLDEN in text
     assert textwrap.indent(GOLDEN, "    ") in PAGE.read_text()
@@ -224,7 +173,7 @@ def test_golden() -> None:
 
 
 def test_each_table_of_entries_ends_with_its_total() -> None:
-    """Of all entries, and of those of each frontend; with the original's line below.
+    """Of all entries, and of those of each frontend.
 
     Of four pilots 31,200 s, 12,000 s of these with jobs and 10,000 s with jobs that exited 0.
     """
@@ -236,21 +185,11 @@ def test_each_table_of_entries_ends_with_its_total() -> None:
         ("33.3%", "66.7%", "71.7%", "3"),  # 15,200 of 21,200 s
         ("0.0%", "0.0%", "40.0%", "1"),
     ]
-    theirs = [lines[n + 1].split() for n in totals]
-    assert [(their[0], their[7], their[-1]) for their in theirs] == [
-        ("analyze_entries", "61%", "4"),
-        ("analyze_entries", "71%", "3"),
-        ("analyze_entries", "40%", "1"),
-    ]
-    alone = entries_text(analysis(*FOUR, compare=False))
-    assert sum(line.startswith("Total/Average ") for line in alone) == 3
 
 
 def test_no_line_is_wider_than_a_terminal() -> None:
-    """100 columns, also where it is compared and numbers are large; a longer name takes more."""
-    large = pilot()._replace(
-        life_us=10**6 * US, used_us=6 * 10**5 * US, finished=Finished(10**6, True, 310, 3, 9, 5)
-    )
+    """100 columns, also where numbers are large; a longer name takes more."""
+    large = pilot()._replace(life_us=10**6 * US, used_us=6 * 10**5 * US)
     lines = entries_text(analysis(*[large] * 999, *FOUR))
     assert max(map(len, lines)) <= 100
     name = "CMSHTPC_T2_US_Wisconsin_cmsgrid01"
@@ -268,37 +207,26 @@ def test_names_cannot_command_a_terminal() -> None:
 # ruff: noqa: E501
 GOLDEN = """\
 Total Glideins: 2
-  analyze_entries: Total Glideins: 2
 Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
-  analyze_entries: Total Jobs: 3 (Avg jobs/glidein: 1.50, avg job len: 0.56h)
 
 Total time:             20.0K (   5.6 hours -   0.2 slots)
-  analyze_entries:      20.0K (   5.6 hours -   0.2 slots)
 Total time used:         6.0K (   1.7 hours -   0.1 slots -  30.0%)
-  analyze_entries:       6.0K (   1.7 hours -   0.1 slots - 30%)
 Total time validating:  620.0 (   0.2 hours -   0.0 slots -   3.1%)
-  analyze_entries:      500.0 (   0.1 hours -   0.0 slots -  2%)
 Total time idle:        13.4K (   3.7 hours -   0.2 slots -  66.9%)
-  analyze_entries:      12.5K (   3.5 hours -   0.1 slots - 62%)
 Total time wasted:      14.0K (   3.9 hours -   0.2 slots -  70.0%)
-  analyze_entries:      14.0K (   3.9 hours -   0.2 slots - 70%)
 Total badput:           15.0K (   4.2 hours -   0.2 slots -  75.0%)
-  analyze_entries:      15.0K (   4.2 hours -   0.2 slots - 75%)
 Total nosuccess:         1.0K (   0.3 hours -   0.0 slots -   5.0%)
 Time used/time wasted: 0.4
-  analyze_entries: Time used/time wasted: 0.4
 Time efficiency: 0.30  Goodput fraction: 0.25
-  analyze_entries: Time efficiency: 0.30  Goodput fraction: 0.25
 
 ----------------------------------------
 ----------------------------------------
 Per Entry (all frontends) stats for 24.0 hours.
 
-                    strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
-T2_X                0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
-  analyze_entries     0%     0%    50% |     2%    62%    70%    75% |        3        5 |      2
+                strt   fval   0job |    val   idle    wst   badp |    waste     time |  total
+T2_X            0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
+Total/Average   0.0%   0.0%  50.0% |   3.1%  66.9%  70.0%  75.0% |      3.9      5.6 |      2
 """
 GOLDEN_FRONTENDS = """\
-Units: Slots        total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff
-frontend_fe.main      0.1|    0.1  53.6%|    0.0  13.5%|    0.0  32.9%|    0.1  46.4%|     1.15    0.54
-  analyze_entries     0.1|    0.1    53%|    0.0    12%|    0.0    22%|    0.1    46%|     1.15    0.54"""
+Units: Slots       total|   used     u%|    val     v%|   idle     i%|  waste     w%|  usd/wst     eff
+frontend_fe.main     0.1|    0.1  53.6%|    0.0  13.5%|    0.0  32.9%|    0.1  46.4%|     1.15    0.54"""

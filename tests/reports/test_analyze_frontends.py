@@ -77,7 +77,7 @@ def test_absent_is_not_zero(of: FrontendMeans) -> None:
     assert {name for name, value in line.items() if value is not None} == {"JobIdle"}
     nothing = of.line("fe.main", "Y")
     assert [nothing[name] for name in ("Regd", "RunDiff", "%UM", "%RD")] == [0, 0, None, None]
-    shown = "\n".join(text(of, entries=True, sort=None, compare=False))
+    shown = "\n".join(text(of, entries=True, sort=None))
     assert re.search(
         r"^frontend_other\.gpu .*\n^X( +-){3} \| +- \| +- +- +1\.0 \|( +-){3}$", shown, re.M
     )
@@ -92,7 +92,7 @@ def test_all_frontends_are_summed(of: FrontendMeans) -> None:
 
 
 def test_records_have_every_part_once(of: FrontendMeans) -> None:
-    found = {(one["part"], one["frontend"], one["entry"]): one for one in records(of, compare=True)}
+    found = {(one["part"], one["frontend"], one["entry"]): one for one in records(of)}
     assert set(found) == {
         ("total", None, None),
         *(("entry", None, entry) for entry in "XY"),
@@ -102,10 +102,8 @@ def test_records_have_every_part_once(of: FrontendMeans) -> None:
     }
     x = found["frontend_entry", "fe.main", "X"]
     assert (x["client_slots_total"], x["run_diff"]) == (60, -10)
-    theirs = x["analyze_frontends"]  # whole slot-seconds of two hours: 4/3 are 9600
-    assert (theirs["client_slots_total"], theirs["asked_idle"]) == (432_000, 9600)
-    unknown = found["frontend_entry", "other.gpu", "X"]["analyze_frontends"]
-    assert (unknown["client_slots_total"], unknown["run_diff"]) == (0, 36_000)
+    unknown = found["frontend_entry", "other.gpu", "X"]
+    assert (unknown["client_slots_total"], unknown["client_jobs_idle"]) == (None, 1)
 
 
 def test_wanted() -> None:
@@ -120,7 +118,7 @@ def test_sorted() -> None:
     found = watched({**TOLD, **told(10, "Q", "zz", client_slots_total=1000)}, HOURS)
 
     def names(sort: str | None) -> list[str]:
-        told = "\n".join(text(found, entries=False, sort=sort, compare=False))
+        told = "\n".join(text(found, entries=False, sort=sort))
         return re.findall(r"^frontend_(\S+) +[-\d]", told, re.MULTILINE)
 
     assert names(None) == ["fe.main", "other.gpu", "zz"]
@@ -128,14 +126,13 @@ def test_sorted() -> None:
 
 
 def test_golden(of: FrontendMeans) -> None:
-    assert "\n".join(text(of, entries=True, sort=None, compare=True)).startswith(GOLDEN)
+    assert "\n".join(text(of, entries=True, sort=None)).startswith(GOLDEN)
     assert textwrap.indent(GOLDEN, "    ") in PAGE.read_text()
-    assert "original prints: seconds" in "".join(text(of, entries=True, sort=None, compare=True))
 
 
 def test_nothing_was_watched() -> None:
     """It is said."""
-    (line,) = text(watched({}, HOURS), entries=True, sort=None, compare=False)
+    (line,) = text(watched({}, HOURS), entries=True, sort=None)
     assert "No ad" in line
 
 
@@ -160,25 +157,20 @@ RunDiff (Running-ClientRegistered): -72.0K ( -20.0 hours - -10.0 slots - -20.0%)
 ----------------------------------------
 Per Entry (all frontends) stats for 2.0 hours.
 
-                       Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                      60.0    30.0    10.0 |     1.3 |   100.0    30.0     8.0 |   -10.0  16.7% -20.0%
-  analyze_frontends  432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   57.6K |  -36.0K    16%    -9%
-Y                       0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
-  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
+                      Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                     60.0    30.0    10.0 |     1.3 |   100.0    30.0     8.0 |   -10.0  16.7% -20.0%
+Y                      0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
 
 ----------------------------------------
 ----------------------------------------
 Per Entry (per frontend) stats for 2.0 hours.
 
-frontend_fe.main       Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                      60.0    30.0    10.0 |     1.3 |   100.0    30.0     7.0 |   -10.0  16.7% -20.0%
-  analyze_frontends  432.0K  216.0K   72.0K |    9.6K |  720.0K  216.0K   50.4K |  -72.0K    16%   -20%
-Y                       0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
-  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0     0.0 |     0.0     0%     0%
+frontend_fe.main      Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                     60.0    30.0    10.0 |     1.3 |   100.0    30.0     7.0 |   -10.0  16.7% -20.0%
+Y                      0.0       -     0.0 |       - |       -       -       - |     0.0      -      -
 
-frontend_other.gpu     Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
-X                         -       -       - |       - |       -       -     1.0 |       -      -      -
-  analyze_frontends     0.0     0.0     0.0 |     0.0 |     0.0     0.0    7.2K |   36.0K     0%   100%
+frontend_other.gpu    Regd  Claimd Unmtchd | ReqIdle |  JobRun JobHere JobIdle | RunDiff    %UM    %RD
+X                        -       -       - |       - |       -       -     1.0 |       -      -      -
 
 ----------------------------------------
 """

@@ -24,7 +24,7 @@ def whole(pilot: Pilot) -> bool:
     return pilot.returned and pilot.tells_cores and pilot.tells_memory
 
 
-def told(root: Path, pilots: list[Pilot], *more: str) -> Records:
+def told(root: Path, pilots: list[Pilot]) -> Records:
     """Import the outputs of these pilots, and report."""
     for pilot in pilots:
         folder = root / "client" / pilot.directory
@@ -34,7 +34,7 @@ def told(root: Path, pilots: list[Pilot], *more: str) -> Records:
     ledger = "--ledger", f"sqlite:///{root}/ledger.sqlite"
     done = gwmond("import", *ledger, root / "client")
     assert done.returncode == 0, done.stderr
-    options = "--style", "analyze-entries", "--format", "json", *PERIOD, *more
+    options = "--style", "analyze-entries", "--format", "json", *PERIOD
     done = gwmond("report", *ledger, *options)
     assert done.returncode == 0, done.stderr
     return {
@@ -103,7 +103,7 @@ def simulation() -> list[Pilot]:
 
 @pytest.fixture(scope="module")
 def records(simulation: list[Pilot], tmp_path_factory: pytest.TempPathFactory) -> Records:
-    return told(tmp_path_factory.mktemp("factory"), simulation, "--compare")
+    return told(tmp_path_factory.mktemp("factory"), simulation)
 
 
 def test_every_figure_is_the_truth(simulation: list[Pilot], records: Records) -> None:
@@ -136,28 +136,6 @@ def test_every_figure_is_the_truth(simulation: list[Pilot], records: Records) ->
             average = expected["lengths"] / expected["jobs"]
             assert found["average_job_length_seconds"] == pytest.approx(average)
         assert found["pilots_with_known_validation"] == len(pilots)
-
-
-def test_what_the_original_loses(simulation: list[Pilot], records: Records) -> None:
-    """Sums are cut by less than a second each; mills are off by what their ranges are wide."""
-    found = records["total", None, None]
-    theirs = found["analyze_entries"]
-    parts = sum(part == "frontend_entry" for part, _, _ in records)
-    assert 0 <= found["pilots"] - theirs["pilots"] <= parts
-    assert 0 <= found["time_seconds"] - theirs["time_seconds"] <= parts + len(simulation)
-    # Whatever ends with status 0 is a success there, also what was told to end.
-    zero = {job for pilot in simulation for job in pilot.jobs if job.code == 0}
-    assert any(job.evicted for job in zero)
-    goodput = used_s = 0
-    for pilot in simulation:
-        goodput += sum(job.end - job.start for job in pilot.jobs if job in zero) // pilot.cores
-        used_s += sum(job.end - job.start for job in pilot.jobs)
-    assert 0 <= theirs["badput_seconds"] - (theirs["time_seconds"] - goodput) <= parts
-    # A job counts there from when its program began: 10 s after the schedd began its run.
-    assert 0 <= used_s - theirs["used_seconds"] <= parts
-    assert theirs["pilots_with_unknown_program_start"] == 0
-    for name in ("validating_seconds", "idle_seconds"):
-        assert theirs[name] != found[name]
 
 
 def test_what_is_not_known_is_counted(tmp_path: Path) -> None:

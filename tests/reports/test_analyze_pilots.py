@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 
 import pytest
 
 from gwmond.model.facts import Size
 from gwmond.model.outcomes import SUMMARISED
 from gwmond.model.pilot_facts import Assumption, Category, Outcome, RunKey, Step, Validation
-from gwmond.model.run_facts import Source
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.model.times import Period
-from gwmond.model.units import MICRO
-from gwmond.pilots.merged_runs import executing
-from gwmond.reports.analyze_entries import Analysis, original
-from gwmond.reports.analyze_rounding import NUMBERLESS, Archive, Finished, data_sets
-from gwmond.reports.analyze_text import entries_text
 from gwmond.reports.figures import COLUMNS
 from gwmond.reports.pilot_sums import PilotSums, core_time
 from gwmond.reports.stored_pilot import StoredPilot
@@ -56,71 +48,6 @@ def test_cores_that_jobs_hold() -> None:
     found = clock(pilot(), [run(1, 3, cores=2), run(2, 3, code=1, number=2)])
     assert (found.life_us, found.used_us, found.good_us) == (LIFE, HOUR * 5 // 4, HOUR)
     assert (found.jobs.number, found.lengths_us) == (2, (2 * HOUR, HOUR))
-    # The factory's parser of logs does not know cores of jobs: three hours of jobs.
-    assert found.finished == (4 * 3600, True, None, 2, 3 * 3600, 1800)
-
-
-def staged(row: RunRow, seconds: int | None, *, began: bool | None = None) -> RunRow:
-    """A run whose program began so long after it; None: it is not known when."""
-    executing_us = None if seconds is None else row.start_us + seconds * MICRO
-    facts = tuple(
-        fact._replace(executing_us=executing_us, ending=fact.ending._replace(began=began))
-        for fact in row.facts
-    )
-    return row._replace(facts=facts)
-
-
-def compared(*runs: RunRow) -> tuple[WallClock, str]:
-    """A pilot of one core with runs, and the line of time used that the original would print."""
-    figures = clock(pilot(steps=(Step(ORIGIN, Size(1, 2000)),)), runs)
-    analysis = Analysis(Period(LATE - 100 * HOUR, LATE), True)
-    analysis.add(figures)
-    lines = entries_text(analysis)
-    at = next(n for n, line in enumerate(lines) if line.startswith("Total time used:"))
-    assert lines[at].split()[3] == f"{figures.used_us / MICRO / 1000:.1f}K"
-    return figures, lines[at + 1].split()[1]
-
-
-def test_the_original_leaves_out_the_transfer_of_input() -> None:
-    """Of a run of 3600 s the program ran for 3000 s: both are said."""
-    found, printed = compared(staged(run(1, 2), 600))
-    assert (found.used_us, found.lengths_us, found.from_start) == (HOUR, (HOUR,), False)
-    assert found.finished == (4 * 3600, True, None, 1, 3000, 3000)
-    assert printed == "3.0K"
-
-
-def test_a_program_of_which_nothing_tells_when_it_began() -> None:
-    """It counts from the start of the run, and that is marked as an estimate."""
-    known, unknown = staged(run(1, 2), 600), staged(run(2, 3, number=2), None)
-    found, printed = compared(known, unknown)
-    assert (found.used_us, found.from_start, found.finished.jobs_s) == (2 * HOUR, True, 6600)
-    assert printed == "~6.6K"
-
-
-def test_a_program_that_never_began_is_no_job_of_the_original() -> None:
-    """Its starter's log has no program: neither a job nor its time.  Of one that may have, both."""
-    never = staged(run(2, 3, code=1, number=2), None, began=False)
-    found, printed = compared(staged(run(1, 2), 600), never)
-    assert (found.used_us, found.jobs.number, found.from_start) == (2 * HOUR, 2, False)
-    assert (found.finished.jobs, printed) == (1, "3.0K")
-
-
-def test_a_program_counts_no_longer_than_its_run() -> None:
-    """Clocks that differ make it neither longer nor negative."""
-    for seconds, length_s in ((-50, 3600), (4000, 0)):
-        found = clock(pilot(steps=()), [staged(run(1, 2), seconds)])
-        assert (found.finished.jobs_s, found.from_start) == (length_s, False)
-
-
-def test_when_a_program_began_is_believed_of_its_starter_first() -> None:
-    """Whatever the order of the facts."""
-    startd = staged(run(1, 2), 600).facts[-1]._replace(source=Source.STARTD_HISTORY)
-    shadow = startd._replace(source=Source.EPOCH_HISTORY, executing_us=ORIGIN + HOUR + 5 * MICRO)
-    silent = startd._replace(executing_us=None)
-    for facts in permutations((startd, shadow, silent)):
-        assert executing(facts) == ORIGIN + HOUR + 600 * MICRO
-    assert executing([shadow, silent]) == shadow.executing_us
-    assert executing([silent]) is None
 
 
 def test_memory_does_not_use_cores() -> None:
@@ -174,7 +101,6 @@ def test_validation(
     assert found.jobs.started is started
     expected = None if validation_h is None else round(validation_h * HOUR)
     assert found.validation_us == expected
-    assert found.finished.started is (started is True)
     told = validation in {Validation.PASSED, Validation.FAILED}
     assert (found.jobs.number, found.jobs.ran) == ((0, False) if told else (None, None))
 
@@ -196,26 +122,21 @@ def test_runs_that_are_not_kept() -> None:
     assert (found.used_us, found.good_us) == (LIFE * 10 // 16, LIFE * 8 // 16)
     assert (found.jobs.number, found.jobs.started) == (5, True)
     assert (found.lengths_us, found.pruned) == ((), True)
-    assert found.finished == (4 * 3600, True, None, 5, 4 * 9000, 7200)
     nothing = clock(pilot(runs_pruned=1), [])
     assert (nothing.used_us, nothing.jobs.number) == (0, 1)
 
 
 def test_a_size_that_is_assumed() -> None:
-    """It is said; good time is divided by what jobs held at once, if that is more."""
-    steps = (Step(ORIGIN, Size(1, 2000)),)
-    jobs = [run(1, 3), run(1, 3, number=2)]
-    known = clock(pilot(steps=steps), jobs)
+    """It is said."""
     rule = {Assumption.SIZE: (ORIGIN, ORIGIN + LIFE)}
-    assumed = clock(pilot(steps=steps, assumed=rule), jobs)
-    assert (known.size_assumed, known.finished.good_zero_s) == (False, 4 * 3600)
-    assert (assumed.size_assumed, assumed.finished.good_zero_s) == (True, 2 * 3600)
+    assert clock(pilot(assumed=rule), []).size_assumed
+    assert not clock(pilot(), []).size_assumed
 
 
 def test_without_cores_a_job_uses_all() -> None:
     """No division by nothing."""
     found = clock(pilot(steps=()), [run(1, 3)])
-    assert (found.used_us, found.finished.jobs_s) == (2 * HOUR, 2 * 3600)
+    assert found.used_us == 2 * HOUR
 
 
 def test_one_that_runs_has_no_figures() -> None:
@@ -239,7 +160,6 @@ def test_what_stands_for_jobs_is_no_job() -> None:
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.lengths_us) == (None, ())
     assert (found.jobs.ran, found.jobs.started, found.jobs.by_statistics) == (True, True, True)
-    assert found.finished == (4 * 3600, True, None, None, 4 * 3 * 3600, 2 * 3600)
 
 
 def test_what_stands_for_jobs_may_be_pruned() -> None:
@@ -254,7 +174,6 @@ def test_what_stands_for_jobs_may_be_pruned() -> None:
     found = clock(row, [])
     assert (found.used_us, found.good_us) == (3 * HOUR, 2 * HOUR)
     assert (found.jobs.number, found.jobs.by_statistics) == (None, True)
-    assert found.finished == (4 * 3600, True, None, None, 4 * 3 * 3600, 2 * 3600)
     sums = PilotSums()
     sums.add(StoredPilot(row))
     assert (sums.jobs, sums.numbered, sums.by_statistics) == (0, 0, 1)
@@ -267,20 +186,3 @@ def test_one_that_ran_jobs_of_which_none_is_kept() -> None:
     """That it ran some is known, how many is not."""
     found = clock(pilot(ran_jobs=True), [])
     assert (found.jobs.number, found.jobs.ran, found.jobs.by_statistics) == (None, True, False)
-
-
-def test_the_originals_data_sets_without_a_number_of_jobs() -> None:
-    """Time used is there, and it is no pilot without a job; the average length leaves it out."""
-    some = Finished(10_000, True, 100, None, 4000, 3500)
-    told = data_sets(some)
-    assert set(told) == set(data_sets(some._replace(jobs=1)))  # no set that the original has not
-    assert (told["JobsNr"], told["JobsNr_None"]) == (0, 0)
-    assert (told["JobsLasted"], told["JobsGoodput"]) == (4000, 3500)
-    assert (some.numberless_s, some._replace(jobs=1).numberless_s) == (4000, 0)
-    assert some._replace(started=False).numberless_s == 0
-    archive = Archive(86_400)
-    for one in (some, Finished(10_000, True, 100, 2, 1000, 500)):
-        archive.add(0, data_sets(one) | {NUMBERLESS: one.numberless_s})
-    made, numberless = original(archive.counts()), archive.counts()[NUMBERLESS]
-    assert (made.jobs, made.without_jobs, made.used, numberless) == (2, 0, 5000, 4000)
-    assert made.job_length == 500

@@ -83,14 +83,6 @@ def test_only_pilots_that_ended_in_the_period(report: Report) -> None:
     assert "Total Glideins: 1\n" in told
 
 
-def test_what_the_original_would_print(report: Report) -> None:
-    """Good seconds alone are divided by the cores of the pilot, whatever cores a job has."""
-    theirs = parts(report, *ENTRIES, "--compare")["entry", None, "entry-a"]["analyze_entries"]
-    assert theirs["used_seconds"] == 3600 + 1800 + 1200
-    assert theirs["jobs"] == 3
-    assert theirs["badput_seconds"] == 7200 - 3600 // 4
-
-
 def test_filters(report: Report) -> None:
     """By site, entry and group."""
     only = parts(report, *ENTRIES, "--entry", "entry-b")
@@ -104,10 +96,9 @@ def test_filters(report: Report) -> None:
 
 
 @pytest.mark.parametrize("style", [ENTRIES, FRONTENDS])
-@pytest.mark.parametrize("compare", [(), ("--compare",)])
-def test_formats_agree(report: Report, style: tuple[str, ...], compare: tuple[str, ...]) -> None:
+def test_formats_agree(report: Report, style: tuple[str, ...]) -> None:
     """CSV has what JSON has; Markdown has the text, as code that nothing can break out of."""
-    options = *style, *DAY, *compare, "--format"
+    options = *style, *DAY, "--format"
     records = json.loads(report(*options, "json")[1])["records"]
     lines = list(csv.DictReader(io.StringIO(report(*options, "csv")[1])))
     for row, record in zip(lines, records, strict=True):
@@ -149,7 +140,6 @@ def test_frontends(report: Report) -> None:
         ((*FRONTENDS, "--sort", "val"), "registered"),
         ((*FRONTENDS, "--site", "Site-A"), "--site: what --style analyze-frontends tells"),
         (("--sort", "val"), "--sort is for --style"),
-        (("--compare",), "--compare is for --style"),
     ],
 )
 def test_what_cannot_be_asked(report: Report, arguments: tuple[str, ...], told: str) -> None:

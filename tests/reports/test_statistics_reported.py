@@ -54,9 +54,9 @@ def groups(tell: Tell) -> dict[str, dict[str, Any]]:
     return {**{of["entry"]: of for of in found["groups"]}, "total": found["total"]}
 
 
-def styled(tell: Tell, *more: str) -> dict[str | None, dict[str, Any]]:
+def styled(tell: Tell) -> dict[str | None, dict[str, Any]]:
     """The records of analyze-entries by entry; None: all."""
-    text = tell("report", "--style", "analyze-entries", "--format", "json", *more)
+    text = tell("report", "--style", "analyze-entries", "--format", "json")
     every = json.loads(text)["records"]
     return {of["entry"]: of for of in every if of["part"] in {"total", "entry"}}
 
@@ -160,24 +160,6 @@ def test_in_the_layout_of_analyze_entries(tell: Tell) -> None:
     assert re.search(r"^R .* 86\.1%  87\.5%  87\.5% ", text, re.MULTILINE)
     text = tell("report", "--style", "analyze-entries", "--by", "group")
     assert re.search(r"~0\.1 ~47\.6%\| +0\.0  12\.5%\| .* ~0\.91 +~0\.48$", text, re.MULTILINE)
-
-
-def test_compared_times_are_sums_of_jobs(tell: Tell) -> None:
-    """Time used is not divided by a pilot's cores; only good time is."""
-    found = styled(tell, "--compare")
-    theirs = {entry: record["analyze_entries"] for entry, record in found.items()}
-    assert theirs["B"]["used_seconds"] == 16_000
-    assert 3700 <= theirs["B"]["badput_seconds"] <= 3701
-    assert theirs["R"]["used_seconds"] == 3600
-    assert theirs["B"]["jobs"] is theirs["S"]["jobs"] is None
-    assert (theirs["R"]["jobs"], theirs["N"]["jobs"], theirs[None]["jobs"]) == (1, 0, 1)
-    assert theirs["B"]["0job_share"] == 0
-    # The average is of jobs whose number is known: R's alone.
-    assert theirs[None]["average_job_length_seconds"] == theirs["R"]["used_seconds"]
-    text = tell("report", "--style", "analyze-entries", "--compare")
-    assert (
-        "  analyze_entries: Total Jobs: 1+n/k (Avg jobs/glidein: 0.33, avg job len: 1.00h)" in text
-    )
 
 
 def test_reconcile_has_no_records_of_them(tell: Tell) -> None:
