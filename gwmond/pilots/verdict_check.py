@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.digits import is_number
 from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.times import SECOND_US
@@ -116,4 +117,4 @@ def waited(job: str, verdict_us: int) -> bool:
     True
     """
     submitted = job.rpartition("#")[2]
-    return submitted.isdecimal() and int(submitted) * SECOND_US <= verdict_us
+    return is_number(submitted) and int(submitted) * SECOND_US <= verdict_us

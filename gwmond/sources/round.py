@@ -46,7 +46,7 @@ _last_heard = attrgetter("last_heard")
 def freshest(
     found: Iterable[H], key: Callable[[H], K], last_heard: Callable[[H], float] = _last_heard
 ) -> dict[K, H]:
-    """Return what has the same key once, as heard of last; of what is as old the first."""
+    """Keep one item per key: the one heard of last, of equally old ones the first."""
     latest: dict[K, H] = {}
     for one in found:
         same = key(one)

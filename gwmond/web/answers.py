@@ -58,7 +58,7 @@ _OF_JOBS = frozenset(
 )
 """What tells a job or its user, by its name in any record."""
 NAME, CURSOR = r"^[^\x00-\x1f\x7f]*$", r"^[A-Za-z0-9_-]*$"
-"""What names and cursors are of."""
+"""Characters that are allowed in names and cursors."""
 Name = Annotated[str, Field(max_length=256, pattern=NAME)]
 Limit = Annotated[int, Field(ge=1, le=MOST, description="items at most")]
 After = Annotated[
