@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from sqlalchemy import Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from gwmond.ledger import counters
 from gwmond.ledger.counters import Change, Key, Kind, key_of
@@ -66,14 +66,16 @@ def prune_hours(connection: Connection, before: Hour) -> dict[str, int]:
 def prune_runs(connection: Connection, before_us: int) -> dict[str, int]:
     """Take out some runs of closed pilots that ended before; none are left when it is none.
 
-    One without an end of its own goes with its pilot.
+    One without an end of its own goes with its pilot.  One whose job has another run on a pilot
+    that is not closed stays: whether the job ran again bears on that other run.
     """
     _remember(connection, runs_pruned_us=before_us)
-    a = runs.c
+    a, other, its = runs.c, runs.alias(), pilots.alias()
+    undecided = exists().where(other.c.job == a.job, other.c.pilot == its.c.id, its.c.closed == 0)
     query = (
         select(a.job, a.number, a.pilot)
         .join_from(runs, pilots, a.pilot == pilots.c.id)
-        .where(a.end_us < before_us, a.open == 0, pilots.c.closed == 1)
+        .where(a.end_us < before_us, a.open == 0, pilots.c.closed == 1, ~undecided)
         .limit(RUNS_AT_ONCE)
     )
     gone = connection.execute(query).all()

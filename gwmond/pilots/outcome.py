@@ -291,6 +291,8 @@ def decide_runs(
     for job, facts in over.items():
         matcher.add(job, facts)
     later.forget(over)
+    if over and later.missing(pilot):  # what has changed by that is decided anew, too
+        return False
     for run in list(pilot.runs.values()):
         if _is_decided(run):
             continue

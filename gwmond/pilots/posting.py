@@ -64,9 +64,9 @@ def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
     since = min(pilot.settled_until_us, pilot.changed_since_us)
     if before is not None and own_category(before) != own_category(after):
         since = min(since, before.start_us, after.start_us)
-    if pilot.loaded_from_us > 0 and (
-        pilot.is_renamed or (pilot.ran_jobs and since < pilot.loaded_from_us)
-    ):
+    away_us = pilot.loaded_from_us  # a run that ended then may have to be decided anew
+    runs_missing = pilot.ran_jobs and (since < away_us or pilot.changed_since_us == away_us)
+    if away_us > 0 and (pilot.is_renamed or runs_missing):
         return None
     pilot.unit_mib = pilot.unit_mib or rules.memory_per_unit_mib
     delta = advance(before, after, (since, FAR_US), pilot.unit_mib)

@@ -117,6 +117,7 @@ class Settlement:
             return False
         if pilot.is_renamed or pilot.posted_as is None:
             only_runs(pilot, self._matcher)
+        self._decide_anew(pilot)
         if not decide_runs(pilot, self._at, later, self._matcher, self._rules, self._silent):
             return False
         if pilot.known_from_jobs_only:
@@ -139,6 +140,16 @@ class Settlement:
         self.counts.count(pilot)
         self._close(pilot, now_us)
         return True
+
+    def _decide_anew(self, pilot: OpenPilot) -> None:
+        """Let runs that seem to have ended with a pilot be decided anew if its end has moved.
+
+        Its end moves when it comes back, or a better source has its end.
+        """
+        posted = pilot.posted
+        if posted is not None and posted.end_us is not None and posted.end_us != pilot.end_us:
+            end_us = min(posted.end_us, posted.now_us, pilot.effective_end_us)
+            pilot.mark_changed(end_us - self._rules.end_tolerance_us)
 
     def trials(self, now_us: int, evidence: Evidence) -> list[TrialKeys]:
         """Return which runs are evidence for the verdicts on early failures that fall now."""
