@@ -129,6 +129,24 @@ def test_runs_go_before_their_pilots(url: str) -> None:
         _sound(ledger)
 
 
+def test_a_run_stays_while_its_job_is_on_a_pilot_that_is_not_closed(url: str) -> None:
+    """Whether the job ran again bears on the run there, also after a restart."""
+    first, later = pilot_at(1, now_us(30)), pilot_at(2, now_us(30))
+    assert first is not None
+    assert later is not None
+    run = later.runs[0]
+    again = run._replace(key=first.runs[0].key._replace(number=2))
+    going_on = first.row._replace(closed=False)
+    with Ledger.open(url) as ledger:
+        runs = (*first.runs, again, *later.runs[1:])
+        ledger.commit(Batch(0, ORIGIN, pilots=(going_on, later.row), runs=runs))
+        ledger.prune(now_us(30) / 1e6, Retention(runs_s=0))
+        assert ledger.runs_of([1, 2]) == {1: list(first.runs), 2: [again]}
+        ledger.commit(Batch(1, ORIGIN, pilots=(first.row,)))
+        ledger.prune(now_us(30) / 1e6, Retention(runs_s=0))
+        assert ledger.runs_of([1, 2]) == {}
+
+
 def test_a_correction_of_a_pruned_hour(url: str) -> None:
     """What is taken from an hour that is gone comes from the carry, and never from another."""
     series = next(iter(_sums(5)))

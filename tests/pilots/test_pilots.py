@@ -175,6 +175,26 @@ def test_a_pilot_that_comes_back_goes_on(away: int, restart: bool) -> None:
     assert play.counted() == {"pilots": 1, "runs": 1}
 
 
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("before_s", [0, 100, 299])
+def test_a_run_did_not_end_with_a_pilot_that_comes_back(before_s: int, restart: bool) -> None:
+    """It seemed so as long as a collector left the pilot out; that is corrected."""
+    play = Play()
+    cut = Ending(over=True, vacate_code=1005, began=True)
+    play.live(60, 600, [shown()])
+    play.poll(660, records=[record("1.0", 100, 600 - before_s, ending=cut)])
+    play.live(720, 840, [])
+    assert play.seconds()["preemption_badput"] == 500 - before_s
+    if restart:
+        play.restart()
+    play.live(900, 1500, [shown()])
+    play.rest(1560)
+    assert until(play) == 1500
+    lost = {"unclassified": 500.0 - before_s, "pilot_overhead": 4 * 1500 - 500.0 + before_s}
+    assert play.seconds() == lost
+    assert play.counted() == {"pilots": 1, "runs": 1}
+
+
 def test_a_startd_that_was_started_again_is_the_same_pilot(play: Play) -> None:
     """The factory's job tells; records of jobs name the new startd."""
     play.live(0, 600, [shown(factory_job="factory#7.0")])
