@@ -347,20 +347,19 @@ def _records(runs: list[Execution]) -> list[tuple[int, JobRecord]]:
 
 
 def _files(history: History) -> list[tuple[int, FileFact]]:
-    found: list[tuple[int, FileFact]] = []
+    """Return what files tell, and when.
+
+    Of a pilot that only its factory's queue has, site, factory and size are assumed as they are
+    known then.  So an earlier pilot of its entry is told before all else.
+    """
+    alone = [p for p in history.pilots if p.output_s is None and not (p.visible and p.named)]
+    found: list[tuple[int, FileFact]] = [
+        (-600, _output(pilot._replace(number=100 + pilot.number, start_s=-4200, end_s=-600)))
+        for pilot in {p.entry: p for p in alone if p.queue_s is not None}.values()
+    ]
     for pilot in history.pilots:
         if pilot.output_s is not None:
-            made = PilotOutput(
-                f"job.7.{pilot.number}.out",
-                pilot.job,
-                us(pilot.start_s - 30),
-                us(pilot.end_s + 20),
-                validation=Validation.PASSED,
-                cores=pilot.cores,
-                memory_mib=pilot.memory_mib,
-                logs=("MasterLog", "StartdLog"),
-            )
-            found.append((pilot.output_s, made))
+            found.append((pilot.output_s, _output(pilot)))
         if pilot.queue_s is not None:
             for state, at in (
                 (QueueState.SUBMITTED, pilot.start_s - 300),
@@ -371,6 +370,19 @@ def _files(history: History) -> list[tuple[int, FileFact]]:
                 fact = QueueEvent(path, pilot.job, state, us(at))
                 found.append((pilot.end_s + pilot.queue_s, fact))
     return found
+
+
+def _output(pilot: Glidein) -> PilotOutput:
+    return PilotOutput(
+        f"job.7.{pilot.number}.out",
+        pilot.job,
+        us(pilot.start_s - 30),
+        us(pilot.end_s + 20),
+        validation=Validation.PASSED,
+        cores=pilot.cores,
+        memory_mib=pilot.memory_mib,
+        logs=("MasterLog", "StartdLog"),
+    )
 
 
 @dataclass

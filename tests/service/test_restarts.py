@@ -9,7 +9,9 @@ What may differ, and is not among these histories, as it rests on what was known
 
 - the size that is assumed of a pilot that reported none is the usual one of the entry's pilots:
   after a restart of those that the ledger has, before of those that were shown meanwhile, too.  The
-  same where pilots of one entry name several sites.  So all pilots of an entry here are alike;
+  same where pilots of one entry name several sites.  So all pilots of an entry here are alike.
+  What only its factory's queue has is waited for longer after a restart: others of its entry may
+  have reported by then.  So one has before;
 - where the unit of memory was changed, pilots that were posted keep theirs: sums are exact, and not
   those of a daemon without the change;
 - what collectors and slots showed while gwmond was stopped, or in a poll that was killed: by that
