@@ -40,7 +40,7 @@ class Gone(NamedTuple):
 class Contacts(NamedTuple):
     """What is remembered of pilots' ads from one poll to the next.
 
-    ``pilots`` are those that were seen last, by name; ``gone`` ended after ``decided``,
+    ``pilots`` are those that were seen last, by name; ``gone`` ended lately.  ``decided`` is
     the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
     our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
     ``gaps`` has the times between two contacts.  ``resting``: since when a pilot that
@@ -93,9 +93,8 @@ class Contacts(NamedTuple):
             if name not in shown or shown[name].started != key.started
         ]
         ended = [key for key in (*self.gone, *left) if key.until > first]
-        lasts = tuple(key for key in ended if key.until > decided)
         return PilotsShown(
-            kept._replace(decided=decided, gone=lasts),
+            kept._replace(decided=decided, gone=tuple(ended)),
             tuple(running),
             tuple(silent),
             first,

@@ -141,6 +141,16 @@ def test_what_ended_ran_for_longer_than_was_known_before() -> None:
     assert found.most({}, "cpu") == ({}, {})
 
 
+@pytest.mark.parametrize(("silent_s", "ends"), [(599, True), (600, False)])
+def test_an_ad_that_expires_ends_its_pilot_where_it_was_heard_of(silent_s: int, ends: bool) -> None:
+    """An ad that was not renewed for two updates expired; an earlier one was taken back."""
+    gone = pilot(A)._replace(name="gone", last_heard=NOW - silent_s)
+    other = pilot(A)._replace(name="other", last_heard=NOW)
+    before = Contacts().after([gone, other], [NOW], NOW)
+    found = before.contacts.after([other], [NOW], NOW + POLL_S)
+    assert [(key.name, until) for key, until in found.ended] == ([("gone", NOW)] if ends else [])
+
+
 def test_a_pilot_that_starts_with_the_last_contact_is_within_what_is_known() -> None:
     """A start at the very time up to which all is known counts in the time before it."""
     old, new = Life("old", -600), Life("new", 300)
@@ -158,6 +168,8 @@ def test_an_entry_with_silent_pilots_alone_has_had_them() -> None:
     found = Contacts().after([dead, alive], [NOW], NOW)
     assert found.silent == (dead,)
     assert found.most({B: UNITS}, "cpu") == ({A: 0, B: UNITS}, {A: 0, B: UNITS})
+    unsized = found._replace(silent=(dead._replace(size=None),))
+    assert unsized.most({B: UNITS}, "cpu") == found.most({B: UNITS}, "cpu")
 
 
 def test_a_slow_collector_makes_nobody_silent() -> None:

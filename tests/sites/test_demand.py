@@ -172,6 +172,8 @@ def test_a_place_is_divided_by_the_jobs_that_fit_into_it() -> None:
     assert found.units == {HERE: Need(12)}
     assert found.holds[small][HERE] == Hold(12, Need(1))
     assert found.holds[fat][HERE] == Hold(6, Need(2))
+    beside = {HERE: {**free[HERE], Place(Size(0.5, 16000), None): 3}}  # too small for any
+    assert absorption({small: [HERE], fat: [HERE]}, beside, 2000).units == found.units
     none = absorption({Shape(Size(9, 1), None): [HERE]}, free, 2000)
     assert (none.units, none.holds) == ({}, {Shape(Size(9, 1), None): {}})
 
@@ -221,15 +223,17 @@ def test_free_slots_of_retiring_pilots_absorb_nothing() -> None:
 
 
 def test_pending_pilots_are_of_the_largest_measured_template() -> None:
-    """Of several templates of a group the measured go first, then the largest."""
+    """Of a group's templates the measured go first, then the largest, then the longest life."""
     templates = [
-        template(A, Size(4, 8000), signature="x"),
-        template(A, Size(64, 99000), evidence="estimated", signature="y"),
-        template(A, BIG, signature="z"),
+        template(A, Size(4, 8000), lifetime_s=9000, signature="w"),
+        template(A, Size(64, 99000), evidence="estimated", signature="x"),
+        template(A, BIG, lifetime_s=7200, signature="y"),
+        template(A, BIG, lifetime_s=3600, signature="z"),
+        template(A, BIG, signature="unlimited"),
     ]
     for order in (templates, templates[::-1]):
         for known in ("frontend.main", ""):  # a group that is not known may be any
-            assert places([], {A: {known: 1}}, order) == {Berth(A, known): {Place(BIG, None): 1}}
+            assert places([], {A: {known: 1}}, order) == {Berth(A, known): {Place(BIG, 7200): 1}}
 
 
 def test_pending_pilots_are_of_their_own_frontend_groups() -> None:
@@ -276,14 +280,15 @@ def test_counting_alike_places_together_changes_nothing(
 
 def test_places_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few places are looked at in one go, all of them are counted."""
-    shapes = [Shape(Size(1, 2000), None), Shape(Size(2, 4000), 60)]
-    free = {Place(Size(i, 2000 * i), 10 * i): i for i in range(1, 9)}
+    shapes = [Shape(Size(1, 2000), None), Shape(Size(2, 4000), 60), Shape(Size(1, 2000, 1), None)]
+    free = {Place(Size(i, 2000 * i, i), 10 * i): i for i in range(1, 9)}
     whole = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for chunk in (1, 4, 5, 1000):
         monkeypatch.setattr("gwmond.sites.absorb.CHUNK", chunk)
         assert absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000) == whole
     jobs = {shape: hold[HERE].jobs for shape, hold in whole.holds.items()}
-    assert jobs == {shapes[0]: 204, shapes[1]: 3 * 6 + 3 * 7 + 4 * 8}
+    assert jobs == {shapes[0]: 204, shapes[1]: 3 * 6 + 3 * 7 + 4 * 8, shapes[2]: 204}
+    assert whole.holds[shapes[2]][HERE].takes == Need(1, 1)
 
 
 # --- what a job takes
