@@ -327,7 +327,6 @@ class EntryTotals(NamedTuple):
     requested_idle: int | None
     total_pending: int | None
     total_running: int | None
-    total_held: int | None
     others_running: int | None
     max_pilots: int | None
     limits: tuple[Limit, ...]

@@ -67,7 +67,6 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
         requested_idle=added(lambda ad: ad.monitor.asked_idle),
         total_pending=once(lambda ad: ad.whole.total.pending),
         total_running=total_running,
-        total_held=once(lambda ad: ad.whole.total.status_held),
         others_running=others,
         max_pilots=once(lambda ad: ad.whole.max_pilots),
         limits=tuple(sorted({limit for ad in ads for limit in ad.limits})),

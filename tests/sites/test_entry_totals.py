@@ -11,11 +11,12 @@ def test_groups_are_added_and_the_entrys_totals_taken_once() -> None:
     """Two groups on one entry ask twice, but the entry's limit and total are one."""
     found = combine(
         [
-            request(group="one", pending=3, running=10, requested_idle=5, total_running=70),
-            request(group="two", pending=4, running=20, requested_idle=1, total_running=70),
+            request(group="one", pending=3, running=10, held=1, total_running=70),
+            request(group="two", pending=4, running=20, held=2, total_running=70),
         ]
     )[A]
-    assert (found.pending, found.requested_idle) == (7, 6)
+    assert (found.running, found.held) == (30, 3)
+    assert found.pending == 7
     assert (found.total_running, found.max_pilots) == (70, 1000)
     assert found.others_running == 40
     assert found.groups == ("one", "two")
@@ -37,10 +38,11 @@ def test_factories_are_added() -> None:
     """An entry of two factories has the limits of both."""
     found = combine(
         [
-            request(factory="one", total_running=50, max_pilots=100),
-            request(factory="two", total_running=30, max_pilots=200),
+            request(factory="one", total_running=50, max_pilots=100, requested_idle=5),
+            request(factory="two", total_running=30, max_pilots=200, requested_idle=1),
         ]
     )[A]
+    assert found.requested_idle == 6
     assert (found.total_running, found.max_pilots) == (80, 300)
 
 
