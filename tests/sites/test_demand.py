@@ -525,6 +525,13 @@ def test_small_jobs_run_beside_large_ones(
     assert units == pytest.approx(assigned_units)
 
 
+def test_small_jobs_run_beside_large_ones_whose_walltime_is_not_known() -> None:
+    """Of two large jobs one says for how long it runs: each leaves three cores to small ones."""
+    groups = [group(1, FIVE, walltime_s=walltime) for walltime in (None, 3600)]
+    jobs, units = placed([*groups, group(7, ONE)], 2)
+    assert (jobs, units[1]) == (8, 1)
+
+
 def test_jobs_with_gpus_run_beside_jobs_that_leave_them() -> None:
     """A job of 5 cores leaves a pilot's two GPUs to two jobs of one core; none has more of them."""
     for pilots, fives, with_gpus, absorbed in ((1, 1, 3, 3), (2, 1, 9, 5), (2, 2, 9, 6)):
