@@ -181,6 +181,21 @@ def test_the_constrained_are_filled_as_far_as_they_go_and_the_rest_evenly() -> N
     assert cores(found) == {E0: 2 * SCALE, E1: 15 * SCALE, E2: 15 * SCALE}
 
 
+def test_each_ratio_is_the_least_that_the_greater_ones_leave() -> None:
+    """What only the first takes fills it to 8 of 10; the rest is spread over two, 4 and 2."""
+    for first, second, third in itertools.permutations(KEYS[:3]):
+        found = assign(
+            [
+                demand("a", 8, anywhere([first])),
+                demand("b", 4, anywhere([first, second])),
+                demand("c", 2, anywhere([second, third])),
+            ],
+            cpu(dict.fromkeys(KEYS[:3], 10)),
+            {},
+        )
+        assert found.jobs == {first: 8, second: 4, third: 2}
+
+
 def test_alike_demand_of_two_schedds_gets_the_same_proportion() -> None:
     """Classes that differ in their number of jobs only share in that proportion."""
     both = anywhere([E0, E1])

@@ -16,6 +16,13 @@ def test_reasons_that_differ_in_numbers_are_one() -> None:
     assert held(holds, 0, 1) == Held(9, "job 13.0 of ce1: no route", 26, 5, most=True)
 
 
+def test_of_reasons_that_are_equally_frequent_the_first_by_its_text_is_told() -> None:
+    """A reason is as frequent as its pilots are, also where several counts have the same text."""
+    holds = [Hold("b 1", 1, 1), Hold("a 1", None, 2), Hold("b 1", 1, 2), Hold("a 2", None, 1)]
+    for told in (holds, holds[::-1]):
+        assert held(told, 0, 0) == Held(6, "a 1", None, 3, most=True)
+
+
 def test_pilots_that_run_or_wait_in_greater_numbers_are_hope() -> None:
     one = [Hold("x", None, 2)]
     assert [
