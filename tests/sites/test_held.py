@@ -11,7 +11,7 @@ def test_reasons_that_differ_in_numbers_are_one() -> None:
     holds = [
         Hold("job 12.0 of ce1: no route", 26, 2),
         Hold("job 13.0 of ce1: no route", 26, 3),
-        Hold("proxy expired", 4, 4),
+        Hold("a proxy expired", 4, 4),
     ]
     assert held(holds, 0, 1) == Held(9, "job 13.0 of ce1: no route", 26, 5, most=True)
 
