@@ -144,10 +144,10 @@ def test_free_slots_are_untaken_in_canonical_units() -> None:
     taken: Taken = {}
     for time in range(0, GRACE + 60, 60):
         taken = note(taken, {cpu: 90 * SCALE, gpu: 90 * SCALE}, NOW + time, GRACE)
-    slots = (Size(1, 2000, 1), Size(8, 16000, 3), Size(2, 100))
+    slots = (Size(1, 2000, 1), Size(8, 16000, 2), Size(2, 100))
     resting = [pilot(free=slots[:2]), pilot(free=slots[2:])]
     found = untaken(taken, resting, (), NOW + GRACE, GRACE, 4000)
-    assert found == {(A, "cpu"): 6 * SCALE, (A, "gpu"): 4 * SCALE}
+    assert found == {(A, "cpu"): 6 * SCALE, (A, "gpu"): 3 * SCALE}
     assert untaken(taken, resting, {A}, NOW + GRACE, GRACE) == {}
 
 
