@@ -227,7 +227,10 @@ def test_it_had_registered_before(play: Play) -> None:
     """Then its HTCondor ran and ended badly: it has passed, and goes on until it ends."""
     play.live(-600, 0, [shown(started=-600, factory_job=JOB)], records=[record("1.0", -500, -100)])
     for at in range(60, 900, 60):
-        play.poll(at, [ad(at - at % 300)] if at <= 600 else [])
+        play.poll(at, [ad(at - at % 300)] if 60 < at <= 600 else [])
+        if at == 600:
+            (pilot,) = play.accounting.pilots
+            assert (pilot.end_us, pilot.missing_since_us) == (None, None)
     play.rest(1000)
     row = only(play)
     assert (row.validation, row.failure) == (Validation.PASSED, "")
