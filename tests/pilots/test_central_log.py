@@ -289,6 +289,16 @@ def test_by_the_factorys_job(play: Play) -> None:
     assert play.pilot("other@node.example.org").end_us == us(1230)
 
 
+def test_of_a_startd_that_was_started_again_the_last_is_meant(play: Play) -> None:
+    """Its name is the same; it began at 660 s once more."""
+    lived(play, 600)
+    play.live(660, 1200, [pilot(started=660)])
+    add_lines(play, line(END, 1230))
+    play.rest(1260)
+    ends = {row.identity.started: row.end_source for row in play.stored.pilots.values()}
+    assert [ends[started] == "central_log" for started in sorted(ends)] == [False, True]
+
+
 def test_a_startds_name_of_another_is_not_this_pilot(play: Play) -> None:
     """Site and node do not matter then."""
     lived(play)
