@@ -14,6 +14,7 @@ from gwmond.model.pilot_facts import Assumption, Step, Validation
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
+from gwmond.model.units import MAX_CORES
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.rules import Rules
 from gwmond.pilots.sizes import Sizes, expected_sizes
@@ -164,6 +165,8 @@ def test_the_gpus_of_an_output(play: Play) -> None:
 def test_absurd_sizes_are_not_learnt() -> None:
     """Neither of pilots nor of what is expected of them; nobody has so many GPUs."""
     sizes = Sizes(2000)
+    sizes.note("most", None, None, MAX_CORES)
+    assert sizes.fill("most").size.gpus == MAX_CORES
     sizes.expect({"entry": Size(10**9, 8000)})
     sizes.note("entry", 4, 10**12, 10**12)
     assert sizes.fill("entry", gpus=10**12)[:2] == (Size(1, 2000), ONLY_SIZE)

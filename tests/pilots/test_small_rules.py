@@ -9,7 +9,7 @@ import pytest
 from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.factory_jobs import MOST
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput
+from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput, QueueState
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
@@ -24,12 +24,13 @@ from gwmond.pilots.ad_times import (
     silent_pilots,
 )
 from gwmond.pilots.central_log import Waits
+from gwmond.pilots.queue_records import QueueRecords
 from gwmond.pilots.rare import returned_outputs
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.rules import EARLIEST_US, LATEST_US, Rules, sane
 from gwmond.pilots.sights import Looks
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
-from tests.build.pilot_files import output, us
+from tests.build.pilot_files import event, output, us
 from tests.build.play import Play, record, shown
 
 LINGER_S = 1800
@@ -47,6 +48,21 @@ def test_an_ended_pilot_is_closed_when_it_has_lingered(after: int, closed: bool)
     assert play.pilot().settled_until_us == us(600)
     assert play.pilot().closed is closed
     assert len(play.accounting.pilots) == (not closed)
+
+
+@pytest.mark.parametrize(
+    ("at_us", "is_sane"),
+    [
+        (None, True),
+        (EARLIEST_US - 1, False),
+        (EARLIEST_US, True),
+        (LATEST_US - 1, True),
+        (LATEST_US, False),
+    ],
+)
+def test_times_that_a_clock_shows(at_us: int | None, is_sane: bool) -> None:
+    """One that is not known is none of the others; of several each has to be."""
+    assert sane(at_us) is sane(us(0), at_us) is sane(at_us, us(0)) is is_sane
 
 
 def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
@@ -201,6 +217,21 @@ def test_an_output_without_a_beginning_is_new_only_where_there_is_no_other() -> 
     assert (known, new) == (((us(1), us(6)), (us(2), us(7))), [other])
     known, new = returned_outputs.taken((), [empty, one])
     assert (known, new) == (((us(1), us(6)),), [one])
+
+
+def test_a_problem_counts_once_at_each_place_of_the_queue() -> None:
+    """The latest place is named; of one that cannot be stored nothing is left."""
+    records = QueueRecords()
+    records.take([event(QueueState.STARTED, at, proc=at) for at in (1, 2)])
+    names = [place.name for place in records.rows()]
+    for name in (*names, *names):
+        assert records.leave(name, ProblemName.AMBIGUOUS)
+    assert dict(records.left_out) == {ProblemName.AMBIGUOUS: 2}
+    assert records.named == {ProblemName.AMBIGUOUS: "entry#7.2"}
+    for _ in range(2):
+        records.leave_out(names[0])
+    assert [place.name for place in records.rows()] == names[1:]
+    assert (names[0] in records, names[1] in records) == (False, True)
 
 
 def test_of_very_many_outputs_the_first_are_kept() -> None:

@@ -37,6 +37,8 @@ def begun(*pilots: Pilot) -> dict[str, Experiment]:
 def test_a_pilot_that_registers_meets_the_verdict_of_the_poll_before() -> None:
     """With its reason and evidence; where two pilots register, each is an experiment."""
     found = begun(
+        shown("old@node", 20, entry="starving"),
+        shown("late@node", -61, entry="starving"),
         shown("a@node", 20, entry="starving"),
         shown("b@node", 40, entry="starving"),
         shown("c@node", 50, entry="bored"),
