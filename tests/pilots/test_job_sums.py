@@ -66,8 +66,10 @@ def test_a_line_of_a_pilot_with_eight_cores(
 
 
 def test_one_core() -> None:
-    """Both units are the same."""
+    """Both units are the same; the idle part says how much, where it makes sense."""
     assert of_line(line(jobs_s=4000, terminated_s=3000, idle=500), 1) == (4000, 3000)
+    assert of_line(line(jobs_s=7900, terminated_s=3000, idle=0), 1) == (CONDOR, 3000)
+    assert of_line(line(jobs_s=7900, terminated_s=3000, idle=-1), 1) == (7900, 3000)
 
 
 @given(st.integers(2, 64), st.data())
@@ -105,7 +107,8 @@ def test_no_more_than_was(cores: int, data: st.DataObject) -> None:
         (None, 32_000, 8, (4000, 3000)),
         (1, 32_000, 8, (4000, 3000)),
         (8, 32_000, 8, (32_000, 24_000)),  # it says that it is divided: it is cut to HTCondor's
-        (None, 8000, 8, (8000, 6000)),
+        (None, 12_000, 8, (12_000, 9000)),
+        (None, 12_001, 8, (1500, 1125)),
         (None, 32_000, 1, (32_000, 24_000)),
     ],
 )
