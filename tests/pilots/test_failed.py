@@ -182,10 +182,11 @@ def test_ads_that_are_heard_after_the_end(play: Play) -> None:
     assert play.seconds() == {"validation_fails": float(DIES)}
 
 
-def test_an_end_that_makes_no_sense(play: Play) -> None:
-    """It is before its first ad: the last ad counts."""
+@pytest.mark.parametrize("dies", [-10, 10**15])
+def test_an_end_that_makes_no_sense(play: Play, dies: int) -> None:
+    """It is before its first ad, or no time that a clock shows: the last ad counts."""
     for at in range(0, 660, 60):
-        play.poll(at, [ad(at, dies=-10)])
+        play.poll(at, [ad(at, dies=dies)])
     play.rest(660)
     assert only(play).end_us == (T0 + 600) * SECOND_US
 

@@ -7,7 +7,9 @@ import pytest
 from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
-from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
+from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, verdicts, waited
+from gwmond.sites.site_time import evaluate
+from tests.build.facts import A, facts, group, peak, pilot, request, totals
 from tests.build.play import T0, shown
 
 US = 1_000_000
@@ -22,6 +24,22 @@ BEFORE = Verdicts(
     {STARVING: BOTTLENECK, BORED: NO_DEMAND, FULL: SiteVerdict(State.FULL, "", "measured")},
     frozenset({"old@node"}),
 )
+
+
+def test_a_poll_says_what_cpus_of_an_entry_lack() -> None:
+    """The state, its reason and evidence; GPUs are not looked at."""
+    scene = facts(
+        capacities=peak({A: 10}, {A: 10}),
+        pilots=[pilot(A)],
+        totals=totals(request(A, requested_idle=0)),
+        groups=[group(9)],
+    )
+    evaluation = evaluate(scene, T0)
+    row = evaluation.rows[A, "cpu"]
+    assert row.reason != evaluation.rows[A, "gpu"].reason
+    found = verdicts(evaluation, at(0), [shown("a@node"), shown("b@node")])
+    verdict = SiteVerdict(row.state, row.reason, row.evidence)
+    assert found == Verdicts(at(0), {A: verdict}, frozenset({"a@node", "b@node"}))
 
 
 def at(seconds: float) -> int:
