@@ -234,6 +234,12 @@ def test_a_problem_counts_once_at_each_place_of_the_queue() -> None:
     assert (names[0] in records, names[1] in records) == (False, True)
 
 
+def test_all_that_a_ledger_refuses_is_counted(play: Play) -> None:
+    """Each place of a factory's queue, also one that is not in memory."""
+    play.accounting.leave_out(["entry#7.1", "entry#7.2"])
+    assert play.accounting.left_out[ProblemName.NOT_STORABLE] == 2
+
+
 def test_of_very_many_outputs_the_first_are_kept() -> None:
     """What is beyond is not counted; one that is known still is when it was written again."""
     many = [started(at, at) for at in range(MOST + 1)]
