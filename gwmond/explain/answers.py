@@ -6,23 +6,15 @@ policy, then places that have no pilots, then those that have.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gwmond.explain import clauses, earlier, order
+from gwmond.explain import clauses, earlier, order, reasons
 from gwmond.explain.movers import Move, limited, without_pilots
-from gwmond.explain.situation import (
-    CYCLE_S,
-    TIMED,
-    Explanation,
-    Fate,
-    Mover,
-    Proof,
-    Situation,
-    Tier,
-    weaker,
-)
+from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, Tier, edit, weaker
+from gwmond.explain.situation import CYCLE_S, TIMED, Fate, Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits
 from gwmond.model.states import State
@@ -38,7 +30,6 @@ _WITHOUT_PILOTS = {7: "scheduler", 9: "grid", 12: "local"}
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
 _FEW = 3
 _LONG_CYCLE_S = 3600
-_NOT_KNOWN = Proof.NOT_KNOWN
 
 
 def answers(situation: Situation) -> list[Explanation]:
@@ -51,64 +42,49 @@ def answers(situation: Situation) -> list[Explanation]:
 def _status(here: Situation) -> Iterator[Explanation]:
     """What the queue says of it: it does not wait at all."""
     job = here.job
-    tier = Tier.NOT_WAITING
     if job.status == _HELD:
-        by_user = job.hold_code in _HELD_BY_USER
-        yield Explanation(
-            tier,
-            "held",
-            f"It is held: {job.hold_reason or 'no reason is given'}",
-            "condor_release, as it was held on request"
-            if by_user
-            else "Mend what the reason says, then condor_release",
-            Mover.YOU,
-        )
+        reason = reasons.HELD_ON_REQUEST if job.hold_code in _HELD_BY_USER else reasons.HELD
+        yield reason.because(f"It is held: {job.hold_reason or 'no reason is given'}")
     elif job.status == _SUSPENDED and not job.has_host and job.vacated is not None:
         ago = duration(here.now - job.vacated)
         text = f"It says that it is suspended, but no slot has it: its run ended {ago} ago"
-        yield Explanation(tier, "not_offered", text, _RELEASED_ANEW, Mover.YOU)
+        yield reasons.NOT_OFFERED.because(text)
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
-        change, mover = "Nothing", Mover.WAIT
+        steps = []
         if (before := earlier.streak(here)) is not None:
-            change = "What ends its runs (gwmond trace)"
             mover = Mover.SITE if before.is_of_the_place else Mover.YOU
-        yield Explanation(tier, "running", text, change, mover)
+            steps = [Step(mover, "What ends its runs (gwmond trace)")]
+        yield reasons.RUNNING.because(text, Proof.PROVEN, *steps)
     elif job.status in (_REMOVED, _COMPLETED):
-        word = "removed" if job.status == _REMOVED else "completed"
-        why = f": {job.hold_reason}" if word == "removed" and job.hold_reason else ""
-        text = f"It was {word}, and leaves the queue{why}"
-        yield Explanation(tier, word, text, "Nothing", Mover.WAIT)
+        reason = reasons.REMOVED if job.status == _REMOVED else reasons.COMPLETED
+        why = f": {job.hold_reason}" if job.status == _REMOVED and job.hold_reason else ""
+        yield reason.because(f"It was {reason.name}, and leaves the queue{why}")
     elif not job.is_matched:
         why, proof = "which gwmond does not match", Proof.NOT_KNOWN
         if name := _WITHOUT_PILOTS.get(job.universe):
             why, proof = f"the {name} universe, whose jobs do not run on pilots", Proof.PROVEN
-        text = f"It is of universe {job.universe}, {why}"
-        change = "condor_q -better-analyze may say"
-        yield Explanation(tier, "other_universe", text, change, Mover.YOU, proof)
+        yield reasons.OTHER_UNIVERSE.because(f"It is of universe {job.universe}, {why}", proof)
     elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
         text = (
             f"It was released while it still ran: its run ended {duration(here.now - vacated)} ago,"
         )
         text += " and its schedd has offered it in no negotiation since"
-        yield Explanation(tier, "not_offered", text, _RELEASED_ANEW, Mover.YOU, Proof.ESTIMATED)
+        yield reasons.NOT_OFFERED.because(text, Proof.ESTIMATED)
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
-        yield Explanation(
-            *(tier, "deferred", f"It asked to run no earlier than in {left} (DeferralTime)"),
-            *("condor_qedit DeferralTime, or wait", Mover.YOU),
-        )
+        text = f"It asked to run no earlier than in {left} (DeferralTime)"
+        yield reasons.DEFERRED.because(text, Proof.PROVEN, _DEFERRED_TO_NOW)
     elif job.deferred_until is not None and any(
         _WINDOW.search(one.clause) for one in here.impassable
     ):
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
-        change = "condor_qedit DeferralTime, or a longer DeferralWindow"
-        yield Explanation(tier, "deferred", f"{text} after that", change, Mover.YOU)
+        yield reasons.DEFERRED.because(f"{text} after that", Proof.PROVEN, _DEFERRED_TO_NOW)
 
 
-_RELEASED_ANEW = "condor_hold, and condor_release some seconds later"
+_DEFERRED_TO_NOW = edit("condor_qedit DeferralTime, or wait", "DeferralTime", "undefined")
 _WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
 _SHADOW_ENDS_S = 2
 """A job that is vacated, and not held, is idle since that second."""
@@ -143,19 +119,12 @@ def _new(here: Situation) -> Iterator[Explanation]:
         proof = Proof.PROVEN if known.is_known_after(int(here.now)) else Proof.ESTIMATED
         text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
         text += f"last negotiation began {duration(here.now - began)} ago"
-        change, mover = "The next negotiation", Mover.WAIT
-        if age > _LONG_CYCLE_S:
-            change, mover = "A negotiator that works: its log (NegotiatorLog)", Mover.POOL
-        yield Explanation(Tier.NOT_CONSIDERED, "not_considered", text, change, mover, proof)
+        is_late = age > _LONG_CYCLE_S
+        reason = reasons.NEGOTIATOR_SILENT if is_late else reasons.NOT_CONSIDERED
+        yield reason.because(text, proof)
     elif age < CYCLE_S:
-        yield Explanation(
-            Tier.NOT_CONSIDERED,
-            "not_considered",
-            f"It has waited for {duration(age)} only: the negotiator may not have come to it yet",
-            "The next negotiation",
-            Mover.WAIT,
-            Proof.ESTIMATED,
-        )
+        text = f"It has waited for {duration(age)} only: the negotiator may not have come to it yet"
+        yield reasons.NOT_CONSIDERED.because(text, Proof.ESTIMATED)
 
 
 def _nowhere(here: Situation) -> Iterator[Explanation]:
@@ -167,31 +136,24 @@ def _nowhere(here: Situation) -> Iterator[Explanation]:
         names = names_text(slot.entry for slot in here.leaving)
         text = f"It could run on {pilots} ({names}), but for jobs that come now these are closed: "
         text += "they retire, or are drained"
-        proof = Proof.ESTIMATED
-        yield Explanation(Tier.NO_PILOT, "retiring", text, "A new pilot", Mover.WAIT, proof)
+        yield reasons.RETIRING.because(text, Proof.ESTIMATED)
     elif here.untried:
         text = f"{_kinds(here.untried)} are known, and none matches it; which clauses exclude them"
         text += " was not tried, as other groups of jobs are larger"
-        change = "gwmond explain JOB, of one of these jobs"
-        yield Explanation(Tier.NOWHERE, "not_analysed", text, change, Mover.YOU, here.proof())
+        yield reasons.NOT_ANALYSED.because(text, here.proof())
     elif here.pilots:
         yield _impossible(here)
     elif here.entries or here.slots:
         text = "No entry is known by a pilot, or by an ad of its factory"
-        change = "A pilot that shows what runs there"
-        yield Explanation(
-            *(Tier.NOWHERE, "no_pilot_known", text, change, Mover.FRONTEND), _NOT_KNOWN
-        )
+        yield reasons.NO_PILOT_KNOWN.because(text, Proof.NOT_KNOWN)
     elif here.site:
         text = ". ".join(
             (f"There is no site {here.site}", *clauses.misspelt(f'"{here.site}"', (), here.sites))
         )
-        yield Explanation(
-            Tier.NOWHERE, "no_site", text, "A site that exists", Mover.YOU, here.proof()
-        )
+        yield reasons.NO_SITE.because(text, here.proof())
     else:
         text = "The pool has neither pilots nor entries"
-        yield Explanation(Tier.NOWHERE, "no_site", text, "Pilots", Mover.POOL, here.proof())
+        yield reasons.EMPTY_POOL.because(text, here.proof())
 
 
 def _impossible(here: Situation) -> Explanation:
@@ -217,9 +179,11 @@ def _quoted(here: Situation) -> Explanation | None:
     worst = max(here.impassable, key=lambda one: one.alone)
     names = " and ".join(f'{name} is "{word}"' for name, word in here.job.quoted)
     text = f"{_none(here)} pass {worst.clause}: it compares a number with a string, {names}"
-    numbers = ", ".join(f"{name} = {word}" for name, word in here.job.quoted)
-    change = f"{numbers}, without quotes (condor_qedit)"
-    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+    steps = [
+        edit(f"{name} = {word}, without quotes (condor_qedit)", name, word)
+        for name, word in here.job.quoted
+    ]
+    return reasons.REQUIREMENTS.because(text, here.proof(), *steps)
 
 
 def _misspelt(here: Situation) -> Explanation | None:
@@ -234,8 +198,8 @@ def _misspelt(here: Situation) -> Explanation | None:
 
 
 def _unknown_site(here: Situation, text: str) -> Explanation:
-    change = "The right name of the site (condor_qedit)"
-    return Explanation(Tier.NOWHERE, "unknown_site", text, change, Mover.YOU, here.proof())
+    step = Step(Mover.YOU, "The right name of the site (condor_qedit)")
+    return reasons.UNKNOWN_SITE.because(text, here.proof(), step)
 
 
 def _too_large(here: Situation) -> Explanation | None:
@@ -247,18 +211,19 @@ def _too_large(here: Situation) -> Explanation | None:
         best = max(openings, key=lambda opening: opening.pilots)
         met = "" if here.impassable else " that meets all else"
         text = f"{best.request} is {best.wanted:g}, and no pilot{met} has that much"
-        change = "; ".join(
+        words = "; ".join(
             f"{one.change} opens {_kinds(one.pilots)} ({names_text(one.entries)})"
             for one in openings
         )
-    elif clauses_left and not any(size.is_within(place.whole) for place in here.pilots):
+        return reasons.TOO_LARGE.because(
+            text, here.proof(), edit(words, best.request, f"{best.most:g}")
+        )
+    if clauses_left and not any(size.is_within(place.whole) for place in here.pilots):
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(size)}; the largest pilot, of {largest.entry.entry}, has "
         text += size_text(largest.whole)
-        change = "Smaller requests"
-    else:
-        return None
-    return Explanation(*(Tier.NOWHERE, "too_large", text, change, Mover.YOU), here.proof())
+        return reasons.TOO_LARGE.because(text, here.proof())
+    return None
 
 
 def _one_clause(here: Situation) -> Explanation | None:
@@ -274,7 +239,7 @@ def _one_clause(here: Situation) -> Explanation | None:
     change += " (condor_qedit)"
     if TIMED.search(worst.clause):
         text, change = f"{text}. It is about time", f"Time, if it comes true later. {change}"
-    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+    return reasons.REQUIREMENTS.because(text, here.proof(), Step(Mover.YOU, change))
 
 
 def _start(here: Situation) -> Explanation | None:
@@ -296,10 +261,9 @@ def _start(here: Situation) -> Explanation | None:
         if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
             text += f'. The {said[1]} of the job is "{value}"'
     if request := clauses.REQUEST.search(clause):
-        change = f"A smaller {request[0]} (condor_qedit)"
-        return Explanation(Tier.NOWHERE, "too_large", text, change, Mover.YOU, here.proof())
-    change = "What START asks of the job, or START of the frontend's group"
-    return Explanation(Tier.NOWHERE, "start", text, change, Mover.FRONTEND, here.proof())
+        step = Step(Mover.YOU, f"A smaller {request[0]} (condor_qedit)")
+        return reasons.TOO_LARGE.because(text, here.proof(), step)
+    return reasons.START.because(text, here.proof())
 
 
 def _too_long(here: Situation) -> Explanation | None:
@@ -314,8 +278,8 @@ def _too_long(here: Situation) -> Explanation | None:
     if proof is Proof.PROVEN and not all(asked in place.asks for place in found):
         text += ". START does not ask for that, so it may start, and be ended with its pilot"
         proof = Proof.ESTIMATED
-    change = f"A walltime of at most {longest}"
-    return Explanation(Tier.NOWHERE, "too_long", text, change, Mover.YOU, proof)
+    step = Step(Mover.YOU, f"A walltime of at most {longest}")
+    return reasons.TOO_LONG.because(text, proof, step)
 
 
 def _two_clauses(here: Situation) -> Explanation:
@@ -326,11 +290,10 @@ def _two_clauses(here: Situation) -> Explanation:
         both = sum({first, second}.isdisjoint(place.blocked) for place in here.pilots)
         text = f"{_none(here, both)} pass both {texts[first]} and {texts[second]}"
         change = f"Without these two {_kinds(opened)} fit"
-        return Explanation(Tier.NOWHERE, "clauses_together", text, change, Mover.YOU, here.proof())
+        return reasons.CLAUSES_TOGETHER.because(text, here.proof(), Step(Mover.YOU, change))
     worst = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
     text = f"{_none(here)} pass all clauses; the fewest ({worst.passed}) pass {worst.clause}"
-    change = "Other Requirements of the job (condor_qedit)"
-    return Explanation(Tier.NOWHERE, "requirements", text, change, Mover.YOU, here.proof())
+    return reasons.REQUIREMENTS.because(text, here.proof())
 
 
 def _none(here: Situation, number: int = 0) -> str:
@@ -345,19 +308,10 @@ def _kinds(number: int) -> str:
     return f"{counted(number, 'kind')} of pilots"
 
 
-_POLICIES: tuple[tuple[str, str, str, str, Mover], ...] = (
-    (
-        *("concurrency limit", "concurrency_limit", "a concurrency limit is reached"),
-        *("Jobs with the same limit that end, or a higher limit", Mover.POOL),
-    ),
-    (
-        *("submitter limit", "submitter_limit", "its submitter has its share of the pool already"),
-        *("Jobs of the same submitter that end, a better priority, or a larger quota", Mover.WAIT),
-    ),
-    (
-        *("quota", "quota", "the quota of its accounting group is used up"),
-        *("Jobs of the same group that end, or a larger quota", Mover.POOL),
-    ),
+_POLICIES: tuple[tuple[str, Reason, str], ...] = (
+    ("concurrency limit", reasons.CONCURRENCY_LIMIT, "a concurrency limit is reached"),
+    ("submitter limit", reasons.SUBMITTER_LIMIT, "its submitter has its share of the pool already"),
+    ("quota", reasons.QUOTA, "the quota of its accounting group is used up"),
 )
 """What the negotiator says, in lower case (HTCondor, matchmaker.cpp), and what that means."""
 
@@ -392,24 +346,23 @@ def _policy(here: Situation) -> Iterator[Explanation]:
     job = here.job
     is_old = job.rejected is not None and job.since is not None and job.rejected < job.since
     said = "" if is_old else job.rejection.lower()
-    for part, name, meaning, change, mover in _POLICIES:
+    for part, reason, meaning in _POLICIES:
         if here.waits and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
-            yield Explanation(Tier.POLICY, name, text, change, mover)
+            yield reason.because(text)
             return
     if here.waits and (full := order.full_group(job, here.order)):
         text = f"The group {full.name}"
         text += ", above the job's own," * full.above
         text += f" uses {number(full.used)} of its quota of {number(full.quota)}"
-        change = "Jobs of the same group that end, or a larger quota"
-        if not full.quota:
-            change = "A quota for that group, or another accounting group (condor_qedit)"
-        yield Explanation(Tier.POLICY, "quota", text, change, Mover.POOL)
+        yield (reasons.QUOTA if full.quota else reasons.NO_QUOTA).because(text)
     if here.waits and (full := order.full_ceiling(job, here.order)):
         text = f"Its submitter uses {number(full.used)} of a ceiling of {number(full.quota)}"
-        change = "Jobs of the same submitter that end, or a higher ceiling (condor_userprio)"
-        yield Explanation(Tier.POLICY, "submitter_ceiling", text, change, Mover.POOL)
+        enough = str(math.ceil(full.used + max(1, job.size.cores)))
+        command = "condor_userprio", "-setceiling", job.submitter, enough
+        words = "Jobs of the same submitter that end, or a higher ceiling (condor_userprio)"
+        yield reasons.CEILING.because(text, Proof.PROVEN, Step(Mover.POOL, words, command))
 
 
 def _schedd(here: Situation) -> Iterator[Explanation]:
@@ -419,15 +372,13 @@ def _schedd(here: Situation) -> Iterator[Explanation]:
     load, schedd = here.order.load, here.job.schedd
     if load.curbed:
         text = f"{schedd} is overloaded, and asks for no slots ({load.overload})"
-        change = "Less work for that schedd: fewer jobs that start and end, or another schedd"
-        yield Explanation(Tier.POLICY, "schedd_left_out", text, change, Mover.ACCESS_POINT)
+        yield reasons.SCHEDD_LEFT_OUT.because(text)
     if load.running is None or load.most_running is None:
         return
     if load.running >= load.most_running:
         text = f"{schedd} runs {counted(load.running, 'job')}, and no more than "
         text += f"{load.most_running} (MAX_JOBS_RUNNING)"
-        change = "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING"
-        yield Explanation(Tier.POLICY, "schedd_limit", text, change, Mover.ACCESS_POINT)
+        yield reasons.SCHEDD_LIMIT.because(text)
 
 
 def _entries(here: Situation) -> Iterator[Explanation]:
@@ -444,8 +395,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
             f"could run ({names_text(pending)}); none runs there yet{_unseen(here)}"
         )
-        change = "A pilot that starts"
-        yield Explanation(Tier.ON_THEIR_WAY, "pilots_pending", text, change, Mover.WAIT, proof)
+        yield reasons.PILOTS_PENDING.because(text, proof)
         return
     if running or here.full or not known:
         return
@@ -458,7 +408,8 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
         whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
         said = weaker(proof, move.proof)
-        yield Explanation(Tier.NO_PILOT, move.name, whole, move.change, move.mover, said)
+        step = Step(move.mover, move.change)
+        yield Reason(Tier.NO_PILOT, move.name).because(whole, said, step)
 
 
 def _unseen(here: Situation) -> str:
@@ -485,10 +436,9 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         wanted = here.job.walltime_s
         end = f"before the {duration(wanted)} that it asks for" if wanted else "too soon for it"
         text = f"{short} of {total} are free, and would take it if they did not end {end}"
-        change = "A new pilot, or a smaller walltime"
         ending = [slot for slot in here.slots if here.fate(slot) is Fate.SHORT_LIVED]
         proof = Proof.ESTIMATED if all(slot.matches for slot in ending) else Proof.PROVEN
-        yield Explanation(Tier.PILOTS_THERE, "too_short_lived", text, change, Mover.WAIT, proof)
+        yield reasons.TOO_SHORT_LIVED.because(text, proof)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
     kinds = {place.entry for place in here.fitting}
@@ -501,19 +451,18 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
         text += _too_little(here)
         more = next(filter(None, map(limited, _rows(here, others, running))), None)
-        change, mover, proof = "A job there that ends, or a new pilot", Mover.WAIT, here.proof()
+        (step,), proof = reasons.PILOTS_BUSY.steps, here.proof()
         if more is not None:
             text += f". There could be more pilots: {more.text}"
-            change, mover = f"{change}. {more.change}", more.mover
+            step = Step(more.mover, f"{step.words}. {more.change}")
             proof = weaker(proof, more.proof)
-        change += _opens_most(here)
-        yield Explanation(Tier.PILOTS_THERE, "pilots_busy", text, change, mover, proof)
+        step = step._replace(words=step.words + _opens_most(here))
+        yield reasons.PILOTS_BUSY.because(text, proof, step)
     elif pilots:
         (clause, times), total = refusing.most_common(1)[0], counted(here.fates.total(), "slot")
         text = f"It could run on an empty pilot of {names_text(running)}, but {times} of {total} "
         text += f"there refuse it as they are now: {clause}"
-        change = "What the clause refers to"
-        yield Explanation(Tier.PILOTS_THERE, "refused_now", text, change, Mover.FRONTEND)
+        yield reasons.REFUSED_NOW.because(text)
 
 
 def _opens_most(here: Situation) -> str:
@@ -553,18 +502,17 @@ def _refusing(here: Situation) -> Counter[str]:
 
 def _untaken(here: Situation) -> Explanation:
     """Return why slots that are free and match are not taken."""
-    tier, said = Tier.PILOTS_THERE, here.job.rejection
+    said = here.job.rejection
     free = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free and match"
     if here.job.universe == _PARALLEL:
         text = (
             f"{free}; a job of the parallel universe needs slots that are dedicated to its schedd"
         )
         text += ", and all its nodes at once: gwmond looks at neither"
-        change = "Slots that are dedicated to it (DedicatedScheduler)"
-        return Explanation(tier, "slots_untaken", text, change, Mover.POOL, _NOT_KNOWN)
+        return reasons.NOT_DEDICATED.because(text, Proof.NOT_KNOWN)
     if here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
-        return Explanation(tier, "no_negotiator", text, "A negotiator that runs", Mover.POOL)
+        return reasons.NO_NEGOTIATOR.because(text)
     last = f"; the negotiator's last word: {said}" if said else ""
     place = order.place(here.job, here.order, here.rivals)
     if place is not None and place.nobody:
@@ -572,15 +520,12 @@ def _untaken(here: Situation) -> Explanation:
         if place.users_ahead or place.own_ahead:
             who += f" that could take one ({place.ahead()})"
         text = f"{free}, {who}, and it was not given one{last}"
-        change = "What the logs say of it (NegotiatorLog, MatchLog, ShadowLog)"
-        proof = Proof.ESTIMATED
-        return Explanation(tier, "slots_untaken", text, change, Mover.POOL, proof)
+        return reasons.SLOTS_UNTAKEN.because(text, Proof.ESTIMATED)
     who = "others are before it in the order" if place is None else place.ahead()
     if place is not None and place.counts_all:
         who += ". These are all idle jobs, also such as could not run where it could"
     text = f"{free}, and it was not given one: {who}{last}"
-    change = "Its turn: a better priority (condor_userprio, JobPrio)"
-    return Explanation(tier, "behind_others", text, change, Mover.WAIT, Proof.ESTIMATED)
+    return reasons.BEHIND_OTHERS.because(text, Proof.ESTIMATED)
 
 
 def _rows(
@@ -600,14 +545,10 @@ def size_text(size: Size) -> str:
 
 def _unexplained(here: Situation) -> Explanation:
     missing = "; ".join(here.missing)
-    return Explanation(
-        Tier.UNEXPLAINED,
-        "unexplained",
-        f"Not known: {missing} could not be read" if missing else "No known reason holds",
-        "gwmond check" if missing else "condor_q -better-analyze may show more",
-        Mover.POOL,
-        Proof.NOT_KNOWN,
-    )
+    if missing:
+        text = f"Not known: {missing} could not be read"
+        return reasons.NOT_READ.because(text, Proof.NOT_KNOWN)
+    return reasons.UNEXPLAINED.because("No known reason holds", Proof.NOT_KNOWN)
 
 
 RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gwmond.explain import clauses, earlier, expected, history, order
 from gwmond.explain.answers import answers, duration
 from gwmond.explain.clauses import ClauseCount, Opening
-from gwmond.explain.situation import Explanation, Fate, Proof, Situation, Tier
+from gwmond.explain.reasons import Explanation, Proof, Tier
+from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import EntryKey
 from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
@@ -39,7 +41,8 @@ def first_line(situation: Situation, answer: Explanation) -> str:
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
-    yield from answer_parts(first_line(here, found[0]), found, here.missing)
+    commands = [shlex.join(argv) for step in found[0].remedy if (argv := step.argv(here.job))]
+    yield from answer_parts(first_line(here, found[0]), found, here.missing, commands)
     yield from earlier.parts(here)
     yield from history.parts(here)
     if here.job.clauses and here.pilots:
@@ -70,11 +73,21 @@ def _slots(here: Situation) -> str:
     return f"Slots now: {here.fates.total()}: {', '.join(fates) or 'none'}."
 
 
-def answer_parts(line: str, found: Sequence[Explanation], missing: Sequence[str]) -> Iterator[Part]:
-    """Yield the answer in three lines, and what else holds; ``missing``: what was not read."""
+def answer_parts(
+    line: str,
+    found: Sequence[Explanation],
+    missing: Sequence[str],
+    commands: Sequence[str] = (),
+) -> Iterator[Part]:
+    """Yield the answer in three lines, and what else holds; ``missing``: what was not read.
+
+    ``commands``, as they can be pasted into a shell, follow the second line.
+    """
     first, *others = found
     yield Paragraph(line, "title")
     yield Paragraph(f"What would change that: {first.change}.")
+    if commands:
+        yield TextLines("", [f"    {command}" for command in commands])
     yield Paragraph(f"Whose move: {first.mover}. ({_proof(missing, first)})")
     if others:
         yield Paragraph("Also true:", "heading")
@@ -156,6 +169,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "runs": job.runs,
         "first_line": first_line(here, found[0]),
         "reasons": reason_records(found),
+        "commands": [step.record(job) for step in found[0].remedy],
         "earlier_runs": earlier.record(here),
         "history": history.record(here),
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from gwmond.explain.answers import answers, limit_on
-from gwmond.explain.situation import Explanation, Mover, Situation, Tier
+from gwmond.explain.reasons import Explanation, Mover, Tier
+from gwmond.explain.situation import Situation
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.idle_history import MOST_GROUPS, SEVERAL, GroupKey, Waits

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from gwmond.explain.situation import Mover, Proof
+from gwmond.explain.reasons import Mover, Proof
 from gwmond.model.states import State
 from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.meanings import reason_meaning

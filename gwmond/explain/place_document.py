@@ -14,7 +14,7 @@ from gwmond.explain.places import (
     negotiator_text,
     place_answers,
 )
-from gwmond.explain.situation import Explanation
+from gwmond.explain.reasons import Explanation
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table

@@ -18,7 +18,8 @@ from gwmond.explain.movers import (
     of_common,
     without_pilots,
 )
-from gwmond.explain.situation import CYCLE_S, Explanation, Mover, Proof, Tier, weaker
+from gwmond.explain.reasons import Explanation, Mover, Proof, Tier, weaker
+from gwmond.explain.situation import CYCLE_S
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.place_offers import GroupOffer, PlaceOffers

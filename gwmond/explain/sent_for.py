@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gwmond.explain.document import answer_parts, reason_records
 from gwmond.explain.movers import failed_validation, of_common
-from gwmond.explain.situation import Explanation, Mover, Proof, Tier
+from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
 from gwmond.model.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State

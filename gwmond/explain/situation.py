@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, without_clause
 from gwmond.explain.order import Rivals, rivals
+from gwmond.explain.reasons import Proof
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
 from gwmond.model.idle_history import WaitInterval
@@ -26,45 +27,6 @@ from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
 
-class Tier(IntEnum):
-    """How far a job has come; the first that holds is the answer."""
-
-    NOT_CONSIDERED = 0
-    NOT_WAITING = 1
-    NOWHERE = 2
-    POLICY = 3
-    NO_PILOT = 4
-    ON_THEIR_WAY = 5
-    PILOTS_THERE = 6
-    UNEXPLAINED = 7
-
-
-class Mover(StrEnum):
-    """Who can change something."""
-
-    YOU = "you"
-    USERS = "the jobs' users"
-    SITE = "the site"
-    FRONTEND = "the frontend's administrator"
-    FACTORY = "the factory's operator"
-    POOL = "the pool's administrator"
-    ACCESS_POINT = "the access point's administrator"
-    WAIT = "nobody: wait"
-
-
-class Proof(StrEnum):
-    """What an answer rests on."""
-
-    PROVEN = "proven"
-    ESTIMATED = "estimated"
-    NOT_KNOWN = "not known"
-
-
-def weaker(*proofs: Proof) -> Proof:
-    """Return what a statement rests on that needs all of these."""
-    return max(proofs, key=list(Proof).index)
-
-
 class Fate(StrEnum):
     """What becomes of a job at a slot, as the slot is now."""
 
@@ -73,17 +35,6 @@ class Fate(StrEnum):
     SMALL = "of pilots that match, but have too little left"
     BUSY = "busy, of pilots that match"
     NO_MATCH = "do not match"
-
-
-class Explanation(NamedTuple):
-    """One reason: its tier and bounded name, in words, what would change it, whose move it is."""
-
-    tier: Tier
-    name: str
-    text: str
-    change: str
-    mover: Mover
-    proof: Proof = Proof.PROVEN
 
 
 TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)

@@ -17,7 +17,8 @@ from gwmond.explain.all_jobs import document as document_of_all
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
 from gwmond.explain.expected import record, texts, waited_s
-from gwmond.explain.situation import Explanation, Fate, Mover, Proof, Situation, Tier
+from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
+from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import ScheddLoad, Submitter
 from gwmond.model.past_waits import PastWaits
@@ -66,6 +67,37 @@ def test_a_held_job_says_whose_move_it_is() -> None:
     other = first(situation(status=5, hold_reason="no such file", hold_code=13))
     assert "Mend" in other.change
     assert "no such file" in first_line(situation(), other)
+
+
+def commands(here: Situation) -> Any:
+    made = document(here).record()
+    assert isinstance(made, dict)
+    return made["commands"]
+
+
+def test_what_would_change_it_is_a_list_of_commands() -> None:
+    """Words and commands are of the same steps; where nothing does it, there are words only."""
+    name = ["-name", "ap", "1.0"]
+    assert commands(situation(status=5, hold_code=1)) == [
+        {"mover": "you", "argv": ["condor_release", *name]}
+    ]
+    assert commands(situation(status=5, hold_code=13)) == [
+        {"mover": "you", "do": "Mend what the reason says"},
+        {"mover": "you", "argv": ["condor_release", *name]},
+    ]
+    assert commands(situation(status=7, has_host=False, vacated=9_000)) == [
+        {"mover": "you", "argv": ["condor_hold", *name]},
+        {"mover": "nobody: wait", "wait_for": "some seconds", "until": None},
+        {"mover": "you", "argv": ["condor_release", *name]},
+    ]
+    assert commands(situation(status=4)) == []
+    limited = situation(place(), rejection="concurrency limit x reached", rejected=9_900)
+    assert commands(limited) == [
+        {
+            "mover": "the pool's administrator",
+            "do": "Jobs with the same limit that end, or a higher limit",
+        }
+    ]
 
 
 def test_a_job_that_nobody_has_looked_at() -> None:

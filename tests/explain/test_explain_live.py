@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -151,6 +152,28 @@ def test_the_first_line_is_right(
     )
     for clause in record["clauses"]:
         assert 0 <= clause["passed"] + clause["alone"] <= clause["total"] == 4
+
+
+def test_what_would_change_it_is_a_command(
+    jobs: tuple[CondorPool, dict[str, str]], explain: Explain
+) -> None:
+    """The command that is printed is done, and the job has another reason then."""
+    pool, found = jobs
+    schedd = pool.schedds[0]
+    arguments = found["too_large"], "--schedd", schedd
+    _, out, _ = explain(*arguments, "--format", "json")
+    argv = ["condor_qedit", "-name", schedd, found["too_large"], "RequestMemory", "4096"]
+    assert json.loads(out)["commands"] == [{"mover": "you", "argv": argv}]
+    assert f"\n    {shlex.join(argv)}\n" in explain(*arguments)[1]
+    pool.tool(*argv)
+    try:
+        _, out, _ = explain(*arguments, "--format", "json")
+        assert json.loads(out)["reasons"][0]["reason"] in ("pilots_busy", "not_considered")
+    finally:
+        pool.tool(*argv[:-1], "64000")
+    waits = {"mover": "nobody: wait", "wait_for": "A pilot that starts", "until": None}
+    _, out, _ = explain(found["pilots_pending"], "--schedd", schedd, "--format", "json")
+    assert json.loads(out)["commands"] == [waits]
 
 
 @pytest.fixture(scope="module")

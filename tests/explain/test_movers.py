@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.explain.movers import MOVERS, limited, without_pilots
-from gwmond.explain.situation import Mover, Proof
+from gwmond.explain.reasons import Mover, Proof
 from gwmond.model.facts import Reach
 from gwmond.model.states import State
 from gwmond.sites.reasons import REASONS

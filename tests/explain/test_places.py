@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
-from gwmond.explain.situation import Explanation, Mover, Proof
+from gwmond.explain.reasons import Explanation, Mover, Proof
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLoad
 from gwmond.model.place_offers import GroupOffer, PlaceOffers

@@ -12,8 +12,8 @@ from unittest import mock
 
 import pytest
 
+from gwmond.explain.reasons import Explanation, Mover, Proof
 from gwmond.explain.sent_for import sent_for_answers, sent_for_document
-from gwmond.explain.situation import Explanation, Mover, Proof
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.batch import Batch

@@ -9,7 +9,8 @@ import pytest
 
 from gwmond.config.settings import Attributes, DemandOptions
 from gwmond.explain.answers import answers
-from gwmond.explain.situation import Mover, Situation, Tier
+from gwmond.explain.reasons import Mover, Tier
+from gwmond.explain.situation import Situation
 from gwmond.model.facts import EntryKey, Size, Template
 from gwmond.sources.htcondor import waiting_job
 from gwmond.sources.htcondor.access import Daemon

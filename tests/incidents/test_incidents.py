@@ -12,8 +12,8 @@ import pytest
 
 from gwmond.explain.movers import limited
 from gwmond.explain.places import PlaceSituation, place_answers
+from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
 from gwmond.explain.sent_for import sent_for_answers
-from gwmond.explain.situation import Explanation, Mover, Proof, Tier
 from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger

@@ -13,7 +13,8 @@ import pytest
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
 from gwmond.explain.earlier import record
-from gwmond.explain.situation import EarlierRun, Mover, Situation
+from gwmond.explain.reasons import Mover
+from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Category, Outcome

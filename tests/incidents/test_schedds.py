@@ -13,7 +13,8 @@ import pytest
 
 from gwmond.explain.answers import answers
 from gwmond.explain.idle import Causes
-from gwmond.explain.situation import Mover, Situation, Tier
+from gwmond.explain.reasons import Mover, Tier
+from gwmond.explain.situation import Situation
 from gwmond.model.evaluation import Evaluation
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
 from gwmond.model.order import Limits
