@@ -65,7 +65,7 @@ def causes(
 def _alike(here: Situation) -> Hashable:
     """Return all on which the name of a reason rests; places are alike if they are the same."""
     job = here.job
-    limits = job.schedd, job.accounting_group, job.size.cores, job.rejection
+    limits = job.schedd, job.accounting_group, job.size, job.rejection
     return id(here.places), here.untried, job.walltime_s, *limits
 
 

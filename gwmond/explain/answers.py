@@ -11,16 +11,16 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gwmond.explain import clauses, earlier, order, reasons
+from gwmond.explain import earlier, order, reasons
 from gwmond.explain.movers import Move, limited, without_pilots
+from gwmond.explain.nowhere import nowhere
+from gwmond.explain.phrases import capital, duration, names_text, size_text
 from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, Tier, edit, weaker
-from gwmond.explain.situation import CYCLE_S, TIMED, Fate, Situation
-from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
+from gwmond.explain.situation import CYCLE_S, Fate, Situation
+from gwmond.model.facts import DemandGroup, EntryKey, Rejection
 from gwmond.model.order import Limits
 from gwmond.model.states import State
-from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace
-from gwmond.reports.periods import span
 from gwmond.reports.render.formats import counted, number
 from gwmond.reports.sites import SiteRow
 
@@ -28,7 +28,6 @@ _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6
 _PARALLEL = 11
 _WITHOUT_PILOTS = {7: "scheduler", 9: "grid", 12: "local"}
 _HELD_BY_USER = (1, 15)  # UserRequest, SubmittedOnHold
-_FEW = 3
 _LONG_CYCLE_S = 3600
 
 
@@ -75,16 +74,25 @@ def _status(here: Situation) -> Iterator[Explanation]:
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
         text = f"It asked to run no earlier than in {left} (DeferralTime)"
-        yield reasons.DEFERRED.because(text, Proof.PROVEN, _DEFERRED_TO_NOW)
+        yield reasons.DEFERRED.because(text, Proof.PROVEN, *_not_deferred(here))
     elif job.deferred_until is not None and any(
         _WINDOW.search(one.clause) for one in here.impassable
     ):
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
-        yield reasons.DEFERRED.because(f"{text} after that", Proof.PROVEN, _DEFERRED_TO_NOW)
+        yield reasons.DEFERRED.because(f"{text} after that", Proof.PROVEN, *_not_deferred(here))
 
 
-_DEFERRED_TO_NOW = edit("condor_qedit DeferralTime, or wait", "DeferralTime", "undefined")
+def _not_deferred(here: Situation) -> Iterator[Step]:
+    """Yield the steps after which a job may run at any time."""
+    kept = [clause for clause in here.job.clauses if not _DEFERRAL.search(clause)]
+    if len(kept) < len(here.job.clauses):
+        words = "Requirements without DeferralTime"
+        yield edit(words, "Requirements", " && ".join(f"({one})" for one in kept) or "true")
+    yield edit("DeferralTime undefined (condor_qedit), or wait", "DeferralTime", "undefined")
+
+
+_DEFERRAL = re.compile("DeferralTime", re.IGNORECASE)
 _WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
 _SHADOW_ENDS_S = 2
 """A job that is vacated, and not held, is idle since that second."""
@@ -125,187 +133,6 @@ def _new(here: Situation) -> Iterator[Explanation]:
     elif age < CYCLE_S:
         text = f"It has waited for {duration(age)} only: the negotiator may not have come to it yet"
         yield reasons.NOT_CONSIDERED.because(text, Proof.ESTIMATED)
-
-
-def _nowhere(here: Situation) -> Iterator[Explanation]:
-    """No slot and no entry could run it, however many pilots there were."""
-    if not here.waits or here.fitting or here.free or here.full:
-        return
-    if here.leaving:
-        pilots = counted(sum(slot.number for slot in here.leaving), "pilot")
-        names = names_text(slot.entry for slot in here.leaving)
-        text = f"It could run on {pilots} ({names}), but for jobs that come now these are closed: "
-        text += "they retire, or are drained"
-        yield reasons.RETIRING.because(text, Proof.ESTIMATED)
-    elif here.untried:
-        text = f"{_kinds(here.untried)} are known, and none matches it; which clauses exclude them"
-        text += " was not tried, as other groups of jobs are larger"
-        yield reasons.NOT_ANALYSED.because(text, here.proof())
-    elif here.pilots:
-        yield _impossible(here)
-    elif here.entries or here.slots:
-        text = "No entry is known by a pilot, or by an ad of its factory"
-        yield reasons.NO_PILOT_KNOWN.because(text, Proof.NOT_KNOWN)
-    elif here.site:
-        text = ". ".join(
-            (f"There is no site {here.site}", *clauses.misspelt(f'"{here.site}"', (), here.sites))
-        )
-        yield reasons.NO_SITE.because(text, here.proof())
-    else:
-        text = "The pool has neither pilots nor entries"
-        yield reasons.EMPTY_POOL.because(text, here.proof())
-
-
-def _impossible(here: Situation) -> Explanation:
-    """Name what excludes all pilots: the first that does, from what is plainest to say."""
-    return next(
-        answer
-        for explain in (
-            _too_long,
-            _quoted,
-            _misspelt,
-            _too_large,
-            _one_clause,
-            _start,
-            _two_clauses,
-        )
-        if (answer := explain(here)) is not None
-    )
-
-
-def _quoted(here: Situation) -> Explanation | None:
-    if not here.job.quoted or not here.impassable:
-        return None
-    worst = max(here.impassable, key=lambda one: one.alone)
-    names = " and ".join(f'{name} is "{word}"' for name, word in here.job.quoted)
-    text = f"{_none(here)} pass {worst.clause}: it compares a number with a string, {names}"
-    steps = [
-        edit(f"{name} = {word}, without quotes (condor_qedit)", name, word)
-        for name, word in here.job.quoted
-    ]
-    return reasons.REQUIREMENTS.because(text, here.proof(), *steps)
-
-
-def _misspelt(here: Situation) -> Explanation | None:
-    for one in here.impassable:
-        if spelt := clauses.misspelt(one.clause, here.job.words, here.sites):
-            return _unknown_site(here, f"{_none(here)} pass {one.clause}: {'; '.join(spelt)}")
-    for clause, kinds in clauses.refusals(here.pilots).most_common():
-        if spelt := clauses.misspelt_for_start(clause, here.job.words, here.sites):
-            text = f"START of {_kinds(kinds)} refuses it by {clause}: {'; '.join(spelt)}"
-            return _unknown_site(here, text)
-    return None
-
-
-def _unknown_site(here: Situation, text: str) -> Explanation:
-    step = Step(Mover.YOU, "The right name of the site (condor_qedit)")
-    return reasons.UNKNOWN_SITE.because(text, here.proof(), step)
-
-
-def _too_large(here: Situation) -> Explanation | None:
-    size, clauses_left = here.job.size, here.impassable
-    openings = [one for one in here.openings if one.request in clauses.REQUESTS]
-    if not all(clauses.REQUEST.search(one.clause) for one in clauses_left):
-        return None
-    if openings:
-        best = max(openings, key=lambda opening: opening.pilots)
-        met = "" if here.impassable else " that meets all else"
-        text = f"{best.request} is {best.wanted:g}, and no pilot{met} has that much"
-        words = "; ".join(
-            f"{one.change} opens {_kinds(one.pilots)} ({names_text(one.entries)})"
-            for one in openings
-        )
-        return reasons.TOO_LARGE.because(
-            text, here.proof(), edit(words, best.request, f"{best.most:g}")
-        )
-    if clauses_left and not any(size.is_within(place.whole) for place in here.pilots):
-        largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
-        text = f"It asks for {size_text(size)}; the largest pilot, of {largest.entry.entry}, has "
-        text += size_text(largest.whole)
-        return reasons.TOO_LARGE.because(text, here.proof())
-    return None
-
-
-def _one_clause(here: Situation) -> Explanation | None:
-    if not here.impassable:
-        return None
-    worst = max(here.impassable, key=lambda one: one.alone)
-    others = counted(len(here.impassable) - 1, "other clause")
-    more = f". The same is true of {others}" if len(here.impassable) > 1 else ""
-    alone = f". {counted(worst.alone, 'kind')} {_pass(worst.alone)} all else" if worst.alone else ""
-    text = f"{_none(here)} pass {worst.clause}{alone}{more}"
-    request = clauses.REQUEST.search(worst.clause)
-    change = f"A smaller {request[0]}" if request else "Other Requirements of the job"
-    change += " (condor_qedit)"
-    if TIMED.search(worst.clause):
-        text, change = f"{text}. It is about time", f"Time, if it comes true later. {change}"
-    return reasons.REQUIREMENTS.because(text, here.proof(), Step(Mover.YOU, change))
-
-
-def _start(here: Situation) -> Explanation | None:
-    refused = clauses.refusals(here.pilots)
-    if not refused:
-        return None
-    # What refuses it where least else does: other entries' pilots refuse what is not for them, too.
-    unblocked = [place for place in here.pilots if not place.blocked and place.refusals]
-    least = min(len(place.refusals) for place in unblocked)
-    near = clauses.refusals(place for place in unblocked if len(place.refusals) == least)
-    clause = max(near.items(), key=lambda item: (item[1], item[0]))[0]
-    number = refused[clause]
-    met = sum(not place.blocked for place in here.pilots)
-    text = f"START of {number} of {_kinds(met)} that meet its Requirements refuses it: {clause}"
-    for name in here.job.lacks:
-        if scope := re.search(rf"\b(target\.)?{re.escape(name)}\b", clause, re.IGNORECASE):
-            text += f". {'The job has no' if scope[1] else 'Neither job nor pilot has'} {name}"
-    for name, value in here.job.words:
-        if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
-            text += f'. The {said[1]} of the job is "{value}"'
-    if request := clauses.REQUEST.search(clause):
-        step = Step(Mover.YOU, f"A smaller {request[0]} (condor_qedit)")
-        return reasons.TOO_LARGE.because(text, here.proof(), step)
-    return reasons.START.because(text, here.proof())
-
-
-def _too_long(here: Situation) -> Explanation | None:
-    found = [place for place in here.pilots if place.matches]
-    if not found:
-        return None
-    wanted = duration(here.job.walltime_s or 0)
-    longest = duration(max(place.remaining_s or 0 for place in found))
-    text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
-    text, proof = text + longest, here.proof()
-    asked = here.job.walltime_by.lower()
-    if proof is Proof.PROVEN and not all(asked in place.asks for place in found):
-        text += ". START does not ask for that, so it may start, and be ended with its pilot"
-        proof = Proof.ESTIMATED
-    step = Step(Mover.YOU, f"A walltime of at most {longest}")
-    return reasons.TOO_LONG.because(text, proof, step)
-
-
-def _two_clauses(here: Situation) -> Explanation:
-    texts = here.job.clauses
-    pair = clauses.smallest_pair(here.pilots)
-    if pair is not None:
-        first, second, opened = pair
-        both = sum({first, second}.isdisjoint(place.blocked) for place in here.pilots)
-        text = f"{_none(here, both)} pass both {texts[first]} and {texts[second]}"
-        change = f"Without these two {_kinds(opened)} fit"
-        return reasons.CLAUSES_TOGETHER.because(text, here.proof(), Step(Mover.YOU, change))
-    worst = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
-    text = f"{_none(here)} pass all clauses; the fewest ({worst.passed}) pass {worst.clause}"
-    return reasons.REQUIREMENTS.because(text, here.proof())
-
-
-def _none(here: Situation, number: int = 0) -> str:
-    return f"{number} of {_kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
-
-
-def _pass(number: int) -> str:
-    return "passes" if number == 1 else "pass"
-
-
-def _kinds(number: int) -> str:
-    return f"{counted(number, 'kind')} of pilots"
 
 
 _POLICIES: tuple[tuple[str, Reason, str], ...] = (
@@ -350,7 +177,7 @@ def _policy(here: Situation) -> Iterator[Explanation]:
         if here.waits and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
-            yield reason.because(text)
+            yield _never_met(here, said, text) or reason.because(text)
             return
     if here.waits and (full := order.full_group(job, here.order)):
         text = f"The group {full.name}"
@@ -363,6 +190,17 @@ def _policy(here: Situation) -> Iterator[Explanation]:
         command = "condor_userprio", "-setceiling", job.submitter, enough
         words = "Jobs of the same submitter that end, or a higher ceiling (condor_userprio)"
         yield reasons.CEILING.because(text, Proof.PROVEN, Step(Mover.POOL, words, command))
+
+
+def _never_met(here: Situation, said: str, text: str) -> Explanation | None:
+    """Return that a limit is too small for a job, however few others run: nobody uses it."""
+    named = said.partition("limit")[2]
+    unused = [one for one in here.job.limits if one.name in named and not one.used]
+    if not unused:
+        return None
+    needs = " and ".join(f"{one.asked:.15g} of {one.name}" for one in unused)
+    text = f"{text}. It can never be met: the job needs {needs}, and no claim that is seen has any"
+    return reasons.LIMIT_TOO_SMALL.because(text, Proof.ESTIMATED)
 
 
 def _schedd(here: Situation) -> Iterator[Explanation]:
@@ -414,12 +252,9 @@ def _entries(here: Situation) -> Iterator[Explanation]:
 
 def _unseen(here: Situation) -> str:
     """Return the clauses that no known pilot passes, where those that are not known may."""
-    seen = [set(place.blocked) for place in here.places if place.evidence == "measured"]
-    untold = [set(place.untold) for place in here.fitting]
-    found = sorted(set.intersection(*seen, *untold)) if seen and untold else []
-    if not found:
+    if not here.unseen:
         return ""
-    texts = " && ".join(here.job.clauses[i] for i in found)
+    texts = " && ".join(here.job.clauses[i] for i in here.unseen)
     at = f" at {here.site}" if here.site else ""
     return f". Whether pilots there pass {texts} is not known, and no pilot that is seen{at} does"
 
@@ -446,7 +281,10 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
     others = [slot for slot in here.full if slot.entry not in running]
     pilots = sum(row.registered_pilots or 0 for row in running.values())
     pilots += sum(slot.number for slot in others)
-    if pilots and (here.full or not (refusing := _refusing(here))):
+    if (closed := here.fates[Fate.CLOSED]) and not here.full:
+        text = f"{counted(closed, 'slot')} of pilots there would take it, but for jobs that come "
+        yield reasons.CLOSED.because(f"{text}now these are closed: they are drained", here.proof())
+    elif pilots and (here.full or not (refusing := _refusing(here))):
         names = names_text({*running, *(slot.entry for slot in others)})
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
         text += _too_little(here)
@@ -474,11 +312,6 @@ def _opens_most(here: Situation) -> str:
     units = here.units(best.entries)
     whole = "" if units is None else f" ({units} canonical units)"
     return f". {capital(best.change)} {best.pilots} more kinds of pilots match{whole}"
-
-
-def capital(text: str) -> str:
-    """Return a text with a capital letter at its begin; names in it stay as they are."""
-    return text[:1].upper() + text[1:]
 
 
 def _too_little(here: Situation) -> str:
@@ -510,7 +343,7 @@ def _untaken(here: Situation) -> Explanation:
         )
         text += ", and all its nodes at once: gwmond looks at neither"
         return reasons.NOT_DEDICATED.because(text, Proof.NOT_KNOWN)
-    if here.order is not None and not here.order.negotiators:
+    if here.job.submitter and here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
         return reasons.NO_NEGOTIATOR.because(text)
     last = f"; the negotiator's last word: {said}" if said else ""
@@ -537,12 +370,6 @@ def _rows(
     yield from (here.entries[key] for key in keys if key in here.entries)
 
 
-def size_text(size: Size) -> str:
-    """Return a size in words."""
-    gpus = f", {counted(int(size.gpus), 'GPU')}" if size.gpus else ""
-    return f"{counted(int(size.cores), 'core')} and {size.memory_mib:g} MiB{gpus}"
-
-
 def _unexplained(here: Situation) -> Explanation:
     missing = "; ".join(here.missing)
     if missing:
@@ -552,18 +379,6 @@ def _unexplained(here: Situation) -> Explanation:
 
 
 RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (
-    *(_status, _new, _nowhere, policies, _entries, _pilots),
+    *(_status, _new, nowhere, policies, _entries, _pilots),
 )
 """In no order of precedence: that is the tiers'."""
-
-
-def duration(seconds: float) -> str:
-    """Return a time span in its two largest units; of what is just ahead of the poll, none."""
-    return span(round(max(0.0, seconds)) * SECOND_US)
-
-
-def names_text(keys: Iterable[EntryKey]) -> str:
-    """Return the names of a few entries, and how many more there are."""
-    names = sorted({key.entry for key in keys})
-    more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
-    return ", ".join(names[:_FEW]) + more

@@ -5,7 +5,6 @@ Counts are of slots, and of pilots: one for each entry and frontend group.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -15,19 +14,21 @@ from typing import NamedTuple
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.waiting_job import JobPlace
 
-_LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
-_ALIKE = 0.75
 _PAIRED = 40  # clauses, at most, of which pairs are tried
 
 
 class ClauseCount(NamedTuple):
-    """A clause, how many of ``total`` pilots pass it, and how many it alone excludes."""
+    """A clause, how many of ``total`` pilots pass it, and how many it alone excludes.
+
+    ``untold``: of how many it is not known.
+    """
 
     clause: str
     passed: int
     alone: int
     total: int
+    untold: int = 0
 
 
 class Opening(NamedTuple):
@@ -53,7 +54,7 @@ class Opening(NamedTuple):
         if self.clause:
             return f"without {self.clause}"
         if self.request != SITES:
-            return f"{self.request} {self.wanted:g} -> {self.most:g}"
+            return f"{self.request} {self.wanted:.15g} -> {self.most:.15g}"
         names = sorted({key.site for key in self.entries})
         more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
         return f"also at {', '.join(names[:_FEW])}{more}"
@@ -63,13 +64,16 @@ def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCou
     """Return each clause with what passes it; what START refuses is not counted against any."""
     blocked: Counter[int] = Counter()
     alone: Counter[int] = Counter()
+    untold: Counter[int] = Counter()
     for place in pilots:
         blocked.update(place.blocked)
+        untold.update(place.untold)
         if len(place.blocked) == 1 and not place.refusals:
             alone[place.blocked[0]] += 1
     total = len(pilots)
     return [
-        ClauseCount(clause, total - blocked[i], alone[i], total) for i, clause in enumerate(clauses)
+        ClauseCount(clause, total - blocked[i] - untold[i], alone[i], total, untold[i])
+        for i, clause in enumerate(clauses)
     ]
 
 
@@ -100,34 +104,8 @@ def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
     return (*best, opened) if opened else None
 
 
-def misspelt_for_start(
-    clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]
-) -> list[str]:
-    """Return the same of a clause of START about sites: names that the job's attributes have."""
-    return misspelt(_LITERAL.sub("", clause), words, known) if _SITE.search(clause) else []
-
-
-def misspelt(clause: str, words: Iterable[tuple[str, str]], known: Sequence[str]) -> list[str]:
-    """Return, in words, names in a clause that no site has, and the site that is spelt alike.
-
-    A clause may name an attribute of the job that has the names, divided by commas.
-    """
-    names = [*_LITERAL.findall(clause)]
-    for name, text in words:
-        if re.search(rf"\b{re.escape(name)}\b", clause, re.IGNORECASE):
-            names.append(text)
-    found = []
-    lower = {site.lower(): site for site in known}
-    for name in dict.fromkeys(part.strip() for text in names for part in re.split("[, ]+", text)):
-        if not name or name.lower() in lower:
-            continue
-        if close := difflib.get_close_matches(name.lower(), lower, 1, _ALIKE):
-            found.append(f'no site is called "{name}"; did you mean "{lower[close[0]]}"?')
-    return found
-
-
 SITES, CLAUSE = "sites", "clause"
-_SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
+SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
 _FEW = 3
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
@@ -191,6 +169,6 @@ def without_clause(
             continue
         kinds = sum(place.kind == "pilot" for place in places)
         now = sum(place.number for place in places if place.kind == "slot")
-        what, clause = (SITES, "") if _SITE.search(clauses[i]) else (CLAUSE, clauses[i])
+        what, clause = (SITES, "") if SITE.search(clauses[i]) else (CLAUSE, clauses[i])
         result.append(Opening(what, 0, 0, kinds, tuple(sorted(entries)), now, clause))
     return sorted(result, key=lambda one: (one.request != SITES, -one.pilots))

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from gwmond.explain import clauses, earlier, expected, history, order
-from gwmond.explain.answers import answers, duration
+from gwmond.explain.answers import answers
 from gwmond.explain.clauses import ClauseCount, Opening
+from gwmond.explain.phrases import duration, sentence
 from gwmond.explain.reasons import Explanation, Proof, Tier
 from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import EntryKey
@@ -33,11 +34,11 @@ def first_line(situation: Situation, answer: Explanation) -> str:
     since = job.submitted if job.status == 1 and not job.runs else job.since
     age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
-    end = "" if answer.text.endswith("?") else "."
+    text = sentence(answer.text)
     if found := earlier.streak(situation):
-        return f"{status}{age}. {found.text}. {answer.text}{end}"
+        return f"{status}{age}. {found.text}. {text}"
     runs = f", after {counted(job.runs, 'run')}" if job.status == 1 and job.runs else ""
-    return f"{status}{age}{runs}: {answer.text}{end}"
+    return f"{status}{age}{runs}: {text}"
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gwmond.explain.answers import duration
+from gwmond.explain.phrases import duration
 from gwmond.explain.situation import Situation
 from gwmond.model.past_waits import FEWEST, Quantiles, longer_than, quantiles
 from gwmond.reports.render.formats import counted

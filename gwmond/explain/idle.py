@@ -45,7 +45,7 @@ class Cause(NamedTuple):
 NOT_ANALYSED = Cause(Tier.NOWHERE.name.lower(), "not_analysed", NONE, Mover.POOL.value)
 _FREE = Cause(Tier.PILOTS_THERE.name.lower(), "behind_others", "", Mover.WAIT.value)
 _PENDING = Cause(Tier.ON_THEIR_WAY.name.lower(), "pilots_pending", "", Mover.WAIT.value)
-_POLICY = Tier.POLICY.name.lower()
+_POLICY, _NOWHERE = Tier.POLICY.name.lower(), Tier.NOWHERE.name.lower()
 _DIFFER = Cause(SEVERAL, SEVERAL, SEVERAL, "")
 _NO_PILOTS_KNOWN = Cause(NOT_KNOWN, "pilots", "", Mover.POOL.value)
 _UNKNOWN = {*UNKNOWN, "no_pilot_known", "collector", "young_collector"}
@@ -87,6 +87,10 @@ class Causes:
         """Yield the causes of a group, each with the part of its jobs (0 to 1)."""
         if not self._pilots:
             yield _NO_PILOTS_KNOWN._replace(site=_site(idle.entries)), 1.0
+            return
+        known = self._known.get(kind_of(idle.group)) if idle.is_lost else None
+        if known is not None and known.reason == _NOWHERE:
+            yield known, 1.0
             return
         for said in idle.group.by_rejection():
             part = said.jobs / idle.group.jobs

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gwmond.explain.answers import capital, duration, names_text, size_text
 from gwmond.explain.document import ENTRY_COLUMNS, answer_parts, reason_records
+from gwmond.explain.phrases import capital, duration, names_text, size_text
 from gwmond.explain.places import (
     GroupHere,
     Kept,

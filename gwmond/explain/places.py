@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.answers import capital, duration, limit_on, plain, size_text
+from gwmond.explain.answers import limit_on, plain
 from gwmond.explain.movers import (
     Move,
     failed_validation,
@@ -18,6 +18,7 @@ from gwmond.explain.movers import (
     of_common,
     without_pilots,
 )
+from gwmond.explain.phrases import capital, duration, size_text
 from gwmond.explain.reasons import Explanation, Mover, Proof, Tier, weaker
 from gwmond.explain.situation import CYCLE_S
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection

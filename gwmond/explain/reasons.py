@@ -157,11 +157,16 @@ COMPLETED = Reason(Tier.NOT_WAITING, "completed")
 
 UNKNOWN_SITE = Reason(Tier.NOWHERE, "unknown_site")
 TOO_LARGE = _one(Tier.NOWHERE, "too_large", Mover.YOU, "Smaller requests")
+TOO_SMALL = Reason(Tier.NOWHERE, "too_small")
 REQUIREMENTS = _one(
     *(Tier.NOWHERE, "requirements", Mover.YOU),
     "Other Requirements of the job (condor_qedit)",
 )
-CLAUSES_TOGETHER = Reason(Tier.NOWHERE, "clauses_together")
+NOT_AT_PILOTS = _one(
+    *(Tier.NOWHERE, "requirements", Mover.FRONTEND),
+    "Pilots that offer what the job needs, or a job that does not need it",
+)
+CLAUSES_TOGETHER = Reason(Tier.NOWHERE, "clauses_together", REQUIREMENTS.steps)
 START = _one(
     *(Tier.NOWHERE, "start", Mover.FRONTEND),
     "What START asks of the job, or START of the frontend's group",
@@ -181,6 +186,10 @@ NO_PILOT_KNOWN = _one(
 CONCURRENCY_LIMIT = _one(
     *(Tier.POLICY, "concurrency_limit", Mover.POOL),
     "Jobs with the same limit that end, or a higher limit",
+)
+LIMIT_TOO_SMALL = _one(
+    *(Tier.POLICY, "concurrency_limit", Mover.POOL),
+    "A higher limit, or a job that needs less of it (ConcurrencyLimits)",
 )
 QUOTA = _one(Tier.POLICY, "quota", Mover.POOL, "Jobs of the same group that end, or a larger quota")
 NO_QUOTA = _one(
@@ -210,6 +219,7 @@ TOO_SHORT_LIVED = _one(
     Tier.PILOTS_THERE, "too_short_lived", Mover.WAIT, "A new pilot, or a smaller walltime"
 )
 REFUSED_NOW = _one(Tier.PILOTS_THERE, "refused_now", Mover.FRONTEND, "What the clause refers to")
+CLOSED = _one(Tier.PILOTS_THERE, "retiring", Mover.WAIT, "A new pilot")
 BEHIND_OTHERS = _one(
     *(Tier.PILOTS_THERE, "behind_others", Mover.WAIT),
     "Its turn: a better priority (condor_userprio, JobPrio)",

@@ -34,6 +34,7 @@ class Fate(StrEnum):
     SHORT_LIVED = "free, but end too soon"
     SMALL = "of pilots that match, but have too little left"
     BUSY = "busy, of pilots that match"
+    CLOSED = "of pilots that match, but are drained"
     NO_MATCH = "do not match"
 
 
@@ -136,6 +137,8 @@ class Situation:
         if slot.takes_jobs and slot.matches:
             return Fate.FREE if self.lives_long_enough(slot) else Fate.SHORT_LIVED
         is_of_kind = (slot.entry, slot.group) in self._fitting_kinds
+        if slot.closed:
+            return Fate.CLOSED if is_of_kind or slot.matches else Fate.NO_MATCH
         if slot.matches or slot.only_full:
             if is_of_kind or self.lives_long_enough(slot):
                 return Fate.SMALL if slot.takes_jobs else Fate.BUSY
@@ -232,8 +235,23 @@ class Situation:
 
     @cached_property
     def impassable(self) -> list[ClauseCount]:
-        """Clauses of the job's Requirements that no empty pilot passes."""
-        return [one for one in counts(self.job.clauses, self.pilots) if not one.passed]
+        """Clauses of the job's Requirements that no empty pilot passes.
+
+        What is not known of a pilot that nobody has seen is no hope where pilots are seen.
+        """
+        seen = any(place.evidence == "measured" for place in self.pilots)
+        return [
+            one
+            for one in counts(self.job.clauses, self.pilots)
+            if not one.passed and (seen or not one.untold)
+        ]
+
+    @cached_property
+    def unseen(self) -> tuple[int, ...]:
+        """Clauses that no pilot passes that is seen, and where it could run nobody knows."""
+        seen = [set(place.blocked) for place in self.places if place.evidence == "measured"]
+        untold = [set(place.untold) for place in self.fitting]
+        return tuple(sorted(set.intersection(*seen, *untold))) if seen and untold else ()
 
     def lives_long_enough(self, place: JobPlace) -> bool:
         """Return whether a place runs jobs for as long as the job says it takes."""

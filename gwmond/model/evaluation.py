@@ -115,6 +115,11 @@ class IdleJobs(NamedTuple):
     free: bool = False
     kinds: tuple[MatchedKind, ...] = ()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether they could run nowhere, or only on pilots of a kind that nobody has seen."""
+        return not self.entries or (bool(self.kinds) and not any(kind.sure for kind in self.kinds))
+
 
 class Evaluation(NamedTuple):
     """The state of all entries at one moment.

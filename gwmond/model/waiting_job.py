@@ -5,9 +5,56 @@ Units: times are epoch seconds, memory is MiB.  None is not known, and never zer
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Evidence, Size
+
+OFFERED = re.compile(
+    r"has_?docker|has_?container|has_?singularity|has_?apptainer|hassandbox|plugin|hasfiletransfer"
+    r"|hasencrypt|hasvm|hasjava|hasmpi|hasjobdeferral",
+    re.IGNORECASE,
+)
+"""A clause by which a job needs what pilots offer: without it the job would start, and fail."""
+ChangeKind: TypeAlias = Literal["quotes", "value", "name", "request", "gpus", "number", "clause"]
+
+
+class Change(NamedTuple):
+    """A new value of a job's attribute, an expression, which mends a clause, its own or START's.
+
+    - ``quotes``: a number that was a string.  ``value``: a word that is spelt as pilots have it, or
+      START.  ``name``: another attribute of pilots.
+    - ``request``: of cores, memory, disk, GPUs or time.  ``number``: any other.
+    - ``gpus``: other properties of GPUs.  ``clause``: Requirements without that clause.
+
+    ``was``, ``now``: what is replaced by what; empty: nothing.
+    """
+
+    name: str
+    value: str
+    kind: ChangeKind
+    clause: str
+    was: str
+    now: str
+
+
+class ConcurrencyLimit(NamedTuple):
+    """A limit that a job needs, how much of it, and how much claims use that are seen."""
+
+    name: str
+    asked: float
+    used: float
+
+
+class Edit(NamedTuple):
+    """Changes with which a job matches kinds of empty pilots (entry, group); it was tried.
+
+    ``sure``: a pilot of these was seen.
+    """
+
+    changes: tuple[Change, ...]
+    opened: tuple[tuple[EntryKey, str], ...]
+    sure: bool
 
 
 class WaitingJob(NamedTuple):
@@ -26,9 +73,10 @@ class WaitingJob(NamedTuple):
       what START refers, and the job does not have.
     - ``vacated``, ``matched``: when its last run ended (LastVacateTime), and when the negotiator
       last gave it a slot.
-    - ``walltime_by``: the attribute that says ``walltime_s``.
+    - ``walltime_by``: the attribute that says ``walltime_s``, in units of ``walltime_unit_s``.
     - ``has_host``: a slot has it (RemoteHost).
-    - ``quoted``: those of ``words`` that are numbers, and let more clauses hold without quotes.
+    - ``limits``: what it needs of concurrency limits.
+    - ``edits``: changes with which it would match pilots, if none matches; the smallest first.
     """
 
     number: str
@@ -57,8 +105,10 @@ class WaitingJob(NamedTuple):
     vacated: int | None = None
     matched: int | None = None
     walltime_by: str = ""
-    quoted: tuple[tuple[str, str], ...] = ()
+    walltime_unit_s: int = 1
     has_host: bool = True
+    limits: tuple[ConcurrencyLimit, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
     @property
     def is_matched(self) -> bool:
@@ -80,7 +130,8 @@ class JobPlace(NamedTuple):
 
     - ``kind``: ``slot`` is a slot as it is now, ``pilot`` an empty pilot.
     - ``whole`` is the pilot's size, ``size`` what is free of it.
-    - ``takes_jobs``: the slot is unclaimed and not drained; true of an empty pilot.
+    - ``takes_jobs``: the slot is unclaimed and not drained; true of an empty pilot.  ``closed``:
+      it is drained, and will take no more.
     - ``blocked``: indexes of the job's clauses that it does not fulfil.
     - ``refusals``: clauses of its START, and of its other Requirements, that refuse the job.
     - ``remaining_s``: for how long it will run jobs, None if that is not known.
@@ -102,6 +153,7 @@ class JobPlace(NamedTuple):
     remaining_s: int | None
     number: int
     only_full: bool = False
+    closed: bool = False
     asks: tuple[str, ...] = ()
     untold: tuple[int, ...] = ()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -18,7 +19,7 @@ from gwmond.explain.situation import EarlierRun, Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.evaluation import IdleJobs, MatchedKind
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Template
+from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size, Template
 from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Limits, Order
 from gwmond.model.past_waits import PastWaits
@@ -32,6 +33,7 @@ from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
 from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.places import ExplainTerms, matched, slot_of
 from gwmond.sources.recording.recording import ReplayAccess
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
@@ -40,16 +42,21 @@ if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
 
 T = TypeVar("T")
+_TOO_SMALL = ("what is free of it",)
 _LEAST_S = 1.0
 _LATELY_S = 3600
 """Of pilots that began within this it is said that all of them fail."""
 
 
 class _Fitting(NamedTuple):
-    """The empty pilots on which groups of jobs could run, and the entries of these."""
+    """The empty pilots on which groups of jobs could run, and the entries of these.
+
+    ``sure``: a pilot of such a kind was seen, and matches.
+    """
 
     places: tuple[JobPlace, ...]
     entries: tuple[EntryKey, ...]
+    sure: bool
 
 
 def _kind_of(group: DemandGroup) -> tuple[object, ...]:
@@ -127,11 +134,12 @@ class Explainer:
         self._failed: list[str] = []
         self._matched: dict[tuple[str, str | None], Matched] = {}
         self._fitted: dict[int, _Fitting] = {}
+        self._placed: dict[tuple[int, Size], tuple[JobPlace, ...]] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
         here = [t for key, t in self._found.templates.items() if is_at(key[0], site)]
         aside = self._found.aside
         self._costly = [t for t in here if t.signature in aside]
-        self._terms = waiting_job.ExplainTerms(
+        self._terms = ExplainTerms(
             targets.collectors,
             tuple(t for t in here if t.signature not in aside),
             config.attributes,
@@ -264,7 +272,7 @@ class Explainer:
         """
         groups = self.groups(schedd)
         most = min(waiting_job.FEW_GROUPS, waiting_job.MOST_PLACES // max(1, len(self._templates)))
-        few = demand.by_share(group for group in groups if not self._fitting(group).places)[:most]
+        few = demand.by_share(group for group in groups if not self._fitting(group).sure)[:most]
         tried = self._examined(few) if few else ()
         if tried is None:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
@@ -287,13 +295,12 @@ class Explainer:
         self, group: DemandGroup, examined: Examined | None, said: Rejection
     ) -> tuple[DemandGroup, Situation]:
         """Return those jobs of a group of which the negotiator said that."""
-        places = self._fitting(group).places
+        places = self._places(group)
         untried = 0 if places or examined else len(self._terms.templates)
         if examined is None:
-            job = UNKNOWN_JOB._replace(
-                schedd=group.schedd, accounting_group=group.accounting_group, size=group.size
-            )
-            examined = Examined(job, places)
+            job = UNKNOWN_JOB._replace(schedd=group.schedd, size=group.size)
+            job = job._replace(accounting_group=group.accounting_group)
+            examined = Examined(job._replace(walltime_s=group.walltime_s), places)
         job = examined.job._replace(rejection=said.text, rejected=said.at)
         order, known = self._limits.order(group.schedd), (self._entries, self._now, self.missing)
         here = Situation(
@@ -307,12 +314,41 @@ class Explainer:
         if (found := self._fitted.get(id(kinds))) is None:  # groups that match alike have one tuple
             templates = self._templates
             places = tuple(
-                waiting_job.matched(templates[entry, of], sure=sure)
+                matched(templates[entry, of], sure=sure)
                 for entry, of, sure in kinds
                 if (entry, of) in templates
             )
             entries = tuple(dict.fromkeys(place.entry for place in places))
-            found = self._fitted[id(kinds)] = _Fitting(places, entries)
+            sure = any(place.evidence == "measured" for place in places)
+            found = self._fitted[id(kinds)] = _Fitting(places, entries, sure)
+        return found
+
+    def _places(self, group: DemandGroup) -> tuple[JobPlace, ...]:
+        """Return where a group could run, and the slots there, as the poll saw them.
+
+        Groups that are alike have one tuple.
+        """
+        key = id(self._kinds.get(_kind_of(group), ())), group.size
+        if key not in self._placed:
+            empty = self._fitting(group).places
+            slots = (
+                slot._replace(number=number)
+                if group.size.is_within(slot.size)
+                else slot._replace(number=number, refusals=_TOO_SMALL, only_full=True)
+                for kind in empty
+                for slot, number in self._slots.get((kind.entry, kind.group), {}).items()
+            )
+            self._placed[key] = (*empty, *slots)
+        return self._placed[key]
+
+    @cached_property
+    def _slots(self) -> Mapping[tuple[EntryKey, str], Counter[JobPlace]]:
+        """The slots of pilots, by entry and frontend group; of a full pilot one without room."""
+        found: dict[tuple[EntryKey, str], Counter[JobPlace]] = {}
+        for pilot in self.pilots:
+            if not pilot.failed:
+                slots = found.setdefault((pilot.entry, pilot.group), Counter())
+                slots.update(slot_of(pilot, size) for size in pilot.free or (Size(0, 0),))
         return found
 
     @cached_property

@@ -18,6 +18,7 @@ from gwmond.reports.sites import SiteRow, cpu_rows
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import PoolState
 from gwmond.sources.htcondor import waiting_job
+from gwmond.sources.htcondor.places import ExplainTerms
 
 AT_ONCE = 20
 """So many kinds of jobs are analysed in one poll."""
@@ -52,7 +53,7 @@ class IdleReasons:
         aside = self._pool.gatherer.aside
         polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
         rows = cpu_rows(polled)
-        lost = [i for i in evaluation.idle if not i.entries and i.group.signature not in aside]
+        lost = [i for i in evaluation.idle if i.is_lost and i.group.signature not in aside]
         templates = [one for one in state.facts.templates if one.signature not in aside]
         self._analyse(lost, state, templates, rows, now)
         known = {kind: analysed.cause for kind, analysed in self._analysed.items()}
@@ -86,7 +87,7 @@ class IdleReasons:
             return
         groups = [idle.group for idle in due[:AT_ONCE]]
         says, hosts = self._config, self._pool.targets.collectors
-        terms = waiting_job.ExplainTerms(hosts, tuple(known), says.attributes, says.demand, now)
+        terms = ExplainTerms(hosts, tuple(known), says.attributes, says.demand, now)
         access = self._pool.access(self._pool.clock.tick())
         task = waiting_job.examine_lost, access, leaving, groups, terms
         examined = self._pool.gatherer.run("gwmond", "explain", *task, keep=False)

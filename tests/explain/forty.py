@@ -23,9 +23,9 @@ typo in a list | unknown_site | did you mean "Wisconsin"? | 0  stringListIMember
 strange site | requirements | "Atlantis" | 0  TARGET.GLIDEIN_Site == "Atlantis" | @Atlantis
 two impossible clauses | requirements | 1 other clause | 0  TARGET.GLIDEIN_Site == "Atlantis" | @Atlantis && regexp("^T2_DE", TARGET.GLIDEIN_Site)
 pattern | requirements | T2_DE | 0  regexp | regexp("^T2_DE", TARGET.GLIDEIN_Site)
-operating system | clauses_together | Windows11 | 0  TARGET.OpSysAndVer | @Nebraska && TARGET.OpSysAndVer == "Windows11"
-architecture | clauses_together | ppc64le | 0  TARGET.Arch == "ppc64le" | @Nebraska && TARGET.Arch == "ppc64le"
-software | clauses_together | HAS_ROOT | 0  TARGET.HAS_ROOT | @Nebraska && TARGET.HAS_ROOT =?= true
+operating system | requirements | Windows11 | 0  TARGET.OpSysAndVer | @Nebraska && TARGET.OpSysAndVer == "Windows11"
+architecture | requirements | ppc64le | 0  TARGET.Arch == "ppc64le" | @Nebraska && TARGET.Arch == "ppc64le"
+software | requirements | HAS_ROOT | 0  TARGET.HAS_ROOT | @Nebraska && TARGET.HAS_ROOT =?= true
 site and entry | clauses_together | limit-1 | 0  TARGET.GLIDEIN_Entry_Name == "limit-1" | @Nebraska && TARGET.GLIDEIN_Entry_Name == "limit-1"
 site and software | clauses_together | HAS_GEANT | 0  TARGET.HAS_GEANT | @Nebraska && TARGET.HAS_GEANT =?= true
 memory | too_large | RequestMemory is 64000 | 0  TARGET.Memory >= RequestMemory | @Nebraska | request_memory=64000
@@ -36,7 +36,7 @@ memory at that site | too_large | no pilot that meets all else | 0  \[\d+\] && \
 cores at that site | too_large | no pilot that meets all else | 0  \[\d+\] && \[\d+\] | @Nebraska | request_cpus=3
 refused user | start | TARGET.Blacklisted | [1-9]\d* reject your job | @Nebraska | +Blacklisted=true
 other VO | start | TARGET.VO | [1-9]\d* reject your job | @Nebraska | +VO="other"
-walltime of START | start | MaxWallTimeMins | [1-9]\d* reject your job | @Wisconsin | +MaxWallTimeMins=43200
+walltime of START | too_long | MaxWallTimeMins | [1-9]\d* reject your job | @Wisconsin | +MaxWallTimeMins=43200
 walltime | too_long | 30d00h | does not live | @Nebraska | +MaxWallTimeMins=43200
 held on submission | held | submitted on hold | Job is held | @Nebraska | hold=true
 held by its owner | held | via condor_hold | Job is held | @Nebraska

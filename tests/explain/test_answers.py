@@ -23,7 +23,14 @@ from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import ScheddLoad, Submitter
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.states import State
-from gwmond.model.waiting_job import Examined, JobPlace
+from gwmond.model.waiting_job import (
+    Change,
+    ChangeKind,
+    ConcurrencyLimit,
+    Edit,
+    Examined,
+    JobPlace,
+)
 from gwmond.reports.render.document import text
 from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.sites import SiteRow
@@ -38,6 +45,11 @@ def situation(*places: JobPlace, entry: SiteRow | None = None, **changed: Any) -
     missing = changed.pop("missing", ())
     examined = Examined(waiting_job(**changed), places)
     return Situation(examined, {_E: entry} if entry else {}, _NOW, missing)
+
+
+def edits(*changes: tuple[str, str, ChangeKind, str, str, str]) -> tuple[Edit, ...]:
+    """Return what changes of a job open pilots of the entry E, by name, value, kind ..."""
+    return (Edit(tuple(Change(*one) for one in changes), ((_E, "f.g"),), True),)
 
 
 def first(here: Situation) -> Explanation:
@@ -100,6 +112,17 @@ def test_what_would_change_it_is_a_list_of_commands() -> None:
     ]
 
 
+def test_a_limit_that_can_never_be_met() -> None:
+    """Nobody uses it, so that jobs which end change nothing."""
+    for used, change in ((0.0, "A higher limit, or a job"), (2.0, "Jobs with the same limit that")):
+        limits = (ConcurrencyLimit("matlab", 5.0, used),)
+        said = "concurrency limit matlab reached"
+        found = first(situation(place(), rejection=said, rejected=9_900, limits=limits))
+        assert (found.name, found.mover) == ("concurrency_limit", Mover.POOL)
+        assert found.change.startswith(change)
+        assert ("the job needs 5 of matlab, and no claim" in found.text) == (not used)
+
+
 def test_a_job_that_nobody_has_looked_at() -> None:
     assert first(situation(since=9_990)).name == "not_considered"
     assert first(situation(since=9_990, rejected=9_995, rejection="no match")).name != (
@@ -121,40 +144,76 @@ def test_impossible_anywhere() -> None:
         )
     )
     assert pair.name == "clauses_together"
-    assert "Without these two 1 kind of pilots fit" in pair.change
-    disk = first(situation(place(refusals=("TARGET.RequestDisk <= MY.Disk",))))
+    start = "TARGET.RequestDisk <= MY.Disk"
+    change = edits(("RequestDisk", "2097152", "request", start, "943718400", "2097152"))
+    disk = first(situation(place(refusals=(start,)), edits=change))
     assert (disk.name, disk.mover) == ("too_large", Mover.YOU)
-    assert disk.change == "A smaller RequestDisk (condor_qedit)"
+    assert "RequestDisk is 943718400 KiB (900 GiB), and no pilot" in disk.text
+    assert disk.text.endswith(f"START asks for {start} (at most 2097152 KiB (2 GiB))")
+    opens = "(condor_qedit): opens 1 kind of pilots (E)"
+    assert disk.change == f"RequestDisk 943718400 -> 2097152 {opens}"
     refused = first(situation(place(refusals=("VO == 1",))))
     assert (refused.name, refused.mover) == ("start", Mover.FRONTEND)
     late = first(situation(place(remaining_s=3600), walltime_s=7200))
     assert late.name == "too_long"
     assert "1h00m" in late.change
-    large = first(
-        situation(
-            place(blocked=(0,)), clauses=("TARGET.Memory >= RequestMemory",), size=Size(1, 64000)
-        )
-    )
-    assert large.name == "too_large"
-    assert "RequestMemory 64000 -> 16000 opens 1 kind" in large.change
     requests = "TARGET.Memory >= RequestMemory", "TARGET.Cpus >= RequestCpus"
-    both = first(situation(place(blocked=(0, 1)), clauses=requests, size=Size(64, 64000)))
+    memory: Any = ("RequestMemory", "16000", "request", requests[0], "64000", "16000")
+    cores: Any = ("RequestCpus", "8", "request", requests[1], "64", "8")
+    large = first(situation(place(blocked=(0,)), clauses=requests, edits=edits(memory)))
+    assert large.name == "too_large"
+    assert large.text == "RequestMemory is 64000, and no pilot has that much (at most 16000)"
+    assert large.change == f"RequestMemory 64000 -> 16000 {opens}"
+    changed = situation(
+        *(place(blocked=(0, 1)),),
+        clauses=requests,
+        size=Size(64, 64000),
+        edits=edits(memory, cores),
+    )
+    both = first(changed)
     assert both.name == "too_large"
     assert "64 cores and 64000 MiB; the largest pilot, of E, has 8 cores and 16000 MiB" in both.text
+    name = ["-name", "ap", "1.0"]
+    assert commands(changed) == [
+        {"mover": "you", "argv": ["condor_qedit", *name, "RequestMemory", "16000"]},
+        {"mover": "you", "argv": ["condor_qedit", *name, "RequestCpus", "8"]},
+    ]
+
+
+def test_what_asks_for_more_is_not_too_large() -> None:
+    """START of pilots for jobs of several cores; the smaller change is the first to be told."""
+    start = "TARGET.RequestCpus >= 4"
+    here = situation(
+        place(refusals=(start,)), edits=edits(("RequestCpus", "4", "request", start, "1", "4"))
+    )
+    assert (first(here).name, first(here).mover) == ("too_small", Mover.YOU)
+    assert first(here).text == (
+        f"START of 1 of 1 kind of pilots that meet its Requirements refuses it: {start}: "
+        "RequestCpus is 1"
+    )
+
+
+def test_a_wrong_word_comes_before_start_and_start_before_a_clause_less() -> None:
+    clause, start = 'TARGET.GLIDEIN_Site == "Nebrasca"', "TARGET.VO"
+    value: Any = ("Requirements", "x", "value", clause, "Nebrasca", "Nebraska")
+    without: Any = ("Requirements", "true", "clause", clause, "", "")
+    pilots = place(refusals=(start,)), place(blocked=(0,))
+    for change, name in ((value, "unknown_site"), (without, "start")):
+        here = situation(*pilots, clauses=(clause,), edits=edits(change))
+        assert first(here).name == name
+    here = situation(place(blocked=(0,)), clauses=(clause,), edits=edits(without))
+    assert first(here).name == "requirements"
+    assert commands(here)[0]["argv"][-2:] == ["Requirements", "true"]
 
 
 def test_impossible_is_what_is_said_to_be() -> None:
-    """Of a pair it is counted how many pass both; of requests those are named that are in the way.
+    """Of a pair it is counted how many pass both.
 
     What lives too short, and matches, is the nearest.
     """
     pilots = place(blocked=(0, 1)), place(blocked=(0, 1)), place(blocked=(2, 3))
     pair = first(situation(*pilots, clauses=("A", "B", "C", "D")))
     assert pair.text == "1 of 3 kinds of pilots pass both A and B"
-    disk = first(situation(place(blocked=(0,)), clauses=("TARGET.Disk >= RequestDisk",)))
-    assert (disk.name, disk.mover) == ("requirements", Mover.YOU)
-    assert disk.text.startswith("0 of 1 kind of pilots pass TARGET.Disk >= RequestDisk")
-    assert disk.change == "A smaller RequestDisk (condor_qedit)"
     named = first(situation(place(blocked=(0,)), clauses=("TARGET.HasRequested",)))
     assert named.text.startswith("0 of 1 kind of pilots pass TARGET.HasRequested")
     short, refused = place(remaining_s=60), place(refusals=("VO == 1",))
@@ -185,6 +244,15 @@ def test_nodes_of_an_entry_differ() -> None:
     ):
         here = situation(other, never, entry=entry, clauses=texts, walltime_s=600)
         assert first(here).name == "requirements"
+
+
+def test_pilots_that_are_drained_take_no_jobs() -> None:
+    """They have free cores, and no job there has to end; a busy pilot of the kind may take it."""
+    entry, drained = row(registered_pilots=2), place(kind="slot", takes_jobs=False, closed=True)
+    found = first(situation(place(), drained, entry=entry))
+    assert (found.name, found.change) == ("retiring", "A new pilot")
+    busy = place(kind="slot", takes_jobs=False)
+    assert first(situation(place(), drained, busy, entry=entry)).name == "pilots_busy"
 
 
 def test_slots_that_refuse_for_now() -> None:
@@ -317,12 +385,17 @@ def test_a_clause_that_no_pilot_is_seen_to_pass() -> None:
     others = place(kind="slot", blocked=(0, 1)), place(entry=EntryKey("S", "F"), blocked=(0,))
     text = ". Whether pilots there pass A is not known, and no pilot that is seen does"
     for entry in (row(pending_pilots=3), row(state=State.DOWN)):
-        assert first(situation(known, *others, entry=entry)).text.endswith(text)
+        here = situation(known, *others, entry=entry)
+        hopeless, hope = answers(here)
+        assert (hopeless.name, hopeless.proof) == ("requirements", Proof.ESTIMATED)
+        assert hopeless.text.startswith("0 of 2 kinds of pilots are known to pass A")
+        assert hopeless.text.endswith(". Whether pilots at E do is not known")
+        assert hope.text.endswith(text)
         passed = place(entry=EntryKey("S", "G"), blocked=(1,))
-        assert "is seen" not in first(situation(known, *others, passed, entry=entry)).text
-        assert "is seen" not in first(situation(known, entry=entry)).text
         told = known._replace(untold=())
-        assert "is seen" not in first(situation(told, *others, entry=entry)).text
+        for places in ((known, *others, passed), (known,), (told, *others)):
+            assert first(situation(*places, entry=entry)) not in (hopeless, hope)
+            assert "is seen" not in first(situation(*places, entry=entry)).text
 
 
 def test_slots_that_match_and_are_not_taken() -> None:
@@ -390,12 +463,13 @@ def test_each_slot_has_one_fate() -> None:
         place(kind="slot", number=16, refusals=("VO == 1",)),
         place(kind="slot", number=32, takes_jobs=False, entry=EntryKey("S", "other")),
         place(kind="slot", number=64, remaining_s=60),
+        place(kind="slot", number=128, takes_jobs=False, closed=True),
     ]
     busy = row(registered_pilots=1)
     clauses = ("TARGET.Memory >= RequestMemory",)
     here = situation(place(), *slots, entry=busy, clauses=clauses, walltime_s=600)
-    assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8 + 32, 16]
-    assert here.fates.total() == 127
+    assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8 + 32, 128, 16]
+    assert here.fates.total() == 255
     late = situation(place(), slots[1], entry=busy)
     assert first(late).name == "too_short_lived"
     both = situation(place(), slots[1], slots[3], entry=busy)
@@ -418,13 +492,11 @@ def test_a_site_that_start_does_not_find_in_a_job_is_a_wrong_name() -> None:
     """START looks whether the site is among those that the job wants; no site is called so."""
     clause = 'stringListMember(GLIDEIN_Site,TARGET.DESIRED_Sites,",")'
     other = place(refusals=('TARGET.WantGroup is "ligo"',))
-    wrong = situation(
-        *(other, other, place(refusals=(clause,))),
-        words=(("desired_sites", "Nebrasca"), ("wantgroup", "main")),
-    )
-    assert first(wrong).name == "start"  # no site is spelt alike
-    there = {EntryKey("Nebraska", "E"): row(site="Nebraska")}
-    answer = first(Situation(Examined(wrong.job, wrong.places), there, _NOW))
+    words = (("desired_sites", "Nebrasca"), ("wantgroup", "main"))
+    places = other, other, place(refusals=(clause,))
+    assert first(situation(*places, words=words)).name == "start"  # no site is spelt alike
+    new: Any = ("DESIRED_Sites", '"Nebraska"', "value", clause, "Nebrasca", "Nebraska")
+    answer = first(situation(*places, words=words, edits=edits(new)))
     assert (answer.name, answer.mover) == ("unknown_site", Mover.YOU)
     assert 'no site is called "Nebrasca"; did you mean "Nebraska"?' in answer.text
 
@@ -628,7 +700,7 @@ def test_the_time_to_run_has_passed() -> None:
     assert "It was to run 1h00m ago (DeferralTime)" in missed.text
     later = first(situation(place(blocked=(0,)), clauses=("time() > 20000",)))
     assert later.name == "requirements"
-    assert later.change.startswith("Time, if it comes true later")
+    assert "It is about time, and may come true later" in later.text
 
 
 @pytest.mark.parametrize(

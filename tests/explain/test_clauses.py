@@ -11,7 +11,6 @@ from classad2 import ClassAd
 from gwmond.explain.clauses import (
     Opening,
     counts,
-    misspelt,
     openings,
     refusals,
     smallest_pair,
@@ -150,16 +149,6 @@ def test_the_smallest_pair_is_found_where_no_clause_blocks_alone() -> None:
     assert smallest_pair(pilots) == (0, 1, 2)
     assert smallest_pair([place(blocked=(0, 1, 2))]) is None
     assert smallest_pair([place(blocked=(0, 1), refusals=("S",))]) is None
-
-
-def test_misspelt_sites() -> None:
-    known = ["Nebraska", "T2_US_Florida"]
-    assert misspelt('X == "Nebrasca"', (), known) == [
-        'no site is called "Nebrasca"; did you mean "Nebraska"?'
-    ]
-    listed = misspelt("member(DESIRED_Sites)", [("desired_sites", "Nebraska,T2_US_Forida")], known)
-    assert listed == ['no site is called "T2_US_Forida"; did you mean "T2_US_Florida"?']
-    assert misspelt('X == "nebraska" && Y == "linux"', [("other", "Nebrasca")], known) == []
 
 
 def test_what_one_clause_alone_keeps_away() -> None:

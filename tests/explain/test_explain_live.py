@@ -269,7 +269,7 @@ def test_a_full_pilot_matches(jobs: tuple[CondorPool, dict[str, str]], explain: 
     pool, numbers = jobs
     asked = numbers["pilots_busy"], "--schedd", pool.schedds[0], "--format", "json"
     slots = json.loads(explain(*asked)[1])["slots_by_fate"]
-    assert slots == {"free": 0, "short_lived": 0, "small": 1, "busy": 0, "no_match": 0}
+    assert {fate: number for fate, number in slots.items() if number} == {"small": 1}
 
 
 def test_why_not_there(jobs: tuple[CondorPool, dict[str, str]], explain: Explain) -> None:

@@ -14,7 +14,7 @@ from gwmond.explain.situation import Situation
 from gwmond.model.facts import EntryKey, Size, Template
 from gwmond.sources.htcondor import waiting_job
 from gwmond.sources.htcondor.access import Daemon
-from gwmond.sources.htcondor.waiting_job import ExplainTerms
+from gwmond.sources.htcondor.places import ExplainTerms
 from tests.pool.adtext import Ad, Expr, ad_text
 from tests.sources.feigned_access import Feigned
 from tests.sources.make import NOW
@@ -64,5 +64,8 @@ def test_6_a_number_as_a_string(
     assert (text in first.text) == bool(quoted)
     if quoted:
         assert first.text.startswith(f"0 of 1 kind of pilots pass {CLAUSE}: ")
-        assert first.change == "GPUsMinCapability = 7.5, without quotes (condor_qedit)"
+        change = (
+            "GPUsMinCapability = 7.5, without quotes (condor_qedit): opens 1 kind of pilots (gpu)"
+        )
+        assert first.change == change
         assert first.mover is Mover.YOU

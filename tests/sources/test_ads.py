@@ -172,3 +172,16 @@ def test_ads_are_found_by_their_names_with_few_comparisons() -> None:
     entries = "a", "c", "e", None
     there = [by_entry.eval(classad2.ClassAd({"Name": "a", "Entry": one})) for one in entries]
     assert [value is True for value in there] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("GET https://eve:pw@host/x failed", "GET https://…@host/x failed"),
+        ("s3://h/x?a=1&X-Amz-Signature=ab%2B&b=2", "s3://h/x?a=1&X-Amz-Signature=…&b=2"),
+        ("https://h/x?access_token=abc: denied", "https://h/x?access_token=…: denied"),
+        ("no // user@host, key=1", "no // user@host, key=1"),
+    ],
+)
+def test_passwords_of_urls_are_left_out(said: str, shown: str) -> None:
+    assert ads.clean(said) == shown

@@ -17,7 +17,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import matching, waiting_job
 from gwmond.sources.htcondor.access import Daemon, Query
-from gwmond.sources.htcondor.waiting_job import ExplainTerms
+from gwmond.sources.htcondor.places import ExplainTerms
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.feigned_access import Feigned

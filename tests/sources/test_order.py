@@ -10,7 +10,7 @@ from gwmond.config.settings import DemandOptions
 from gwmond.model.order import Negotiator
 from gwmond.sources.htcondor import order
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
-from gwmond.sources.htcondor.waiting_job import ExplainTerms
+from gwmond.sources.htcondor.places import ExplainTerms
 from tests.build.waiting import waiting_job
 from tests.pool.adtext import Ad, ad_text
 from tests.sources.feigned_access import Feigned

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -116,12 +117,25 @@ def text(ad: classad2.ClassAd, name: str) -> str | None:
     return None if value is None else clean(value)
 
 
+_PASSWORD = re.compile(r"//[^/@\s]+@")
+_TOKEN = re.compile(
+    r"([?&;][\w.-]*(?:token|password|passwd|secret|signature|credential|authz|key|sig)=)[^&;\s\"':]+",
+    re.IGNORECASE,
+)
+"""Who asks for a URL, and by what right: before its host, and in its query."""
+
+
 def clean(value: str, most: int = TEXT_CHARACTERS) -> str:
     """Return a text of anybody's as it may be shown: what all texts of the pool pass.
 
     What cannot be printed becomes ``?``, such as what terminals obey and what turns the direction
-    of writing; space becomes a blank, and a novel is cut.
+    of writing; space becomes a blank, and a novel is cut.  Passwords of URLs are left out.
+
+    >>> clean("cannot get https://eve:pw@host/x?ver=1&access_token=abc: denied")
+    'cannot get https://…@host/x?ver=1&access_token=…: denied'
     """
+    if "//" in value:
+        value = _PASSWORD.sub("//…@", _TOKEN.sub(r"\1…", value))
     if not value.isprintable():
         value = "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in value)
     return value if len(value) <= most else value[: most - 1] + "…"
@@ -188,6 +202,16 @@ def evaluate(ad: classad2.ClassAd, name: str) -> object:
     except Exception:  # undecodable, or a ClassAdException, which has no common base
         return None
     return None if _is_enum(value) else value
+
+
+def value(ad: classad2.ClassAd, text: str) -> object:
+    """Return what an expression is in an ad; None: undefined, an error, or no expression."""
+    try:
+        tree = expression(text)
+        found = None if tree is None else tree.eval(ad)
+    except Exception:  # ClassAdException, which has no common base
+        return None
+    return None if _is_enum(found) else found
 
 
 def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _TOKEN = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|&&|\|\||[?:()\[\]{}]|.)""", re.DOTALL)
 _NAME = re.compile(r"(?:my\.)?([a-z_]\w*)", re.IGNORECASE)
+_REAL = re.compile(r"\b[0-9]\.[0-9]{15}E[-+][0-9]{2,3}\b")
+"""As classad2 writes real numbers."""
 _MOST_DEPTH = 8
 _LITERAL = re.compile(
     r'true|false|undefined|error|[-+]?[0-9][-+.\w]*|"(?:[^"\\]|\\.)*"', re.IGNORECASE
@@ -112,9 +114,18 @@ def attribute_clauses(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
     return clauses_of(name.lower(), _MOST_DEPTH)
 
 
+def written(text: str) -> str:
+    """Return an expression with its numbers as people write them.
+
+    >>> written("Capability >= 8.000000000000000E+00 && Level > 1.500000000000000E-03")
+    'Capability >= 8.0 && Level > 0.0015'
+    """
+    return _REAL.sub(lambda found: repr(float(found[0])), text)
+
+
 def _of(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
     try:
-        return divide(str(ad.lookup(name)))
+        return divide(written(str(ad.lookup(name))))
     except (KeyError, UnicodeDecodeError, ValueError):
         return ()
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from gwmond.model.waiting_job import WaitingJob
     from gwmond.sources.htcondor.access import Access, Daemon
-    from gwmond.sources.htcondor.waiting_job import ExplainTerms
+    from gwmond.sources.htcondor.places import ExplainTerms
 
 _ACCOUNTING = Query(
     "accounting",

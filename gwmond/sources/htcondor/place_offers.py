@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING
 from gwmond.model.facts import EntryKey
 from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.waiting_job import JobPlace
-from gwmond.sources.htcondor import ads, clauses, order, rejections, slots, waiting_job
-from gwmond.sources.htcondor.alike import Alike
+from gwmond.sources.htcondor import ads, order, rejections, slots, waiting_job
+from gwmond.sources.htcondor.places import Asking, EmptyPilots, emptied, place, slot_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import classad2
-
     from gwmond.model.facts import DemandGroup
     from gwmond.sources.htcondor.access import Access, Daemon
     from gwmond.sources.htcondor.alike import Values
-    from gwmond.sources.htcondor.waiting_job import ExplainTerms
+    from gwmond.sources.htcondor.places import ExplainTerms
 
 
 def offers(
@@ -42,20 +40,17 @@ def offers(
     of them last.
     """
     few = groups[: waiting_job.FEW_GROUPS]
-    there = waiting_job.EmptyPilots([t for t in terms.templates if t.entry == entry])
-    jobs = [ads.parse(group.ad) for group in few]
+    there = EmptyPilots([t for t in terms.templates if t.entry == entry])
+    jobs = [Asking(ads.parse(group.ad)) for group in few]
     own = _slots(access, startd, jobs, there.slots, terms) if startd else []
     others = {id(keys): tuple(key for key in keys if key != entry) for keys in entries}
     found = []
     for i, job in enumerate(jobs):
-        wanted, alike = clauses.attribute_clauses(job, "Requirements"), Alike(job)
-        if own:
-            places = tuple(one for slot in own for one in _both(alike, slot, wanted, terms))
-        else:
-            places = there.places(job, wanted)
+        found_now = (one for slot in own for one in _both(job, slot, terms))
+        places = tuple(found_now) if own else there.places(job)
         empty = [place for place in places if place.kind == "pilot"]
         runs = any(one.matches for one in empty) if empty else entry in entries[i]
-        found.append(GroupOffer(i, runs, wanted, places, others[id(entries[i])]))
+        found.append(GroupOffer(i, runs, job.clauses, places, others[id(entries[i])]))
     found += (
         GroupOffer(i, entry in entries[i], (), (), others[id(entries[i])])
         for i in range(len(few), len(groups))
@@ -92,25 +87,23 @@ def _with_words(
 def _slots(
     access: Access,
     startd: str,
-    jobs: Sequence[classad2.ClassAd],
+    jobs: Sequence[Asking],
     pilots: Sequence[Values],
     terms: ExplainTerms,
 ) -> list[Values]:
     """Return the slots of a startd."""
     text = ads.quoted(startd)
     mine = f"(Name == {text} || splitSlotName(Name)[1] == {text})"
-    found = waiting_job.fetch_slots(access, jobs, pilots, terms, mine)
+    found = waiting_job.fetch_slots(access, [job.ad for job in jobs], pilots, terms, mine)
     return [slot for slot in found if not slots.is_no_resource(slot.ad)]
 
 
-def _both(
-    alike: Alike, slot: Values, wanted: tuple[str, ...], terms: ExplainTerms
-) -> Iterator[JobPlace]:
+def _both(job: Asking, slot: Values, terms: ExplainTerms) -> Iterator[JobPlace]:
     """Yield a slot as it is now, and as an empty pilot."""
-    now = waiting_job.slot_place(alike, slot, wanted, terms)
+    now = slot_place(job.alike, slot, job.clauses, terms)
     if now is None:
         return
     yield now
-    said = waiting_job.place(alike, waiting_job.emptied(slot), wanted, "measured")
+    said = place(job.alike, emptied(slot), job.clauses, "measured")
     shown = now._replace(kind="pilot", size=now.whole, takes_jobs=True)
     yield shown._replace(blocked=said.blocked, refusals=said.refusals)

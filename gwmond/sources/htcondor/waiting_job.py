@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import EntryKey
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
+from gwmond.model.waiting_job import ConcurrencyLimit, Examined, WaitingJob
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, rejections, slots
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.alike import Alike, References, Values, references
+from gwmond.sources.htcondor.alike import Alike, Values
+from gwmond.sources.htcondor.edits import edits
+from gwmond.sources.htcondor.places import SHOWN, Asking, EmptyPilots, ExplainTerms, slot_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
-    from gwmond.model.facts import DemandGroup, Evidence, Pilot, Template
+    from gwmond.model.facts import DemandGroup, Pilot, Template
     from gwmond.sources.htcondor.access import Access, Daemon
 
 NUMBER = re.compile(r"([0-9]{1,10})(?:\.([0-9]{1,10}))?")
@@ -35,50 +36,25 @@ _NAMES = (
     *("EnteredCurrentStatus", "NumShadowStarts", "HoldReason", "HoldReasonCode"),
     *("RemoveReason", "DeferralTime", "LastVacateTime", "LastMatchTime"),
     *("LastRejMatchReason", "LastRejMatchTime", "AutoClusterId", "JobUniverse"),
-    *("JobPrio", "AccountingGroup", "RemoteHost"),
+    *("JobPrio", "AccountingGroup", "RemoteHost", "ConcurrencyLimits"),
 )
 """What is asked of a job besides what matching needs."""
-_NUMERIC = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
 FEW_GROUPS = 200
 MOST_PLACES = 50_000
 """How many groups of idle jobs are analysed clause by clause, and how often, at most (2 s)."""
-FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
-"""What a slot has left, and what its pilot has."""
-_SHOWN = ("State", "Draining", *FREE, *WHOLE, *slots.NO_RESOURCE)
+_TRIED, _TRIED_OF_GROUPS = 40, 5
+"""With so many pilots that differ changes of a job are tried, and of a group of jobs."""
 _ASKED = (
-    *(*_SHOWN, "Requirements", "Start", "Name", "MyAddress"),
-    *("LastHeardFrom", "ClassAdLifetime"),
+    *(*SHOWN, "Requirements", "Start", "Name", "MyAddress"),
+    *("LastHeardFrom", "ClassAdLifetime", "ConcurrencyLimits"),
 )
 """What is asked of a slot besides that to which jobs, START and the configuration refer."""
+_AMOUNT = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _GPUS, _REQUEST = "availablegpus", "request"
 _MOST_TIMES = 3
 """So often slots are asked for: again for what those refer to that were found."""
 _REJECTION = rejections.SAID
 _NEXT, _PAUSED = "JobMaterializeNextProcId", "JobMaterializePaused"
-_NO_SIZE = Size(0, 0)
-_parsed = lru_cache(4096)(ads.expression)
-_BLANK = JobPlace(
-    "slot", EntryKey("", ""), "", _NO_SIZE, _NO_SIZE, False, (), (), "measured", None, 1
-)
-
-
-class ExplainTerms(NamedTuple):
-    """What jobs are matched with, and by which settings.
-
-    ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
-    s): the time at which ads have to be fresh; ``ungrouped``: what START refers to, and each job
-    has of its own; ``site``: the site, or entry, that is looked at (empty: all); ``aside``: the
-    entries and groups of whose pilots START is too costly: their slots are left out.
-    """
-
-    hosts: tuple[str, ...]
-    templates: tuple[Template, ...]
-    attributes: Attributes
-    options: DemandOptions
-    now: float
-    ungrouped: tuple[str, ...] = ()
-    site: str = ""
-    aside: frozenset[tuple[EntryKey, str]] = frozenset()
 
 
 def find(
@@ -130,50 +106,50 @@ def examine(
     access: Access, job: WaitingJob, text: str, terms: ExplainTerms
 ) -> tuple[Examined, int]:
     """Return a job and all places, and how many ads were read; ``text`` is that of its ad."""
-    alike = Alike(ads.parse(text))
-    pilots = [Values(ads.parse(template.ad)) for template in terms.templates]
-    found = fetch_slots(access, [alike.job], pilots, terms)
-    seen = (slot_place(alike, slot, job.clauses, terms) for slot in found)
+    asking, pilots = Asking(ads.parse(text)), EmptyPilots(terms.templates)
+    found = fetch_slots(access, [asking.ad], pilots.slots, terms)
+    seen = (slot_place(asking.alike, slot, job.clauses, terms) for slot in found)
     places = Counter(place for place in seen if place is not None)
-    places.update(
-        empty_pilot(template, place(alike, slot, job.clauses, template.evidence))
-        for template, slot in zip(terms.templates, pilots, strict=True)
-    )
+    empty = pilots.places(asking)
+    places.update(empty)
     counted = (place._replace(number=number) for place, number in places.items())
-    if not any(one.matches for one in places):
-        job = job._replace(quoted=_quoted(job, alike, [*found, *pilots]))
+    job = job._replace(edits=edits(asking, terms.attributes, pilots, empty, _TRIED))
+    job = job._replace(limits=_limits(asking.ad, found))
     return Examined(job, tuple(sorted(counted, key=repr))), len(found)
 
 
-def _quoted(job: WaitingJob, alike: Alike, slots: Sequence[Values]) -> tuple[tuple[str, str], ...]:
-    """Return the texts of a job that are numbers, with which more of its clauses would hold."""
+def _limits(job: classad2.ClassAd, slots: Iterable[Values]) -> tuple[ConcurrencyLimit, ...]:
+    """Return what a job needs of concurrency limits, and what claims use of them."""
+    wanted = _amounts(job)
+    used = [_amounts(slot.ad) for slot in slots] if wanted else []
+    return tuple(
+        ConcurrencyLimit(name, amount, sum(one.get(name, 0) for one in used))
+        for name, amount in wanted.items()
+    )
 
-    def met(one: Alike) -> int:
-        return sum(-len(place(one, slot, job.clauses, "measured").blocked) for slot in slots)
 
-    found, before = [], None
-    names = {name.lower(): name for name in alike.job.keys()}  # noqa: SIM118 (as in matching)
-    for name, word in job.words:
-        if _NUMERIC.fullmatch(word):
-            other = ads.parse(str(alike.job))
-            other[name] = float(word)
-            before = met(alike) if before is None else before
-            if met(Alike(other)) > before:
-                found.append((names.get(name, name), word))
-    return tuple(found)
+def _amounts(ad: classad2.ClassAd) -> dict[str, float]:
+    """Return how much an ad has of each limit: of ``name:2`` two, of ``name`` one."""
+    found: dict[str, float] = {}
+    for part in (ads.text(ad, "ConcurrencyLimits") or "").lower().split(","):
+        name, _, amount = part.strip().partition(":")
+        if name:
+            found[name] = float(amount) if _AMOUNT.fullmatch(amount) else 1.0
+    return found
 
 
 def examine_groups(
     groups: Sequence[DemandGroup], terms: ExplainTerms
 ) -> tuple[tuple[Examined, ...], int]:
     """Return groups of idle jobs; each clause was tried with every empty pilot."""
-    templates, refers = terms.templates, _referred(terms.templates)
-    pilots, found = EmptyPilots(templates), []
+    refers, says = _referred(terms.templates), terms.attributes
+    pilots, found = EmptyPilots(terms.templates), []
     for group in groups:
-        ad = ads.parse(group.ad)
-        job = _job(ad, group.schedd, refers, terms.attributes)
-        places = pilots.places(ad, job.clauses)
+        asking = Asking(ads.parse(group.ad))
+        job = _job(asking.ad, group.schedd, refers, says)
+        places = pilots.places(asking)
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
+        job = job._replace(edits=edits(asking, says, pilots, places, _TRIED_OF_GROUPS))
         found.append(Examined(job._replace(size=group.size, lacks=()), places))
     return tuple(found), len(groups)
 
@@ -218,33 +194,6 @@ def examine_lost(
     return tuple(every), number + len(found)
 
 
-class EmptyPilots:
-    """Empty pilots, with which groups of idle jobs are matched clause by clause."""
-
-    def __init__(self, templates: Sequence[Template]) -> None:
-        self.slots = [Values(ads.parse(template.ad)) for template in templates]
-        asked = (matching.asked_of_jobs(slot.ad) for slot in self.slots)
-        self._known = list(zip(templates, self.slots, asked, strict=True))
-
-    def places(self, job: classad2.ClassAd, wanted: tuple[str, ...]) -> tuple[JobPlace, ...]:
-        """Return each with what it and a group of jobs say of each other (see ``matching``)."""
-        alikes: dict[frozenset[str] | None, Alike] = {}
-        found = []
-        for template, slot, asked in self._known:
-            of_ad = asked if template.evidence == "estimated" else None
-            if of_ad not in alikes:
-                told = job if of_ad is None else matching.without_undefined(job, of_ad)
-                alikes[of_ad] = Alike(told)
-            here = place(alikes[of_ad], slot, wanted, template.evidence)
-            found.append(empty_pilot(template, here))
-        return tuple(found)
-
-
-def matched(template: Template, *, sure: bool) -> JobPlace:
-    """Return the empty pilot of a template that matches a job; not ``sure``: it may."""
-    return empty_pilot(template, _BLANK._replace(evidence="measured" if sure else "estimated"))
-
-
 def _referred(templates: Sequence[Template]) -> list[str]:
     """Return the job attributes to which any START refers."""
     return sorted({name for template in templates for name in template.refers}, key=str.lower)
@@ -254,20 +203,6 @@ def grouping_of(terms: ExplainTerms) -> demand.JobGrouping:
     """Return by what polls group jobs."""
     start = demand.StartKeys(tuple(_referred(terms.templates))).without(terms.ungrouped).usable()
     return demand.JobGrouping(terms.attributes, terms.options, start)
-
-
-def empty_pilot(template: Template, place: JobPlace) -> JobPlace:
-    """Return a place as the empty pilot of an entry and a frontend group."""
-    return place._replace(
-        kind="pilot",
-        entry=template.entry,
-        group=template.group,
-        size=template.size,
-        whole=template.size,
-        takes_jobs=True,
-        remaining_s=template.lifetime_s,
-        asks=tuple(name.lower() for name in template.refers),
-    )
 
 
 def query(
@@ -378,6 +313,7 @@ def _job(
     words = {name: text for name in sorted(referred) if (text := ads.text(ad, name)) is not None}
     has, says = {name.lower() for name in ad.keys()}, attributes  # noqa: SIM118 (as in matching)
     lengths = (*says.walltime_seconds, *says.walltime_minutes)
+    by = next((name for name in lengths if ads.number(ad, name) is not None), "")
     return WaitingJob(
         number=f"{ads.count(ad, 'ClusterId')}.{ads.count(ad, 'ProcId')}",
         schedd=schedd,
@@ -404,7 +340,8 @@ def _job(
         vacated=_epoch(ad, "LastVacateTime"),
         matched=_epoch(ad, "LastMatchTime"),
         has_host=ads.text(ad, "RemoteHost") is not None,
-        walltime_by=next((n for n in lengths if ads.number(ad, n) is not None), ""),
+        walltime_by=by,
+        walltime_unit_s=60 if by in says.walltime_minutes else 1,
     )
 
 
@@ -418,101 +355,3 @@ def _submitter(ad: classad2.ClassAd) -> str:
 def _epoch(ad: classad2.ClassAd, name: str) -> int | None:
     value = ads.integer(ad, name)
     return value if value is not None and value > 0 else None
-
-
-def slot_place(
-    alike: Alike, slot: Values, wanted: tuple[str, ...], terms: ExplainTerms
-) -> JobPlace | None:
-    """Return a slot with what is free of it, and whether a job can have it; None: no job can."""
-    attributes = terms.attributes
-    names = (*_SHOWN, *attributes.site, *attributes.entry, *attributes.frontend, *attributes.group)
-    rests_on = References(tuple(map(str.lower, names)), True)
-    shown = alike.once("shown", rests_on, slot, lambda: _shown(slot.ad, attributes))
-    if shown is None:
-        return None
-    dies = ads.first_number(slot.ad, attributes.die)
-    said = place(alike, slot, wanted, "measured")
-    return shown._replace(
-        blocked=said.blocked,
-        refusals=said.refusals,
-        remaining_s=None if dies is None else max(0, int(dies - terms.now)),
-        only_full=not said.matches and _is_only_full(alike, slot, wanted, said),
-    )
-
-
-def emptied(slot: Values) -> Values:
-    """Return a slot as if no job ran on it."""
-    empty = ads.parse(str(slot.ad))
-    for name, value in matching.totals(slot.ad).items():
-        empty[name] = value
-    return Values(empty)
-
-
-def _is_only_full(alike: Alike, slot: Values, wanted: tuple[str, ...], said: JobPlace) -> bool:
-    """Return whether a slot would match if no job ran on it."""
-    texts = [*(wanted[i] for i in said.blocked), *said.refusals]
-    left = alike.left
-    for text in texts:
-        names = references(text).names
-        if left.isdisjoint(names) and left.isdisjoint(slot.closure(names).names):
-            return False  # a clause that is about something else
-    names = (*references(*texts).names, *(f"totalslot{name}" for name in left), "assignedgpus")
-    rests_on = References(tuple(dict.fromkeys(names)), references(*texts).complete)
-
-    def fits() -> bool:
-        return place(alike, emptied(slot), wanted, "measured").matches
-
-    return alike.once(("emptied", said), rests_on, slot, fits)
-
-
-def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
-    """Return a slot, with what is free of it; None where it is not for jobs."""
-    size = pilot_ads.size_of(ad, FREE)
-    if size is None or slots.is_no_resource(ad):
-        return None
-    return _BLANK._replace(
-        entry=pilot_ads.entry_of(ad, attributes),
-        group=pilot_ads.group_of(ad, attributes),
-        size=size,
-        whole=pilot_ads.size_of(ad, WHOLE) or size,
-        takes_jobs=ads.text(ad, "State") == "Unclaimed" and not ads.truth(ad, "Draining"),
-    )
-
-
-def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidence) -> JobPlace:
-    """Return what a slot and the job say of each other; a clause that is undefined is not met.
-
-    What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.  Nor
-    does what a group of jobs lacks by which it could not be grouped: it refutes no START.
-    """
-    estimated, ungrouped = evidence == "estimated", bool(ads.truth(alike.job, matching.UNGROUPED))
-    text, refused = slot["requirements"]
-
-    def met(clause: str, *, own: bool) -> bool | None:
-        """Return whether a clause of the job, or of the slot's ``own``, is met; None: not told."""
-        expression = _parsed(clause)
-        sides = (slot.ad, alike.job) if own else (alike.job, slot.ad)
-        untold = estimated or (own and ungrouped)
-        value = expression and matching.holds(expression, *sides, untold=untold)
-        return value if value is not None or untold else False
-
-    def once(clause: str, *, own: bool) -> bool | None:
-        what = clause, own, estimated
-        return alike.once(what, references(clause), slot, lambda: met(clause, own=own))
-
-    def those(said: bool | None) -> tuple[int, ...]:
-        def found() -> tuple[int, ...]:
-            return tuple(i for i, clause in enumerate(wanted) if once(clause, own=False) is said)
-
-        return alike.once((wanted, estimated, said), references(*wanted), slot, found)
-
-    def refusals() -> tuple[str, ...]:
-        own = clauses.attribute_clauses(slot.ad, "Requirements")
-        return tuple(clause for clause in own if once(clause, own=True) is False)
-
-    return _BLANK._replace(
-        blocked=those(False),
-        refusals=alike.once((text, estimated), refused, slot, refusals),
-        evidence="estimated" if ungrouped else evidence,
-        untold=those(None) if estimated else (),
-    )

@@ -1,0 +1,289 @@
+"""Why no slot and no pilot could run a job, however many there were, and what would change that.
+
+The changes are those that were tried by matching (``Edit``): what keeps the job is what they mend.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+
+from gwmond.explain import clauses, reasons
+from gwmond.explain.phrases import duration, kinds, names_text, sentence, size_text
+from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, edit, weaker
+from gwmond.explain.situation import TIMED, Situation
+from gwmond.model.states import State
+from gwmond.model.waiting_job import OFFERED, Change, Edit
+from gwmond.reports.render.formats import counted
+
+_ALIKE = 0.75
+
+
+def nowhere(here: Situation) -> Iterator[Explanation]:
+    """No slot and no entry could run it, however many pilots there were.
+
+    Also where pilots might that nobody has seen, and none that is seen passes one of its clauses.
+    """
+    if not here.waits or here.free or here.full or (here.fitting and not here.unseen):
+        return
+    if here.leaving and not here.fitting:
+        pilots = counted(sum(slot.number for slot in here.leaving), "pilot")
+        names = names_text(slot.entry for slot in here.leaving)
+        text = f"It could run on {pilots} ({names}), but for jobs that come now these are closed: "
+        text += "they retire, or are drained"
+        yield reasons.RETIRING.because(text, Proof.ESTIMATED)
+    elif here.untried:
+        text = f"{kinds(here.untried)} are known, and none matches it; which clauses exclude them"
+        text += " was not tried, as other groups of jobs are larger"
+        yield reasons.NOT_ANALYSED.because(text, here.proof())
+    elif here.pilots:
+        yield _impossible(here)
+    elif here.entries or here.slots:
+        text = "No entry is known by a pilot, or by an ad of its factory"
+        yield reasons.NO_PILOT_KNOWN.because(text, Proof.NOT_KNOWN)
+    elif here.site:
+        text = f"There is no site {here.site}"
+        known = {name.lower(): name for name in here.sites}
+        for close in difflib.get_close_matches(here.site.lower(), known, 1, _ALIKE):
+            text += f". {_asked_for('site', here.site, known[close])}"
+        yield reasons.NO_SITE.because(text, here.proof())
+    else:
+        text = "The pool has neither pilots nor entries"
+        yield reasons.EMPTY_POOL.because(text, here.proof())
+
+
+def _impossible(here: Situation) -> Explanation:
+    """Name what excludes all pilots: the first that does, from what is plainest to say."""
+    found = None if here.fitting else _too_long(here)
+    if found is not None:
+        return found
+    best = _best(here, here.job.edits)
+    careful = best and all(change.kind != "clause" for change in best.changes)
+    found = _mended(here, best) if best and careful else None
+    found = found or (None if here.impassable else _start(here))
+    found = found or _without(here, best)
+    if not here.fitting:
+        return found
+    names = names_text(place.entry for place in here.fitting)
+    text = f"{sentence(found.text)} Whether pilots at {names} do is not known"
+    return found._replace(text=text, proof=weaker(found.proof, Proof.ESTIMATED))
+
+
+def _best(here: Situation, found: Sequence[Edit]) -> Edit | None:
+    """Return the smallest change of those that open pilots which are seen, and not down."""
+    down = {key for key, row in here.entries.items() if row.state == State.DOWN}
+
+    def order(one: tuple[int, Edit]) -> tuple[bool, bool, int]:
+        return all(key in down for key, _ in one[1].opened), not one[1].sure, one[0]
+
+    return min(enumerate(found), key=order, default=(0, None))[1]
+
+
+def _mended(here: Situation, found: Edit) -> Explanation:
+    """Return what a change mends, and the change."""
+    changes = found.changes
+    sizes = all(one.kind == "request" and _is_less(one) for one in changes)
+    if sizes and len(changes) > 1:
+        largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
+        text = f"It asks for {size_text(here.job.size)}; the largest pilot, of "
+        text += f"{largest.entry.entry}, has {size_text(largest.whole)}"
+        return reasons.TOO_LARGE.because(text, here.proof(), *_steps(found))
+    said = [_said(here, change) for change in changes]
+    text = "Besides: ".join(f"{sentence(text)} " for _, text in said).rstrip().removesuffix(".")
+    return said[0][0].because(text, here.proof(), *_steps(found))
+
+
+def _steps(found: Edit) -> list[Step]:
+    """Return the commands that make the changes; of Requirements the last has all of them."""
+    made: dict[str, Step] = {}
+    for change in found.changes:
+        words = _words(change)
+        if before := made.pop(change.name, None):
+            words = f"{before.words}, and {words}"
+        made[change.name] = edit(words, change.name, change.value)
+    *others, last = made.values()
+    names = names_text(dict.fromkeys(key for key, _ in found.opened))
+    words = f"{last.words} (condor_qedit): opens {kinds(len(found.opened))} ({names})"
+    return [*others, last._replace(words=words)]
+
+
+def _words(change: Change) -> str:
+    match change.kind:
+        case "quotes":
+            return f"{change.name} = {change.now}, without quotes"
+        case "clause":
+            return f"Without {change.clause}"
+        case "gpus":
+            return (
+                f"RequireGPUs with {change.now} instead of {change.was}"
+                if change.now
+                else (f"RequireGPUs without {change.was}")
+            )
+        case "value" | "name":
+            return f"{change.now} instead of {change.was}"
+        case "request" | "number":
+            what = "Requirements with" if change.name == "Requirements" else change.name
+            return f"{what} {change.was} -> {change.now}"
+
+
+def _is_less(change: Change) -> bool:
+    return float(change.now) < float(change.was)
+
+
+def _said(here: Situation, change: Change) -> tuple[Reason, str]:
+    """Return the reason that a change removes, in words."""
+    own = change.clause in here.job.clauses
+    text = _passed(here, change.clause) if own else _refused(here, change.clause)
+    name, was, now = change.name, change.was, change.now
+    match change.kind:
+        case "quotes":
+            text += f": it compares a number with a string, {name} is {was}"
+        case "value":
+            what = "site" if clauses.SITE.search(change.clause) else ""
+            return (
+                reasons.UNKNOWN_SITE if what else reasons.REQUIREMENTS if own else reasons.START,
+                f"{text}: {_asked_for(what, was, now)}",
+            )
+        case "name":
+            text += f": no pilot has an attribute {was}; did you mean {now}?"
+        case "gpus":
+            text = f"No pilot has the GPUs that it wants (RequireGPUs): {change.clause}"
+        case "request":
+            return _amount(here, change, text, own=own)
+        case "number":
+            text += f": {name} is {was}" if name != "Requirements" else f": pilots have {now}"
+    return reasons.REQUIREMENTS if own or change.kind == "gpus" else reasons.START, text
+
+
+def _amount(here: Situation, change: Change, text: str, *, own: bool) -> tuple[Reason, str]:
+    """Return what is said of a request, also of time, that is too large, or too small."""
+    name, was, now = change.name, _amount_text(change.name, change.was), change.now
+    if name == here.job.walltime_by:
+        return reasons.TOO_LONG, f"{text}. The {name} of the job is {was}"
+    if not _is_less(change):
+        return reasons.TOO_SMALL, f"{text}: {name} is {was}"
+    met = "" if here.impassable else " that meets all else"
+    text = f"{name} is {was}, and no pilot{met} has that much"
+    if not own:
+        text += f": START asks for {change.clause}"
+    return reasons.TOO_LARGE, f"{text} (at most {_amount_text(name, now)})"
+
+
+def _amount_text(name: str, value: str) -> str:
+    """Return an amount as people write it."""
+    if name.lower() != "requestdisk":
+        return value
+    gib = float(value) / 2**20
+    return f"{value} KiB ({gib:.0f} GiB)" if gib >= 1 else f"{value} KiB"
+
+
+def _asked_for(what: str, was: str, now: str) -> str:
+    if was.lower() == now.lower():
+        return f'"{was}" is written "{now}"'
+    none = "no site is called" if what else "nobody has"
+    return f'{none} "{was}"; did you mean "{now}"?'
+
+
+def _start(here: Situation) -> Explanation | None:
+    refused = clauses.refusals(here.pilots)
+    if not refused:
+        return None
+    # What refuses it where least else does: other entries' pilots refuse what is not for them, too.
+    unblocked = [place for place in here.pilots if not place.blocked and place.refusals]
+    least = min(len(place.refusals) for place in unblocked)
+    near = clauses.refusals(place for place in unblocked if len(place.refusals) == least)
+    clause = max(near.items(), key=lambda item: (item[1], item[0]))[0]
+    text = _refused(here, clause)
+    for name in here.job.lacks:
+        if scope := re.search(rf"\b(target\.)?{re.escape(name)}\b", clause, re.IGNORECASE):
+            text += f". {'The job has no' if scope[1] else 'Neither job nor pilot has'} {name}"
+    for name, value in here.job.words:
+        if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
+            text += f'. The {said[1]} of the job is "{value}"'
+    return reasons.START.because(text, here.proof())
+
+
+def _refused(here: Situation, clause: str) -> str:
+    met = sum(not place.blocked for place in here.pilots)
+    number = clauses.refusals(here.pilots)[clause]
+    if not number:
+        return f"START refuses it: {clause}"
+    return f"START of {number} of {kinds(met)} that meet its Requirements refuses it: {clause}"
+
+
+def _too_long(here: Situation) -> Explanation | None:
+    found = [place for place in here.pilots if place.matches]
+    if not found:
+        return None
+    job = here.job
+    longest_s = max(place.remaining_s or 0 for place in found)
+    wanted, longest = duration(job.walltime_s or 0), duration(longest_s)
+    text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
+    text, proof = text + longest, here.proof()
+    asked = job.walltime_by.lower()
+    if proof is Proof.PROVEN and not all(asked in place.asks for place in found):
+        text += ". START does not ask for that, so it may start, and be ended with its pilot"
+        proof = Proof.ESTIMATED
+    words = f"A walltime of at most {longest}"
+    if not job.walltime_by:
+        return reasons.TOO_LONG.because(text, proof, Step(Mover.YOU, words))
+    value = str(longest_s // job.walltime_unit_s)
+    return reasons.TOO_LONG.because(text, proof, edit(words, job.walltime_by, value))
+
+
+def _without(here: Situation, found: Edit | None) -> Explanation:
+    """Return the clauses that exclude all pilots, and Requirements without them."""
+    steps = _steps(found) if found else ()
+    worst = max(here.impassable, key=lambda one: one.alone, default=None)
+    if worst is None:
+        return _together(here, *steps)
+    text, reason = _passed(here, worst.clause), reasons.REQUIREMENTS
+    if worst.alone:
+        passes = "passes" if worst.alone == 1 else "pass"
+        text += f". {counted(worst.alone, 'kind')} {passes} all else"
+    if len(here.impassable) > 1:
+        text += f". The same is true of {counted(len(here.impassable) - 1, 'other clause')}"
+    if TIMED.search(worst.clause):
+        text += ". It is about time, and may come true later"
+    if not steps and OFFERED.search(worst.clause):
+        reason = reasons.NOT_AT_PILOTS
+    elif not steps and clauses.REQUEST.search(worst.clause) and (more := _more_than_any(here)):
+        reason, text = reasons.TOO_LARGE, more
+    return reason.because(text, here.proof(), *steps)
+
+
+def _together(here: Situation, *steps: Step) -> Explanation:
+    """Return the two clauses that exclude all pilots together, or that no two do."""
+    reason, texts = reasons.CLAUSES_TOGETHER, here.job.clauses
+    pair = clauses.smallest_pair(here.pilots)
+    if pair is not None:
+        both = sum(set(pair[:2]).isdisjoint(place.blocked) for place in here.pilots)
+        text = f"{_number(here, both)} pass both {texts[pair[0]]} and {texts[pair[1]]}"
+    else:
+        reason = reasons.REQUIREMENTS
+        least = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
+        text = f"{_number(here)} pass all clauses; the fewest ({least.passed}) pass {least.clause}"
+    return reason.because(text, here.proof(), *steps)
+
+
+def _more_than_any(here: Situation) -> str:
+    """Return what a job asks for that no pilot has any of, or as much as one; empty: nothing."""
+    for i, name in enumerate(clauses.REQUESTS):
+        asked, most = here.job.size[i], max(pilot.whole[i] for pilot in here.pilots)
+        if asked > most:
+            return f"{name} is {asked:.15g}, and no pilot has that much (at most {most:.15g})"
+    return ""
+
+
+def _passed(here: Situation, clause: str) -> str:
+    """Return how many pilots pass a clause; of some that may not be known."""
+    every = clauses.counts(here.job.clauses, here.pilots)
+    counts = next((one for one in every if one.clause == clause), None)
+    passed, untold = (counts.passed, counts.untold) if counts else (0, 0)
+    are = "are known to pass" if untold else "pass"
+    return f"{_number(here, passed)} {are} {clause}"
+
+
+def _number(here: Situation, number: int = 0) -> str:
+    return f"{number} of {kinds(len(here.pilots))}{f' at {here.site}' if here.site else ''}"
