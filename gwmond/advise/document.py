@@ -296,6 +296,9 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
         yield Paragraph(_basis(found), "soft")
         yield Paragraph("The largest losses", "heading")
         yield Sentences([sentence(loss) for loss in found.losses[:LARGEST]] or ["None is known."])
+        if found.pilots < LEAST_PILOTS:
+            of = f"{counted(found.pilots, 'pilot')} of the period, {LEAST_PILOTS} are needed"
+            yield Paragraph(f"That is {TOO_LITTLE}: {of} to tell what is usual.", "caution")
         for shown in _TABLES:
             lines = getattr(found, shown.field)
             if not lines:

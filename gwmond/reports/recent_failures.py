@@ -167,6 +167,19 @@ def failures_json(found: RecentFailures, suspects: Sequence[Suspect], most: int)
             "left_off": max(0, len(nodes) - most),
             "total": _run_json(found.all_runs),
         },
+        "failed_transfers": {
+            "groups": [
+                {
+                    **failed._asdict(),
+                    "host": failed.host or None,
+                    "site": site or None,
+                    "runs": runs,
+                }
+                for (site, failed), runs in found.transfers.most_common(most)
+            ],
+            "left_off": max(0, len(found.transfers) - most),
+            "total": {"runs": found.transfers.total()},
+        },
         "suspected_black_holes": [
             {
                 **{name: getattr(suspect, name) for name in ("site", "entry", "kind", "place")},

@@ -271,6 +271,7 @@ def test_the_command_for_people(url: str, form: str) -> None:
     text = " ".join(done.stdout.split())
     assert text.count("canonical hours (") == 3
     assert "155 pilots that ended" in text
+    assert "That is too little data" not in text
     assert "GLIDEIN_Max_Tail" in text
     assert "with too little data" in text
 
@@ -279,6 +280,7 @@ def test_the_command_of_one_entry_and_of_none(url: str) -> None:
     """Places choose; a period in which nothing ended says so, and why."""
     done = gwmond("advise", "--ledger", url, *PERIOD, "--entry", "entry-b")
     assert "5 pilots" in done.stdout
+    assert "That is too little data: 5 pilots of the period, 10 are needed" in done.stdout
     lines = done.stdout.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Idle timeouts"))
     assert lines[at + 1].endswith("too little data: --format json has them.")

@@ -237,7 +237,8 @@ def test_the_command_asks_the_daemon(
     assert code == 0
     assert AS_OF not in theirs
     ours, theirs = (re.sub(r"[0-9]+[smh][0-9]*[sm]?", "", text) for text in (out, theirs))
-    assert theirs.splitlines() == ours.splitlines()[:-1]  # but for ages
+    ours, theirs = (re.sub(" +", " ", text) for text in (ours, theirs))  # as wide as ages are
+    assert theirs.splitlines() == ours.splitlines()[:-1]
     host = tmp_path / "host.toml"  # this host's HTCondor configuration names the same pool
     host.write_text(f'[http]\nlisten = "127.0.0.1:{daemon.port}"\n')
     of_host = gwmond(*asked, "--config", str(host), env=pool.client_env())
@@ -259,7 +260,7 @@ def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explai
     assert code == 0
     lines = out.splitlines()
     assert lines[0].startswith("NOT RUNNING for")
-    assert lines[1].startswith("What would change that: RequestMemory 64000 -> 4096 opens 1 kind")
+    assert lines[1].startswith("What would change that: RequestMemory 64000 -> 4096 (condor_qedit)")
     assert lines[2] == "Whose move: you. (proven)"
     assert "TARGET.Memory >= RequestMemory" in out
 
@@ -408,7 +409,7 @@ def test_why_a_site_has_no_job(jobs: tuple[CondorPool, dict[str, str]], explain:
     record = json.loads(out)
     assert [one["entry"] for one in record["entries"]] == ["limit-1"]
     found = {one["reason"]: one["jobs"] for one in record["reasons"]}
-    assert found == {"frontend_limit": 1, "requirements": 9, "unknown_site": 1}
+    assert found == {"frontend_limit": 1, "requirements": 10}
     _, out, _ = explain("--all", "--site", "Florida")
     assert "They do not run there:" in out
     assert "frontend limit" in out

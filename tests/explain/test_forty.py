@@ -38,13 +38,14 @@ def pool(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> CondorPool:
     return jobs[0]
 
 
+def _patient(pool: CondorPool) -> Config:
+    poll = {"interval": "10m", "deadline": "5m"}
+    return Config.model_validate({"pool": {"collectors": [pool.collector]}, "poll": poll})
+
+
 def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) -> None:
     """One look at the pool, then each job: what keeps it, in words, and whose move it is."""
-    patient = {
-        "pool": {"collectors": [pool.collector]},
-        "poll": {"interval": "10m", "deadline": "5m"},
-    }
-    explainer = asked(Config.model_validate(patient), Question())
+    explainer = asked(_patient(pool), Question())
     wrong = []
     for kind in KINDS:
         schedd, number = jobs[1][kind.name]
@@ -59,6 +60,27 @@ def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) ->
     assert not wrong
     assert len(KINDS) == 40
     assert not explainer.missing
+
+
+ONLY_OF_ONE_JOB = {"not_considered", "held", "running", "removed", "other_universe"}
+
+
+def test_of_a_group_the_same_is_said_as_of_its_jobs(jobs: Jobs, pool: CondorPool) -> None:
+    """Reason and mover, but for what only a single job shows."""
+    explainer = asked(_patient(pool), Question())
+    groups: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
+    for group, of_group in explainer.all_jobs():
+        first = answers(of_group)[0]
+        groups[group.schedd, group.identity].add((first.name, first.mover.value))
+    differ = {}
+    for kind in KINDS:
+        schedd, number = jobs[1][kind.name]
+        here = explainer.job(number, schedd)
+        first = answers(here)[0]
+        said = groups[schedd, here.job.identity]
+        if first.name not in ONLY_OF_ONE_JOB and (first.name, first.mover.value) not in said:
+            differ[kind.name] = first.name, first.mover.value, said
+    assert not differ
 
 
 def test_a_job_is_matched_while_the_pool_is_polled(

@@ -271,6 +271,7 @@ def test_failures(client: httpx.Client) -> None:
     assert found["validation_failures"]["total"]["of_pilots"] == 2
     assert found["run_failures"]["total"]["of_runs"] == 3
     assert [suspect["too_soon"] for suspect in found["suspected_black_holes"]] == [12]
+    assert found["failed_transfers"] == {"groups": [], "left_off": 0, "total": {"runs": 0}}
     assert answered(client, "failures?site=Site-B")["suspected_black_holes"] == []
 
 
