@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+import shlex
+import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.model.question import NOT_READ, POOL, WITHHELD, Question, What
+from gwmond.model.question import MOST_AD, NOT_READ, POOL, WITHHELD, Question, What
 from gwmond.reports.render import document
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
@@ -40,6 +45,7 @@ examples:
   gwmond explain --all                       all idle jobs of the pool, by reason
   gwmond explain --all --site Nebraska       why that site, or entry, has none of them
   gwmond explain --pilot glidein_3344_123@wn42.example.org     why that pilot has no job
+  gwmond explain --ad job.sub                what would happen to such a job (a submit description)
   gwmond explain --entry CMS_T2_US_Nebraska_Red_gw1            why that entry's pilots have none
 
 the answer is the first of these that holds: the negotiator has not looked at the job yet; the job
@@ -74,6 +80,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("job", nargs="?", metavar="JOB", help="cluster.proc, or a GlobalJobId")
     what.add_argument("--all", action="store_true", help="all idle jobs, counted by reason")
+    what.add_argument(
+        "--ad",
+        metavar="FILE",
+        help="what would happen to such a job: its ad, or how it is submitted",
+    )
     what.add_argument("--pilot", metavar="NAME", help="why this pilot has no job, or never had one")
     what.add_argument("--entry", metavar="ENTRY", help="why this entry's pilots have no job")
     parser.add_argument(
@@ -97,6 +108,8 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     3 where something that the answer rests on could not be read.
     """
     log.quiet()
+    if arguments.ad is not None:
+        arguments.ad = ad_of(arguments.ad)
     if not arguments.all and config.replay.file:
         raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
     question = _question(arguments)
@@ -180,10 +193,56 @@ def _by_pool(config: Config, question: Question, form: str) -> int:
 
 
 def _question(arguments: argparse.Namespace) -> Question:
-    named: dict[What, str | None] = {"job": arguments.job, "pilot": arguments.pilot}
-    named["entry"] = arguments.entry
+    whats: tuple[What, ...] = ("job", "ad", "pilot", "entry")
+    named: dict[What, str | None] = {what: getattr(arguments, what) for what in whats}
     what, name = next(((what, name) for what, name in named.items() if name), ("all", ""))
     return Question(name, arguments.schedd or "", arguments.site, what)
+
+
+def ad_of(file: str) -> str:
+    """Return the ad of a file, or of the first job of a submit description; raises ConfigError.
+
+    Without what is said of the job's environment and arguments: nothing rests on these.
+    """
+    try:
+        text = Path(file).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--ad: {error}") from None
+    if _QUEUE.search(text):
+        text = _dry_run(file)
+    if not text.lstrip().startswith("["):
+        blocks = (_OLD.findall(block) for block in re.split(r"\n[ \t]*\n", text))
+        text = "\n".join(next(filter(None, blocks), []))
+    if not text:
+        raise ConfigError(f"--ad: {file} is no ad of a job, and no submit description")
+    if len(text) > MOST_AD:
+        raise ConfigError(f"--ad: the ad has more than {MOST_AD} characters")
+    return text
+
+
+_QUEUE = re.compile(r"^\s*queue\b", re.IGNORECASE | re.MULTILINE)
+_OLD = re.compile(
+    r"^(?!(?:Env|Environment|Args|Arguments|Iwd|In|Out|Err)\s*=)\w+\s*=.*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""The lines of an ad in old syntax."""
+_DRY_RUN_S = 60
+
+
+def _dry_run(file: str) -> str:
+    """Return what condor_submit would submit; raises ConfigError."""
+    with tempfile.TemporaryDirectory() as directory:
+        into = Path(directory, "ads")
+        command = "condor_submit", "-dry-run", str(into), file
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_DRY_RUN_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"--ad: {shlex.join(command[:2])}: {error}") from None
+        if done.returncode != 0 or not into.exists():
+            raise ConfigError(f"--ad: condor_submit: {plain(done.stderr.strip() or done.stdout)}")
+        return into.read_text()
 
 
 def asked(config: Config, question: Question) -> Explainer:

@@ -336,6 +336,9 @@ def _refusing(here: Situation) -> Counter[str]:
 def _untaken(here: Situation) -> Explanation:
     """Return why slots that are free and match are not taken."""
     said = here.job.rejection
+    if here.is_planned:
+        text = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free"
+        return reasons.COULD_START.because(f"{text} and match now", Proof.ESTIMATED)
     free = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free and match"
     if here.job.universe == _PARALLEL:
         text = (

@@ -9,7 +9,7 @@ from typing import Any
 from gwmond.explain import clauses, earlier, expected, history, order
 from gwmond.explain.answers import answers
 from gwmond.explain.clauses import ClauseCount, Opening
-from gwmond.explain.phrases import duration, sentence
+from gwmond.explain.phrases import duration, kinds, sentence
 from gwmond.explain.reasons import Explanation, Proof, Tier
 from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import EntryKey
@@ -19,7 +19,7 @@ from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
 from gwmond.reports.sites import SiteRow
 
-_STATUS = {1: "not running", 2: "running", 5: "not running", 7: "suspended"}
+_STATUS = {0: "not submitted", 1: "not running", 2: "running", 5: "not running", 7: "suspended"}
 
 
 def document(situation: Situation) -> Document:
@@ -51,6 +51,9 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
         title = f"Requirements of the job, against {counted(total, 'kind')} of empty pilots:"
         rows = clauses.counts(here.job.clauses, here.pilots)
         yield table(title, _CLAUSES, rows, note=_KINDS)
+        if here.is_planned and (least := min(rows, key=lambda one: one.passed)).passed < total:
+            text = f"{least.clause} ({least.passed} of {kinds(total)} pass)"
+            yield Paragraph(f"The clause that leaves out most: {text}.")
     if refused := clauses.refusals(here.pilots):
         rows_ = [f"{number:4}  {clause}" for clause, number in refused.most_common()]
         yield TextLines("START of pilots that meet the Requirements, and refuse the job:", rows_)
@@ -61,7 +64,9 @@ def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
         opened = [(one, here.units(one.entries)) for one in here.openings]
         yield table("What one change of the job would open:", _OPENINGS, opened)
     if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
-        yield Paragraph(f"Place in the order: {order.words(here.job, here.order, here.rivals)}.")
+        if not here.is_planned:
+            place = order.words(here.job, here.order, here.rivals)
+            yield Paragraph(f"Place in the order: {place}.")
         yield from map(Paragraph, expected.texts(here))
     if here.job.is_matched:
         yield Paragraph(_slots(here))
@@ -88,7 +93,7 @@ def answer_parts(
     yield Paragraph(line, "title")
     yield Paragraph(f"What would change that: {first.change}.")
     if commands:
-        yield TextLines("", [f"    {command}" for command in commands])
+        yield TextLines(None, [f"    {command}" for command in commands])
     yield Paragraph(f"Whose move: {first.mover}. ({_proof(missing, first)})")
     if others:
         yield Paragraph("Also true:", "heading")

@@ -219,6 +219,7 @@ TOO_SHORT_LIVED = _one(
     Tier.PILOTS_THERE, "too_short_lived", Mover.WAIT, "A new pilot, or a smaller walltime"
 )
 REFUSED_NOW = _one(Tier.PILOTS_THERE, "refused_now", Mover.FRONTEND, "What the clause refers to")
+COULD_START = _one(Tier.PILOTS_THERE, "could_start", Mover.WAIT, "The next negotiation")
 CLOSED = _one(Tier.PILOTS_THERE, "retiring", Mover.WAIT, "A new pilot")
 BEHIND_OTHERS = _one(
     *(Tier.PILOTS_THERE, "behind_others", Mover.WAIT),

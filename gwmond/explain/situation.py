@@ -101,7 +101,12 @@ class Situation:
     @property
     def waits(self) -> bool:
         """Whether the job waits for a slot."""
-        return self.job.status == 1 and self.job.is_matched
+        return self.job.status in (0, 1) and self.job.is_matched
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the job is not submitted yet."""
+        return self.job.status == 0
 
     @cached_property
     def sites(self) -> list[str]:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-What: TypeAlias = Literal["job", "pilot", "entry", "all"]
+What: TypeAlias = Literal["job", "ad", "pilot", "entry", "all"]
+OF_JOBS: frozenset[What] = frozenset(("job", "ad"))
+"""What is answered only to those who may see single jobs."""
+MOST_AD = 16_384
+"""So many characters the ad of a job has at most that is not submitted yet."""
 POOL, WITHHELD, NOT_READ = "Gwmond-Pool", "Gwmond-Withheld", "Gwmond-Not-Read"
 """Headers of the daemon's answers: its pool, percent-encoded; what is left out of them; and how
 many of their sources could not be read."""
@@ -21,7 +25,8 @@ class Unanswered(Exception):
 class Question(NamedTuple):
     """What is asked; empty: any.
 
-    ``name``: of the job (``cluster.proc``, or a GlobalJobId), the pilot or the entry.  ``schedd``:
+    ``name``: of the job (``cluster.proc``, or a GlobalJobId), the pilot or the entry; or the text
+    of the ad of a job that is not submitted yet.  ``schedd``:
     that has the jobs.  ``site``: why not there; of an entry: its site.
     """
 

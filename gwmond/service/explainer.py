@@ -203,6 +203,20 @@ class Explainer:
             here.earlier = self._read(lambda ledger: runs_of_job(ledger, here.job.global_id)) or ()
         return here
 
+    def ad(self, text: str) -> Situation:
+        """Return all that is known of a job that is not submitted yet; raises NoAnswer."""
+        found = self._run("gwmond", waiting_job.planned, self._access, text)
+        if found is None:
+            raise (NotRead if self._failed else BadQuestion)(
+                "; ".join(self._failed) or "that is no ClassAd of a job"
+            )
+        examined = self._run("gwmond", waiting_job.examine, self._access, *found)
+        if examined is None:
+            raise NotRead(f"the job could not be matched: {'; '.join(self.missing)}")
+        here = self.situation(examined, self._limits.order(""))
+        here.past = self._past(here)
+        return here
+
     def take(self, early: Explainer) -> None:
         """Take over which jobs were matched before the poll ended, if it would be the same now."""
         same = early._terms._replace(now=self._now) == self._terms
@@ -487,7 +501,7 @@ class Explainer:
     def _past(self, here: Situation) -> PastWaits | None:
         """Return recent waits of jobs like one that waits; None where no ledger can be read."""
         job, entries = here.job, {key.entry for key in here.fitting_entries}
-        if job.status != 1:
+        if job.status not in (0, 1):
             return None
         group, cores = job.accounting_group, job.size.cores
 

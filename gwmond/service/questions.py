@@ -33,6 +33,8 @@ def explained(
     """
     if question.what == "job":
         return job_document.document(explainer.job(question.name, question.schedd))
+    if question.what == "ad":
+        return job_document.document(explainer.ad(question.name))
     if question.what == "all":
         found = explainer.all_jobs(question.schedd)
         sums = all_jobs.causes(found, explainer.memory_per_unit_mib)

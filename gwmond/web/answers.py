@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from gwmond.config.settings import Config
 from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category
+from gwmond.model.question import MOST_AD
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import DoingNow, RunFilter
@@ -206,6 +207,11 @@ class ExplainAsked(Asked):
 
 class ExplainEntryAsked(ExplainAsked):
     site: Annotated[Name, Field(description="of the entry, where several are called so")] = ""
+
+
+class ExplainAdAsked(ExplainAsked):
+    ad: Annotated[str, Field(max_length=MOST_AD, description="a ClassAd, in either syntax")]
+    site: Annotated[Name, Field(description="only at this site, or entry")] = ""
 
 
 class ExplainJobsAsked(ExplainAsked):

@@ -194,6 +194,11 @@ def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
         """Why idle jobs are not running, with the words of each reason's largest group of jobs."""
         return await ask(request, asked, Question("", asked.schedd, asked.site, "all"))
 
+    @api.get("/explain/ad")
+    async def ad(request: Request, asked: Annotated[answers.ExplainAdAsked, Query()]) -> Response:
+        """What would happen to a job that is not submitted yet, by its ad."""
+        return await ask(request, asked, Question(asked.ad, site=asked.site, what="ad"))
+
     @api.get("/explain/pilots/{name}")
     async def pilot(
         request: Request, name: NamePart, asked: Annotated[answers.ExplainAsked, Query()]

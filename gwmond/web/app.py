@@ -20,7 +20,7 @@ from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.pilot_facts import Category
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.question import What
+from gwmond.model.question import MOST_AD, What
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.reports.render.terminal import PIPED
@@ -75,6 +75,7 @@ class Explained(BaseModel):
     """What may be asked of /explain: one of job, pilot, entry and all, see ``Question``."""
 
     job: _Word | None = None
+    ad: Annotated[str, Field(max_length=MOST_AD)] | None = None
     pilot: _Word | None = None
     entry: _Word | None = None
     all: _Word | None = None
@@ -353,6 +354,7 @@ def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
         explanations = state.pages.explanations
         names: dict[What, str | None] = {
             "job": asked.job,
+            "ad": asked.ad,
             "pilot": asked.pilot,
             "entry": asked.entry,
             "all": asked.all,

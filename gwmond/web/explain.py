@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
 from gwmond.model.facts import ANYWHERE, Place
-from gwmond.model.question import NOT_READ, POOL, WITHHELD, Question, Unanswered, What
+from gwmond.model.question import NOT_READ, OF_JOBS, POOL, WITHHELD, Question, Unanswered, What
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import both, span
@@ -37,6 +37,7 @@ _HIDDEN = (
 _FIRST = "The first poll is under way: ask again once it has ended."
 _TITLES: Mapping[What, tuple[str, str]] = {
     "job": ("A job", "Why is a job not running?"),
+    "ad": ("", "What would happen to such a job?"),
     "pilot": ("A pilot", "Why does a pilot have no job?"),
     "entry": ("An entry", "Why do an entry's pilots have no job?"),
     "all": ("All idle jobs", "Why are idle jobs not running?"),
@@ -168,7 +169,7 @@ class Explanations:
 
     def _answer(self, question: Question) -> Answer:
         asked = self._asked
-        if asked is None or (question.what == "job" and not asked.shows_jobs):
+        if asked is None or (question.what in OF_JOBS and not asked.shows_jobs):
             raise Unanswered(403, _HIDDEN)
         if not question.is_asked:
             raise Unanswered(400, f"which {question.what}? ?{question.what}=NAME")
@@ -202,7 +203,7 @@ class Explanations:
             choices=[
                 Tab(text, what == question.what, f"explain?{what}=")
                 for what, (text, _) in _TITLES.items()
-                if what != "job" or self.shows_jobs
+                if text and (what not in OF_JOBS or self.shows_jobs)
             ],
             fields=self._fields(question),
             error="" if answer.is_form else answer.error,
@@ -224,7 +225,7 @@ class Explanations:
     def _fields(self, question: Question) -> list[FormField]:
         """Return what a form of this kind asks for."""
         what, name, asked = question.what, question.name, self._asked
-        if asked is None or (what == "job" and not asked.shows_jobs):
+        if asked is None or what == "ad" or (what == "job" and not asked.shows_jobs):
             return []
         site, entry, _ = place_fields(self._snapshot, Place(question.site, name))
         choices = [("", "all"), *((name, name) for name in asked.schedds)]

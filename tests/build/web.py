@@ -75,11 +75,9 @@ class Waiting:
             startd = name if question.what == "pilot" else ""
             pilots = [Pilot(name, 1_000, key, "f.g", "", Size(8, 16000), (), (), True, 3600, 9_990)]
             return place_document(PlaceSituation(key, startd, None, pilots, offers, 12_000.0))
-        return document(
-            Situation(
-                Examined(waiting_job(number=name, clauses=(self.said, "B")), here), {}, 12_000.0
-            )
-        )
+        if question.what == "ad":
+            job = job._replace(number="", status=0)
+        return document(Situation(Examined(job, here), {}, 12_000.0))
 
 
 def with_ledger(url: str) -> Config:

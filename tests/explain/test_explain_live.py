@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections import Counter
@@ -16,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from gwmond.commands.explain import ad_of
 from gwmond.explain.all_jobs import NONE_KNOWN
 from tests.daemon.running import RunningDaemon, Tables, gwmond
 from tests.pool import feign
@@ -176,6 +178,73 @@ def test_what_would_change_it_is_a_command(
     assert json.loads(out)["commands"] == [waits]
 
 
+PLANNED = """
+executable = /bin/sleep
+arguments = secret 5
+request_memory = {memory}
+requirements = TARGET.GLIDEIN_Site == "{site}"
+queue 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("site", "memory", "reason", "words"),
+    [
+        (
+            "Nebraska",
+            1000,
+            "pilots_busy",
+            "NOT SUBMITTED: It could run on 1 pilot (ne-1), but none",
+        ),
+        ("Nebraska", 64000, "too_large", "NOT SUBMITTED: RequestMemory is 64000, and no pilot"),
+        ("Nebrasca", 1000, "unknown_site", 'did you mean "Nebraska"?'),
+        ("Purdue", 1000, "down", "the entry is in downtime"),
+    ],
+)
+def test_what_would_happen_to_a_job(
+    site: str,
+    memory: int,
+    reason: str,
+    words: str,
+    jobs: tuple[CondorPool, dict[str, str]],
+    explain: Explain,
+    daemon: RunningDaemon,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By its submit description, its ad as condor_submit would make it, and the ad by REST."""
+    pool, _ = jobs
+    description = pool.local / "planned.sub"
+    description.write_text(PLANNED.format(site=site, memory=memory))
+    ads = pool.tool("condor_submit", "-dry-run", "/dev/stdout", str(description)).stdout
+    file, submit = tmp_path / "ads", tmp_path / "condor_submit"
+    file.write_text(ads)
+    submit.write_text(f'#!/bin/sh\n[ "$1 $3" = "-dry-run {description}" ] && cp {file} "$2"\n')
+    submit.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for given in (file, description):
+        code, out, err = explain("--ad", str(given), "--ask", "pool", "--format", "json")
+        assert (code, err) == (0, "")
+        record = json.loads(out)
+        assert (record["reasons"][0]["reason"], words in record["first_line"]) == (reason, True)
+        assert "secret" not in out
+        assert not any("argv" in step for step in record["commands"])  # there is no job yet
+    asked = f"ad={quote(ad_of(str(file)))}"
+    theirs = json.loads(daemon.get(f"/api/v1/explain/ad?{asked}"))
+    assert theirs["first_line"] == record["first_line"]
+    text = daemon.get(f"/explain?{asked}&format=text")
+    assert "The clause that leaves out most: TARGET." in " ".join(text.split())
+
+
+def test_an_ad_that_is_none(explain: Explain, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("no ad")
+    (tmp_path / "c").write_text("[A = ")
+    errors = {"a": "no ad of a job, and no submit", "b": "No such file", "c": "no ClassAd of a job"}
+    for name, words in errors.items():
+        code, _, err = explain("--ad", str(tmp_path / name), "--ask", "pool")
+        assert (code, words in err) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def daemon(
     jobs: tuple[CondorPool, dict[str, str]], tmp_path_factory: pytest.TempPathFactory
@@ -261,7 +330,11 @@ def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explai
     lines = out.splitlines()
     assert lines[0].startswith("NOT RUNNING for")
     assert lines[1].startswith("What would change that: RequestMemory 64000 -> 4096 (condor_qedit)")
-    assert lines[2] == "Whose move: you. (proven)"
+    name = f"-name {pool.schedds[0]} {numbers['too_large']}"
+    assert lines[2:4] == [
+        f"    condor_qedit {name} RequestMemory 4096",
+        "Whose move: you. (proven)",
+    ]
     assert "TARGET.Memory >= RequestMemory" in out
 
 

@@ -32,6 +32,7 @@ EXAMPLES = {
     "/totals": ["?last=7d"],
     "/failures": ["?from=1d"],
     "/explain": ["?limit=3"],
+    "/explain/ad": ["?ad=%5BRequestMemory%20=%202000%5D"],
     "/explain/jobs": ["?limit=3"],
     "/explain/pilots/{name}": ["glidein_3344_123%40wn42.example.org"],
     "/explain/entries/{entry}": ["entry-a?site=Site-A"],

@@ -88,7 +88,7 @@ def test_text_is_what_a_terminal_shows() -> None:
 def test_one_at_a_time() -> None:
     """Two names are no question; without any, programs are told what is missing."""
     answer = get(Daemon(snapshot(), asked=Waiting()), "/explain?job=1.0&pilot=p")
-    assert (answer.status_code, "give one of job, pilot" in answer.text) == (400, True)
+    assert (answer.status_code, "give one of job, ad, pilot" in answer.text) == (400, True)
     answer = get(Daemon(snapshot(), asked=Waiting()), "/explain?pilot=&format=json")
     assert (answer.status_code, answer.json()) == (400, {"error": "which pilot? ?pilot=NAME"})
 

@@ -33,9 +33,9 @@ class Paragraph(NamedTuple):
 
 
 class TextLines(NamedTuple):
-    """Lines that are shown as they are."""
+    """Lines that are shown as they are; without a title (None) right below what is before."""
 
-    title: str
+    title: str | None
     lines: Sequence[str]
 
 

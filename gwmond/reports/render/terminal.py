@@ -51,7 +51,8 @@ def show(console: Console, parts: Iterable[Part]) -> None:
             case Table():
                 _table(console, part)
             case document.TextLines():
-                say(console, f"\n{part.title}" if part.title else "", "bold")
+                if part.title is not None:
+                    say(console, f"\n{part.title}" if part.title else "", "bold")
                 for line in part.lines:
                     console.print(Text(plain(line), _style(line)), soft_wrap=True)
             case document.Sentences():

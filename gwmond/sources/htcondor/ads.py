@@ -42,6 +42,17 @@ def parse(text: str) -> classad2.ClassAd:
     return classad2.ClassAd(text)
 
 
+def parse_any(text: str) -> classad2.ClassAd | None:
+    """Return the ClassAd that a text in new or old syntax says; None: it says none."""
+    import classad2  # noqa: PLC0415
+
+    try:
+        found = classad2.parseOne(text)
+    except Exception:  # ClassAdException, which has no base that could be named here
+        return None
+    return found if len(found) else None
+
+
 def expression(text: str) -> classad2.ExprTree | None:
     """Return the expression that a text says; ``None`` if it says none."""
     import classad2  # noqa: PLC0415

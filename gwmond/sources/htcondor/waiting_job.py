@@ -75,6 +75,28 @@ def find(
     return (job, ads.source_text(ad, ad.keys())), 1
 
 
+def planned(
+    access: Access, text: str, terms: ExplainTerms
+) -> tuple[tuple[WaitingJob, str] | None, int]:
+    """Return a job that is not submitted yet, and the text of its ad; None: that is no ad.
+
+    ``text`` is an ad in either syntax.
+    """
+    del access
+    ad = ads.parse_any(text)
+    if ad is None:
+        return None, 0
+    for name, default in _PLANNED.items():
+        if name not in ad:
+            ad[name] = default
+    job = _job(ad, "", _referred(terms.templates), terms.attributes)
+    kept = ads.source_text(ad, (name for name in ad.keys() if name.lower() not in ads.SECRET))  # noqa: SIM118
+    return (job._replace(number="", status=0, since=None, submitted=None), kept), 1
+
+
+_PLANNED = {"JobUniverse": 5, "RequestCpus": 1, "Requirements": True}
+
+
 class Unmade(NamedTuple):
     """A cluster of which a schedd makes the jobs as others end (late materialization).
 
