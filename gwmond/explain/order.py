@@ -91,8 +91,8 @@ def _are(number: int | None) -> str:
 
 
 def _there(number: int | None, there: int | None) -> str:
-    """Return, in words, how many jobs of a number could run where the job could."""
-    if not number or there is None:
+    """Return, in words, how many jobs of a number could run where the job could, if not all may."""
+    if not number or there is None or there >= number:
         return ""
     return f", of which {f'at most {there}' if there else 'none'} could run where it could"
 

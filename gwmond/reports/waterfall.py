@@ -99,6 +99,12 @@ def document(traced: Traced, age: Age, width: int, most: int = MOST) -> Document
     )
 
 
+_OWN = (
+    "Spans that the job makes itself (gwmond-trace.sh) are in the same trace, below its runs: at the "
+    "receiver to which the job sends them."
+)
+
+
 def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
     found = bars(traced)
     root = traced.spans[0]
@@ -114,6 +120,8 @@ def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
     yield from _lines(found[:most], width)
     if len(found) > most:
         yield Paragraph(f"({len(found) - most} more lines: --format json has all spans)")
+    if root.name is SpanName.JOB:
+        yield Paragraph(_OWN, "soft")
 
 
 def page_parts(traced: Traced, age: Age, cell: Callable[[SpanBar], str]) -> Iterator[Part]:

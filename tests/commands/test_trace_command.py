@@ -36,6 +36,7 @@ def test_a_job_by_its_names(ledger: Path, words: tuple[str, ...]) -> None:
     assert ran.endswith("20m00s  pilot_shutdown, Site-A")
     assert again.endswith("pilot_shutdown, not settled")  # it waits since, as far as is known
     assert all(len(line) <= 100 for line in lines if "█" in line)
+    assert "Spans that the job makes itself (gwmond-trace.sh) are in the same trace" in done.stdout
 
 
 def test_a_pilot_has_its_runs(ledger: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
-from gwmond.model.evaluation import IdleJobs
+from gwmond.model.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.order import Limits, ScheddLoad
 from gwmond.model.snapshot import IdleReason
@@ -46,6 +46,18 @@ def test_parts_of_a_group_add_up_to_it() -> None:
 def test_jobs_that_could_run_nowhere_have_the_cause_of_their_kind() -> None:
     group, cause = idle("d", 1), Cause("nowhere", "too_large", "none", "you")
     assert Causes({}, {kind_of(group.group): cause}, pilots=True).main(group) == cause
+
+
+def test_pilots_that_nobody_has_seen_are_the_last_hope() -> None:
+    """A clause that no pilot passes which is seen is the cause, though a pilot there is pending."""
+    cause = Cause("nowhere", "requirements", "none", "you")
+    unseen = idle("d", 1, A, absorbed=1.0, kinds=(MatchedKind(A, "f.g", sure=False),))
+    known = {kind_of(unseen.group): cause}
+    assert Causes({}, known, pilots=True).main(unseen) == cause
+    seen = unseen._replace(kinds=(*unseen.kinds, MatchedKind(B, "f.g", sure=True)))
+    assert Causes({}, known, pilots=True).main(seen).cause == "pilots_pending"
+    pending = {kind_of(unseen.group): cause._replace(reason="on_their_way")}
+    assert Causes({}, pending, pilots=True).main(unseen).cause == "pilots_pending"
 
 
 def test_without_the_collector_it_is_not_known() -> None:
