@@ -17,6 +17,7 @@ import pytest
 
 from gwmond import cli
 from gwmond.config.settings import Config
+from gwmond.explain import reasons as job_reasons
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
 from gwmond.model.problem_names import ProblemName
@@ -216,6 +217,18 @@ def test_categories_are_explained() -> None:
     rows = (ROOT / "docs" / "pilots.md").read_text().splitlines()
     for info in INFOS:
         assert info.category is None or f"| `{info.category}` | {info.meaning} |" in rows
+
+
+def test_reasons_of_jobs_are_explained() -> None:
+    """docs/explain.md has each of them in its tier, and with its mover."""
+    text = (ROOT / "docs" / "explain.md").read_text()
+    rows = [line.split("|") for line in text.splitlines() if re.match(r"\| \d \| `", line)]
+    known = [one for one in vars(job_reasons).values() if isinstance(one, job_reasons.Reason)]
+    for reason in known:
+        there = [row for row in rows if f"`{reason.name}`" in row[2] and int(row[1]) == reason.tier]
+        assert there, reason
+        movers = {step.mover.value.rpartition(": ")[2] for step in reason.steps[:1]}
+        assert all(any(mover in row[4] for row in there) for mover in movers), reason
 
 
 def test_reasons_are_explained() -> None:

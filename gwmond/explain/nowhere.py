@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gwmond.explain import clauses, reasons
-from gwmond.explain.phrases import duration, kinds, names_text, sentence, size_text
+from gwmond.explain.phrases import capital, duration, kinds, names_text, sentence, size_text
 from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, edit, weaker
 from gwmond.explain.situation import TIMED, Situation
 from gwmond.model.states import State
@@ -25,7 +25,7 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
 
     Also where pilots might that nobody has seen, and none that is seen passes one of its clauses.
     """
-    if not here.waits or here.free or here.full or (here.fitting and not here.unseen):
+    if not here.waits or here.free or here.full or (here.fitting and not here.is_last_hope):
         return
     if here.leaving and not here.fitting:
         pilots = counted(sum(slot.number for slot in here.leaving), "pilot")
@@ -100,9 +100,10 @@ def _steps(found: Edit) -> list[Step]:
     for change in found.changes:
         words = _words(change)
         if before := made.pop(change.name, None):
-            words = f"{before.words}, and {words}"
+            words = f"{before.words}, {words}"
         made[change.name] = edit(words, change.name, change.value)
-    *others, last = made.values()
+    first, *others = made.values()
+    *others, last = first._replace(words=capital(first.words)), *others
     names = names_text(dict.fromkeys(key for key, _ in found.opened))
     words = f"{last.words} (condor_qedit): opens {kinds(len(found.opened))} ({names})"
     return [*others, last._replace(words=words)]
@@ -113,7 +114,7 @@ def _words(change: Change) -> str:
         case "quotes":
             return f"{change.name} = {change.now}, without quotes"
         case "clause":
-            return f"Without {change.clause}"
+            return f"without {change.clause}"
         case "gpus":
             return (
                 f"RequireGPUs with {change.now} instead of {change.was}"

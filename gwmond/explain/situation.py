@@ -217,6 +217,16 @@ class Situation:
             if row.registered_pilots and (key in ours or key not in seen)
         }
 
+    @property
+    def is_last_hope(self) -> bool:
+        """Whether only pilots may take it that nobody has seen, and none that is seen would.
+
+        By a clause that none of these passes, or by disk, of which no ad of a factory tells.
+        """
+        asked = {one.name.lower() for edit in self.job.edits[:1] for one in edit.changes}
+        seen = any(place.evidence == "measured" for place in self.fitting)
+        return bool(self.unseen) or (not seen and "requestdisk" in asked)
+
     @cached_property
     def openings(self) -> list[Opening]:
         """What other requests, other sites, and each single clause would open.

@@ -100,8 +100,8 @@ def document(traced: Traced, age: Age, width: int, most: int = MOST) -> Document
 
 
 _OWN = (
-    "Spans that the job makes itself (gwmond-trace.sh) are in the same trace, below its runs: at the "
-    "receiver to which the job sends them."
+    "Spans that the job makes itself (gwmond-trace.sh) are in the same trace, below its runs: at "
+    "the receiver to which the job sends them."
 )
 
 

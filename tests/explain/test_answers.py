@@ -398,6 +398,18 @@ def test_a_clause_that_no_pilot_is_seen_to_pass() -> None:
             assert "is seen" not in first(situation(*places, entry=entry)).text
 
 
+def test_more_disk_than_any_pilot_has_that_is_seen() -> None:
+    """No factory tells of disks, so pilots that nobody has seen may have any: the last hope."""
+    start = "TARGET.RequestDisk <= MY.Disk"
+    unseen = place(evidence="estimated", entry=EntryKey("S", "new"), untold=(0,))
+    change: Any = ("RequestDisk", "100", "request", start, "90000000", "100")
+    here = situation(place(refusals=(start,)), unseen, edits=edits(change))
+    assert (first(here).name, first(here).proof) == ("too_large", Proof.ESTIMATED)
+    assert first(here).text.endswith(". Whether pilots at new do is not known")
+    seen = situation(place(refusals=(start,)), unseen, place(), edits=edits(change))
+    assert first(seen).name != "too_large"
+
+
 def test_slots_that_match_and_are_not_taken() -> None:
     """Who is ahead is counted; if nobody is, or nobody negotiates, that is said."""
     free, busy = place(kind="slot", number=4), row(registered_pilots=2)

@@ -41,7 +41,7 @@ _NAMES = (
 """What is asked of a job besides what matching needs."""
 FEW_GROUPS = 200
 MOST_PLACES = 50_000
-"""How many groups of idle jobs are analysed clause by clause, and how often, at most (2 s)."""
+"""How many groups of idle jobs are analysed clause by clause, and how often, at most (5 s)."""
 _TRIED, _TRIED_OF_GROUPS = 40, 5
 """With so many pilots that differ changes of a job are tried, and of a group of jobs."""
 _ASKED = (
