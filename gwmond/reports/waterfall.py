@@ -99,7 +99,7 @@ def document(traced: Traced, age: Age, width: int, most: int = MOST) -> Document
     )
 
 
-_OWN = (
+_ELSEWHERE = (
     "Spans that the job makes itself (gwmond-trace.sh) are in the same trace, below its runs: at "
     "the receiver to which the job sends them."
 )
@@ -121,7 +121,7 @@ def _parts(traced: Traced, age: Age, width: int, most: int) -> Iterator[Part]:
     if len(found) > most:
         yield Paragraph(f"({len(found) - most} more lines: --format json has all spans)")
     if root.name is SpanName.JOB:
-        yield Paragraph(_OWN, "soft")
+        yield Paragraph(_ELSEWHERE, "soft")
 
 
 def page_parts(traced: Traced, age: Age, cell: Callable[[SpanBar], str]) -> Iterator[Part]:

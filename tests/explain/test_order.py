@@ -83,8 +83,8 @@ def test_only_jobs_that_could_take_the_same_slots_count() -> None:
     assert alone is not None
     assert alone.nobody
     assert alone.ahead().count("of which none could run where it could") == 2
-    every = alone._replace(jobs_ahead_there=alone.jobs_ahead, own_ahead_there=alone.own_ahead)
-    assert "of which" not in every.ahead()  # at most all of them: that is no news
+    all_of_them = alone._replace(jobs_ahead_there=alone.jobs_ahead, own_ahead_there=alone.own_ahead)
+    assert "of which" not in all_of_them.ahead()  # at most all of them: that is no news
     assert rivals(job, [idle(3, "other", identity="me")], free) is None  # nodes there differ
 
 
