@@ -18,6 +18,9 @@ What may differ, and is not among these histories, as it rests on what was known
   are known the end of a pilot without files, the end of a run without a record, and that a pilot
   never registered.  The other keeper does not see those polls either.
 
+Of 8,000 random histories (``make bench``, seeds from 20,000,000 on) ten differed once; most of them
+are examples here.  Of 1,186 later ones (from 31,000,000 on) none did.
+
 ``tests.daemon.test_stopped_meanwhile`` does it once on a real pool: there records tell all of it.
 """
 
