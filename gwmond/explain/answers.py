@@ -128,8 +128,13 @@ def _new(here: Situation) -> Iterator[Explanation]:
         text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
         text += f"last negotiation began {duration(here.now - began)} ago"
         is_late = age > _LONG_CYCLE_S
-        reason = reasons.NEGOTIATOR_SILENT if is_late else reasons.NOT_CONSIDERED
-        yield reason.because(text, proof)
+        if is_late:
+            yield reasons.NEGOTIATOR_SILENT.because(text, proof)
+            return
+        (step,) = reasons.NOT_CONSIDERED.steps
+        period = max((one.period_s or 0 for one in known.negotiators), default=0)
+        step = step._replace(until=began + period if period else None)
+        yield reasons.NOT_CONSIDERED.because(text, proof, step)
     elif age < CYCLE_S:
         text = f"It has waited for {duration(age)} only: the negotiator may not have come to it yet"
         yield reasons.NOT_CONSIDERED.because(text, Proof.ESTIMATED)

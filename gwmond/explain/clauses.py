@@ -119,18 +119,17 @@ def openings(
     """Return the smallest change of each request that alone opens pilots.
 
     A pilot counts where nothing but its size is in the way: all clauses that exclude the job, of
-    its Requirements and of START, are on requests, and one request is more than the pilot has.
+    its Requirements and of START, are on the one request that is more than the pilot has.  Who
+    wants a GPU is not told to do without.
     ``slots`` are those that take jobs now; those that match already are not opened.
     """
     found: dict[int, list[tuple[float, EntryKey]]] = {}
     for place in pilots:
         texts = [*(clauses[i] for i in place.blocked), *place.refusals]
-        if not texts or not all(map(REQUEST.search, texts)):
-            continue
         large = [
             i for i, (mine, has) in enumerate(zip(size, place.whole, strict=True)) if mine > has
         ]
-        if len(large) == 1:
+        if texts and len(large) == 1 and _all_ask(texts, large[0]) and place.whole[large[0]]:
             found.setdefault(large[0], []).append((place.whole[large[0]], place.entry))
     result = []
     for i, opened in sorted(found.items()):
@@ -142,13 +141,16 @@ def openings(
             for slot in slots
             if not slot.matches
             and smaller.is_within(slot.size)
-            and all(
-                REQUEST.search(t) for t in (*(clauses[k] for k in slot.blocked), *slot.refusals)
-            )
+            and _all_ask((*(clauses[k] for k in slot.blocked), *slot.refusals), i)
         )
         places = tuple(sorted(set(entries)))
         result.append(Opening(REQUESTS[i], size[i], most, len(entries), places, now))
     return result
+
+
+def _all_ask(texts: Iterable[str], request: int) -> bool:
+    """Return whether all of these clauses are about a request."""
+    return all(REQUESTS[request].lower() in text.lower() for text in texts)
 
 
 def without_clause(

@@ -436,6 +436,10 @@ def test_the_negotiator_has_not_come_to_it() -> None:
     found = first(here)
     assert (found.name, found.mover) == ("not_considered", Mover.WAIT)
     assert "the last negotiation began 33m20s ago" in found.text
+    assert [(step.until, step.words) for step in found.steps] == [(None, "The next negotiation")]
+    here.order = order(negotiators=(negotiator(8_900)._replace(period_s=1_200),))
+    assert [step.until for step in first(here).steps] == [10_100]
+    here.order = order(negotiators=(negotiator(8_000),))
     here.order = order(negotiators=(negotiator(9_001),))
     assert first(here).name == "pilots_busy"
     stale = negotiator(8_000)._replace(as_of=8_900)

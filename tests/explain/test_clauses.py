@@ -184,3 +184,7 @@ def test_the_smallest_change_of_a_request() -> None:
     (opening,) = openings(Size(4, 64000), (clause, "Site"), [large], slots)
     assert (opening.slots, opening.change) == (3, "RequestMemory 64000 -> 16000")
     assert openings(Size(4, 1000), (clause,), [large]) == []
+    more = large._replace(refusals=("TARGET.RequestGPUs > 0",))  # which less memory does not mend
+    assert openings(Size(4, 64000), (clause,), [more]) == []
+    gpus = place(blocked=(0,), whole=Size(8, 16000, 0))
+    assert openings(Size(1, 1000, 1), ("TARGET.GPUs >= RequestGPUs",), [gpus]) == []

@@ -42,7 +42,7 @@ KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "better GPUs": (
         "requirements",
-        "MY.RequireGPUs",
+        "that it wants (RequireGPUs): Capability >= 19.0",
         {"request_gpus": 1, "require_gpus": "Capability >= 19.0"},
     ),
     "disk": ("requirements too_large", "Disk", {"request_disk": "900000G"}),
