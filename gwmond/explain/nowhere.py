@@ -88,17 +88,19 @@ def _mended(here: Situation, found: Edit) -> Explanation:
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(here.job.size)}; the largest pilot, of "
         text += f"{largest.entry.entry}, has {size_text(largest.whole)}"
-        return reasons.TOO_LARGE.because(text, here.proof(), *_steps(found))
+        return reasons.TOO_LARGE.because(text, here.proof(), *_steps(here, found))
     said = [_said(here, change) for change in changes]
     text = "Besides: ".join(f"{sentence(text)} " for _, text in said).rstrip().removesuffix(".")
-    return said[0][0].because(text, here.proof(), *_steps(found))
+    return said[0][0].because(text, here.proof(), *_steps(here, found))
 
 
-def _steps(found: Edit) -> list[Step]:
+def _steps(here: Situation, found: Edit) -> list[Step]:
     """Return the commands that make the changes; of Requirements the last has all of them."""
     made: dict[str, Step] = {}
     for change in found.changes:
         words = _words(change)
+        if change.kind == "request" and (most := _most(here, change)) != change.now:
+            words += f" (or {most} on an empty pilot)"
         if before := made.pop(change.name, None):
             words = f"{before.words}, {words}"
         made[change.name] = edit(words, change.name, change.value)
@@ -106,6 +108,8 @@ def _steps(found: Edit) -> list[Step]:
     *others, last = first._replace(words=capital(first.words)), *others
     names = names_text(dict.fromkeys(key for key, _ in found.opened))
     words = f"{last.words} (condor_qedit): opens {kinds(len(found.opened))} ({names})"
+    if found.free:
+        words += f", and fits {counted(found.free, 'slot')} free now"
     return [*others, last._replace(words=words)]
 
 
@@ -126,6 +130,13 @@ def _words(change: Change) -> str:
         case "request" | "number":
             what = "Requirements with" if change.name == "Requirements" else change.name
             return f"{what} {change.was} -> {change.now}"
+
+
+def _most(here: Situation, change: Change) -> str:
+    """Return the number nearest to what was asked for, of all changes of that attribute."""
+    every = (one for edit in here.job.edits for one in edit.changes if one.name == change.name)
+    asked = float(change.was)
+    return min((one.now for one in every), key=lambda now: abs(float(now) - asked))
 
 
 def _is_less(change: Change) -> bool:
@@ -159,7 +170,7 @@ def _said(here: Situation, change: Change) -> tuple[Reason, str]:
 
 def _amount(here: Situation, change: Change, text: str, *, own: bool) -> tuple[Reason, str]:
     """Return what is said of a request, also of time, that is too large, or too small."""
-    name, was, now = change.name, _amount_text(change.name, change.was), change.now
+    name, was = change.name, _amount_text(change.name, change.was)
     if name == here.job.walltime_by:
         return reasons.TOO_LONG, f"{text}. The {name} of the job is {was}"
     if not _is_less(change):
@@ -168,7 +179,7 @@ def _amount(here: Situation, change: Change, text: str, *, own: bool) -> tuple[R
     text = f"{name} is {was}, and no pilot{met} has that much"
     if not own:
         text += f": START asks for {change.clause}"
-    return reasons.TOO_LARGE, f"{text} (at most {_amount_text(name, now)})"
+    return reasons.TOO_LARGE, f"{text} (at most {_amount_text(name, _most(here, change))})"
 
 
 def _amount_text(name: str, value: str) -> str:
@@ -235,7 +246,7 @@ def _too_long(here: Situation) -> Explanation | None:
 
 def _without(here: Situation, found: Edit | None) -> Explanation:
     """Return the clauses that exclude all pilots, and Requirements without them."""
-    steps = _steps(found) if found else ()
+    steps = _steps(here, found) if found else ()
     worst = max(here.impassable, key=lambda one: one.alone, default=None)
     if worst is None:
         return _together(here, *steps)

@@ -49,12 +49,13 @@ class ConcurrencyLimit(NamedTuple):
 class Edit(NamedTuple):
     """Changes with which a job matches kinds of empty pilots (entry, group); it was tried.
 
-    ``sure``: a pilot of these was seen.
+    ``sure``: a pilot of these was seen.  ``free``: slots that would take the job now.
     """
 
     changes: tuple[Change, ...]
     opened: tuple[tuple[EntryKey, str], ...]
     sure: bool
+    free: int = 0
 
 
 class WaitingJob(NamedTuple):

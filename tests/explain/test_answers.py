@@ -164,6 +164,13 @@ def test_impossible_anywhere() -> None:
     assert large.name == "too_large"
     assert large.text == "RequestMemory is 64000, and no pilot has that much (at most 16000)"
     assert large.change == f"RequestMemory 64000 -> 16000 {opens}"
+    (fits,) = edits(("RequestMemory", "9000", "request", requests[0], "64000", "9000"))
+    both_fit = fits._replace(free=2), *edits(memory)
+    soon = first(situation(place(blocked=(0,)), clauses=requests, edits=both_fit))
+    assert soon.text == large.text
+    words = f"RequestMemory 64000 -> 9000 (or 16000 on an empty pilot) {opens}"
+    assert soon.change == f"{words}, and fits 2 slots free now"
+    assert soon.steps[0].command[-1] == "9000"
     changed = situation(
         *(place(blocked=(0, 1)),),
         clauses=requests,

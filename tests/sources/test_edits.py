@@ -7,8 +7,9 @@ import pytest
 
 from gwmond.model.facts import EntryKey, Size, Template
 from gwmond.sources.htcondor.ads import parse
+from gwmond.sources.htcondor.alike import Values
 from gwmond.sources.htcondor.edits import edits
-from gwmond.sources.htcondor.places import Asking, EmptyPilots
+from gwmond.sources.htcondor.places import Asking, EmptyPilots, free_slot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.sources.make import ATTRIBUTES
 
@@ -156,6 +157,21 @@ def test_who_wants_a_gpu_is_not_told_to_do_without() -> None:
     """Nor to leave out the clause: no pilot would be given to the job."""
     assert found("TARGET.GPUs >= RequestGPUs", pilot={"GPUs": 0}, RequestGPUs=1) == []
     assert found("TARGET.GPUs >= RequestGPUs", RequestGPUs=4) == ["RequestGPUs = 1"]
+
+
+@pytest.mark.parametrize(("free", "advised"), [(9000, "9000"), (16000, "16000"), (7000, "16000")])
+def test_what_a_free_slot_takes_comes_first(free: int, advised: str) -> None:
+    """If it is at least half of what an empty pilot has."""
+    asking = Asking(parse(ad_text(JOB | {"RequestMemory": 64000, "Requirements": Expr(_DEFAULTS)})))
+    told = PILOT | {"START": Expr("true")}
+    key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 1)
+    empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
+    now = asking.at(empty.every[0])._replace(kind="slot", size=Size(8, free, 1))
+    slots = [free_slot(now, Values(parse(ad_text(told | {"Memory": free}))))]
+    found = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10, slots)
+    assert found[0].changes[0].now == advised
+    assert found[0].free == (free >= 9000)
+    assert found[-1].changes[0].now == "16000"
 
 
 def test_more_than_one_change() -> None:

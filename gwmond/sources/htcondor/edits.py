@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.waiting_job import OFFERED, Change, Edit
@@ -94,28 +94,67 @@ _REQUIREMENTS, _GPU = "Requirements", "RequireGPUs"
 
 
 def edits(
-    job: Asking, says: Attributes, empty: EmptyPilots, places: Sequence[JobPlace], most: int
+    job: Asking,
+    says: Attributes,
+    empty: EmptyPilots,
+    places: Sequence[JobPlace],
+    most: int,
+    free: Sequence[EmptyPilot] = (),
 ) -> tuple[Edit, ...]:
     """Return changes with which a job would match if it does not, the smallest first.
 
     ``places`` are what the job and these pilots say of each other; of those that keep it away by
-    the same, up to ``most`` are looked at, the nearest first.
+    the same, up to ``most`` are looked at, the nearest first.  ``free`` are slots that take jobs
+    now: what fits one of these comes before what fits an empty pilot, if it is at least half of it.
     """
     if any(said.matches and not said.untold for said in places):
         return ()
-    pilots, found = _Pilots(empty), dict[tuple[tuple[str, str], ...], _Changed]()
-    for pilot in _nearest(job, pilots, places)[:most]:
+    pilots = _Pilots(empty)
+    near = _nearest(job, pilots.every, places)[:most]
+    ranked = _ranked(job, near, pilots, says)
+    if ranked and not _fitting(ranked[0], free):
+        near = _nearest(job, free, [job.at(slot) for slot in free])[:most]
+        now = (one for one in _ranked(job, near, pilots, says) if _is_nearly(one, ranked[0]))
+        ranked = [*islice(now, 1), *ranked]
+    return tuple(_edit(one, pilots, free) for one in ranked[:_KEPT])
+
+
+def _ranked(
+    job: Asking, near: Iterable[EmptyPilot], pilots: _Pilots, says: Attributes
+) -> list[_Changed]:
+    """Return a job with the changes that each pilot needs, the smallest changes first."""
+    found: dict[tuple[tuple[str, str], ...], _Changed] = {}
+    for pilot in near:
         changed = _mended(_Changed(job), pilot, pilots, says)
         if changed is not None:
             found.setdefault(tuple((one.name, one.value) for one in changed.changes), changed)
-    ranked = sorted(found.values(), key=lambda one: _weight(one.changes))[:_KEPT]
-    return tuple(_edit(one, pilots) for one in ranked)
+    return sorted(found.values(), key=lambda one: _weight(one.changes))
 
 
-def _nearest(job: Asking, pilots: _Pilots, places: Sequence[JobPlace]) -> list[EmptyPilot]:
+def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
+    """Return how many free slots would take a job that was changed."""
+    return sum(changed.job.at(slot).matches for slot in free)
+
+
+def _is_nearly(one: _Changed, other: _Changed) -> bool:
+    """Return whether changes are those of another, and ask for half as much at least."""
+    pairs = list(zip(one.changes, other.changes, strict=False))
+    return len(one.changes) == len(other.changes) and all(
+        (mine.name, mine.kind) == (theirs.name, theirs.kind)
+        and (
+            mine.value == theirs.value
+            or (mine.kind == "request" and float(mine.now) * 2 >= float(theirs.now))
+        )
+        for mine, theirs in pairs
+    )
+
+
+def _nearest(
+    job: Asking, pilots: Iterable[EmptyPilot], places: Iterable[JobPlace]
+) -> list[EmptyPilot]:
     """Return pilots that do not match, the nearest first; of those that are alike the first."""
     found: dict[Hashable, tuple[tuple[bool, bool, int], EmptyPilot]] = {}
-    for said, pilot in zip(places, pilots.every, strict=True):
+    for said, pilot in zip(places, pilots, strict=True):
         if not said.matches:
             texts = (*(job.clauses[i] for i in said.blocked), *said.refusals)
             values = tuple(pilot.slot[name][0] for name in references(*texts).names)
@@ -166,10 +205,11 @@ def _weight(changes: Sequence[Change]) -> tuple[int, float]:
     return sum(_WEIGHTS[change.kind] for change in changes), far
 
 
-def _edit(changed: _Changed, pilots: _Pilots) -> Edit:
+def _edit(changed: _Changed, pilots: _Pilots, free: Iterable[EmptyPilot]) -> Edit:
     found = [said for pilot in pilots.every if (said := changed.job.at(pilot)).matches]
     opened = tuple(dict.fromkeys((said.entry, said.group) for said in found))
-    return Edit(changed.changes, opened, any(said.evidence == "measured" for said in found))
+    sure = any(said.evidence == "measured" for said in found)
+    return Edit(changed.changes, opened, sure, _fitting(changed, free))
 
 
 class _Clause(NamedTuple):

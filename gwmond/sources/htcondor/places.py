@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.facts import EntryKey, Size
+from gwmond.model.facts import EntryKey, Size, Template
 from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import ads, clauses, matching, pilot_ads, slots
 from gwmond.sources.htcondor.alike import Alike, References, Values, references
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
-    from gwmond.model.facts import Evidence, Pilot, Template
+    from gwmond.model.facts import Evidence, Pilot
 
 FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
 """What a slot has left, and what its pilot has."""
@@ -69,6 +69,12 @@ class EmptyPilot(NamedTuple):
     template: Template
     slot: Values
     asked: frozenset[str] | None
+
+
+def free_slot(place: JobPlace, slot: Values) -> EmptyPilot:
+    """Return what is free of a pilot like an empty pilot of that size."""
+    template = Template(place.entry, "", "", place.size, place.remaining_s, "measured", place.group)
+    return EmptyPilot(template, slot, None)
 
 
 class Asking:

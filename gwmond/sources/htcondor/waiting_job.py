@@ -19,7 +19,14 @@ from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, r
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.alike import Alike, Values
 from gwmond.sources.htcondor.edits import edits
-from gwmond.sources.htcondor.places import SHOWN, Asking, EmptyPilots, ExplainTerms, slot_place
+from gwmond.sources.htcondor.places import (
+    SHOWN,
+    Asking,
+    EmptyPilots,
+    ExplainTerms,
+    free_slot,
+    slot_place,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -130,12 +137,13 @@ def examine(
     """Return a job and all places, and how many ads were read; ``text`` is that of its ad."""
     asking, pilots = Asking(ads.parse(text)), EmptyPilots(terms.templates)
     found = fetch_slots(access, [asking.ad], pilots.slots, terms)
-    seen = (slot_place(asking.alike, slot, job.clauses, terms) for slot in found)
-    places = Counter(place for place in seen if place is not None)
+    seen = [(slot_place(asking.alike, slot, job.clauses, terms), slot) for slot in found]
+    places = Counter(place for place, _ in seen if place is not None)
+    free = [free_slot(place, slot) for place, slot in seen if place and place.takes_jobs]
     empty = pilots.places(asking)
     places.update(empty)
     counted = (place._replace(number=number) for place, number in places.items())
-    job = job._replace(edits=edits(asking, terms.attributes, pilots, empty, _TRIED))
+    job = job._replace(edits=edits(asking, terms.attributes, pilots, empty, _TRIED, free))
     job = job._replace(limits=_limits(asking.ad, found))
     return Examined(job, tuple(sorted(counted, key=repr))), len(found)
 
