@@ -83,16 +83,19 @@ def _status(here: Situation) -> Iterator[Explanation]:
         yield reasons.DEFERRED.because(f"{text} after that", Proof.PROVEN, *_not_deferred(here))
 
 
-def _not_deferred(here: Situation) -> Iterator[Step]:
-    """Yield the steps after which a job may run at any time."""
-    kept = [clause for clause in here.job.clauses if not _DEFERRAL.search(clause)]
-    if len(kept) < len(here.job.clauses):
-        words = "Requirements without DeferralTime"
-        yield edit(words, "Requirements", " && ".join(f"({one})" for one in kept) or "true")
-    yield edit("DeferralTime undefined (condor_qedit), or wait", "DeferralTime", "undefined")
+def _not_deferred(here: Situation) -> tuple[Step, ...]:
+    """Return the steps after which a job may begin now, and for a day.
+
+    Without a DeferralTime that its Requirements name a job matches nowhere, and a starter of
+    HTCondor 23 holds it.
+    """
+    words = "DeferralTime now (condor_qedit), or wait"
+    return (
+        edit("DeferralWindow of a day", "DeferralWindow", "86400"),
+        edit(words, "DeferralTime", str(int(here.now))),
+    )
 
 
-_DEFERRAL = re.compile("DeferralTime", re.IGNORECASE)
 _WINDOW = re.compile("DeferralWindow", re.IGNORECASE)
 _SHADOW_ENDS_S = 2
 """A job that is vacated, and not held, is idle since that second."""

@@ -125,16 +125,24 @@ def _words(change: Change) -> str:
                 if change.now
                 else (f"RequireGPUs without {change.was}")
             )
-        case "value" | "name":
-            return f"{change.now} instead of {change.was}"
+        case "value":
+            return f'write "{change.now}" instead of "{change.was}"'
+        case "name":
+            return f"write {change.now} instead of {change.was}"
         case "request" | "number":
             what = "Requirements with" if change.name == "Requirements" else change.name
             return f"{what} {change.was} -> {change.now}"
 
 
 def _most(here: Situation, change: Change) -> str:
-    """Return the number nearest to what was asked for, of all changes of that attribute."""
-    every = (one for edit in here.job.edits for one in edit.changes if one.name == change.name)
+    """Return the number nearest to what was asked for, of edits that change the same as one has."""
+
+    def same(one: Edit) -> list[tuple[str, str]]:
+        return [(other.name, other.clause) for other in one.changes]
+
+    having = [one for one in here.job.edits if change in one.changes]
+    alike = [one for one in here.job.edits if having and same(one) == same(having[0])]
+    every = (other for one in alike for other in one.changes if other.name == change.name)
     asked = float(change.was)
     return min((one.now for one in every), key=lambda now: abs(float(now) - asked))
 

@@ -165,7 +165,8 @@ def test_impossible_anywhere() -> None:
     assert large.text == "RequestMemory is 64000, and no pilot has that much (at most 16000)"
     assert large.change == f"RequestMemory 64000 -> 16000 {opens}"
     (fits,) = edits(("RequestMemory", "9000", "request", requests[0], "64000", "9000"))
-    both_fit = fits._replace(free=2), *edits(memory)
+    elsewhere = edits(("Requirements", "true", "clause", "A", "", ""), (*memory[:5], "32000"))
+    both_fit = fits._replace(free=2), *edits(memory), *elsewhere
     soon = first(situation(place(blocked=(0,)), clauses=requests, edits=both_fit))
     assert soon.text == large.text
     words = f"RequestMemory 64000 -> 9000 (or 16000 on an empty pilot) {opens}"
@@ -721,6 +722,10 @@ def test_the_time_to_run_has_passed() -> None:
     missed = first(situation(place(blocked=(0,)), clauses=(window,), deferred_until=6_400))
     assert (missed.name, missed.mover) == ("deferred", Mover.YOU)
     assert "It was to run 1h00m ago (DeferralTime)" in missed.text
+    assert [step.command for step in missed.steps] == [
+        ("condor_qedit", "DeferralWindow", "86400"),
+        ("condor_qedit", "DeferralTime", "10000"),
+    ]
     later = first(situation(place(blocked=(0,)), clauses=("time() > 20000",)))
     assert later.name == "requirements"
     assert "It is about time, and may come true later" in later.text
