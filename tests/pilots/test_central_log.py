@@ -282,11 +282,13 @@ def test_of_two_pilots_on_a_node_none_is_meant(play: Play) -> None:
 
 
 def test_by_the_factorys_job(play: Play) -> None:
-    """Where the line names it."""
-    play.live(0, 1200, [shown("other@node.example.org", factory_job="factory#7.0")])
-    add_lines(play, line(END, 1230, PilotName(schedd="factory", cluster=7, proc=0)))
+    """Where the line names it: before the startd's name, if any pilot is of that job."""
+    play.live(0, 1200, [shown("other@node.example.org", factory_job="factory#7.0"), pilot()])
+    add_lines(play, line(END, 1230, PilotName(schedd="factory", cluster=7, proc=0, startd=NAME)))
+    add_lines(play, line(END, 1240, PilotName(schedd="factory", cluster=8, proc=0, startd=NAME)))
     play.rest(1260)
     assert play.pilot("other@node.example.org").end_us == us(1230)
+    assert play.pilot(STARTD).end_us == us(1240)
 
 
 def test_of_a_startd_that_was_started_again_the_last_is_meant(play: Play) -> None:
