@@ -303,6 +303,20 @@ def test_a_part(ended: Ledger) -> None:
     assert text(ended, Hours(5, 4)) == "# EOF\n"
 
 
+def test_series_are_fetched_by_few_at_a_time(
+    ended: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Series that are one outside, whatever their numbers, are never apart."""
+    every = text(ended)
+    monkeypatch.setattr(hourly, "_PAIRS", 1)
+    assert text(ended) == every
+
+
+def test_estimated_time_has_its_own_labels(ended: Ledger) -> None:
+    with pytest.raises(ValueError, match="labels of estimated time"):
+        next(hourly.estimated_time(ended, ("site",), lambda *_: None))
+
+
 def test_hours_more_than_their_total(ended: Ledger) -> None:
     """A ledger that does not sum up gives no history that looks right."""
     with ended.transaction() as connection:

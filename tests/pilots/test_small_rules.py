@@ -26,7 +26,7 @@ from gwmond.pilots.ad_times import (
 from gwmond.pilots.central_log import Waits
 from gwmond.pilots.queue_records import QueueRecords
 from gwmond.pilots.rare import returned_outputs
-from gwmond.pilots.rules import EARLIEST_US, LATEST_US, Rules, sane
+from gwmond.pilots.rules import EARLIEST_US, LATEST_US, ExpectedInput, Rules, sane
 from gwmond.pilots.sights import Looks
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
@@ -63,6 +63,15 @@ def test_an_ended_pilot_is_closed_when_it_has_lingered(after: int, closed: bool)
 def test_times_that_a_clock_shows(at_us: int | None, is_sane: bool) -> None:
     """One that is not known is none of the others; of several each has to be."""
     assert sane(at_us) is sane(us(0), at_us) is sane(at_us, us(0)) is is_sane
+
+
+def test_how_much_later_it_is_for_what_waits() -> None:
+    """At the end of an import nothing more is read; a daemon's sources may report more."""
+    assert {found: (found.ahead_us > 0, found.files_ahead_us > 0) for found in ExpectedInput} == {
+        ExpectedInput.EVERYTHING: (False, False),
+        ExpectedInput.NO_FILES: (False, True),
+        ExpectedInput.NOTHING: (True, True),
+    }
 
 
 def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
