@@ -303,6 +303,19 @@ def test_a_part(ended: Ledger) -> None:
     assert text(ended, Hours(5, 4)) == "# EOF\n"
 
 
+def test_each_hour_has_what_the_rows_of_the_ledger_have(ended: Ledger) -> None:
+    """A value is the sum of all hours before it, of each metric and series."""
+    written, wanted = values(text(ended)), steps(ended)
+    assert {name: set(series) for name, series in written.items()} == {
+        name: set(series) for name, series in wanted.items()
+    }
+    for name, series in written.items():
+        for key, stood in series.items():
+            hours = wanted[name][key].items()
+            sums = {at: sum(n for hour, n in hours if hour < at) / unit(name) for at in stood}
+            assert stood == pytest.approx(sums, rel=1e-12)
+
+
 def test_series_are_fetched_by_few_at_a_time(
     ended: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
