@@ -74,6 +74,16 @@ def test_how_much_later_it_is_for_what_waits() -> None:
     }
 
 
+def test_until_when_a_pilot_is_settled_outlasts_a_restart() -> None:
+    """Before anything new is posted of a pilot that lingers."""
+    play = Play(RULES)
+    play.live(0, 600, [shown()])
+    play.poll(900)
+    play.restart()
+    (pilot,) = play.accounting.pilots
+    assert pilot.settled_until_us == play.pilot().settled_until_us == us(600)
+
+
 def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
     """That nothing was heard of it was waited for already."""
     play = Play(RULES._replace(quiet_us=600 * SECOND_US))
