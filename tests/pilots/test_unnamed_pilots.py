@@ -57,6 +57,13 @@ def test_without_the_queue_its_summary_tells(play: Play) -> None:
     assert groups(play).keys() == {"fe_main"}
 
 
+def test_a_queue_without_a_client_tells_the_user(play: Play) -> None:
+    """Whose pilots they are is not in the name of the log then."""
+    path = "/x/condor_activity_20231114.log"
+    add_files(play, cut(), *(of._replace(path=path) for of in queue(0, 1210)))
+    assert groups(play).keys() == {"fe"}
+
+
 def test_without_either_nothing_does(play: Play) -> None:
     add_files(play, cut())
     assert groups(play).keys() == {""}
