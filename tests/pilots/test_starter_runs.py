@@ -11,6 +11,8 @@ import pytest
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
 from gwmond.model.run_facts import Source
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.starter_runs import Better, fact_of
 from tests.build.pilot_files import JOB, output, us
 from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs, booked
@@ -42,6 +44,18 @@ def result(play: Play) -> object:
     """All that is posted and counted, and the runs that are stored."""
     runs = [(row.key.job.split("#")[1], row.start_us) for row in play.stored.runs.values()]
     return sorted(runs), booked(play)
+
+
+def test_until_when_a_run_of_a_log_is_one_that_a_history_has(play: Play) -> None:
+    """If it began while that one ran, its end included; it was written when it ended."""
+    play.live(0, 600, [shown()], records=[record("1.0", 100, 500)])
+    (pilot,) = play.accounting.pilots
+    better = Better(pilot.runs.values(), 60 * SECOND_US)
+    times = (us(40) - 1, us(40), us(500), us(500) + 1)
+    assert [better.knows("submitter#1.0#", at) for at in times] == [False, True, True, False]
+    assert not better.knows("submitter#2.0#", us(100))
+    facts = [fact_of(run("1.0", 100, end), pilot, 2000) for end in (500, None)]
+    assert [fact.written_us for fact in facts] == [us(500), us(100)]
 
 
 def test_an_output_that_is_read_again(play: Play) -> None:

@@ -7,6 +7,7 @@ import pytest
 from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
+from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, verdicts, waited
 from gwmond.sites.site_time import evaluate
 from tests.build.facts import A, facts, group, peak, pilot, request, totals
@@ -106,6 +107,14 @@ def test_the_clock_of_a_startd_may_be_wrong(ahead: int) -> None:
 def test_what_is_no_experiment(pilot: Pilot) -> None:
     """Seen before, in another state, out of sight before, no start, takes no jobs, or not long."""
     assert not begun(pilot)
+
+
+def test_a_pilot_that_the_accounting_does_not_know_is_no_experiment() -> None:
+    """Whether it retires or not."""
+    pilot = shown("a@node", 20, entry="starving")
+    experiments = Experiments((), WAIT_US)
+    experiments.begin(BEFORE, [pilot, pilot._replace(retires=T0 + 9000)], at(60), {})
+    assert experiments.rows() == ()
 
 
 OPEN = Experiment(1, STARVING, "g", BOTTLENECK, at(0), at(0))
