@@ -46,6 +46,7 @@ LONG = (
     "alerts/test_incidents.py",
     "daemon/test_first_hour.py",
     "referee/test_negotiator.py",
+    "explain/test_advice.py",
     "packaging/test_debian.py",
     "alerts/test_quickstart.py",
     "daemon/test_restart.py",
