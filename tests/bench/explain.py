@@ -2,7 +2,8 @@
 
 On one real pool forty jobs wait, each for another reason: a table says which of the two names what
 keeps each.  On another, with 200,000 idle jobs and 20,000 slots, both explain the same job in
-turn.
+turn.  In drawn pools what gwmond advises is done, and the jobs are watched
+(tests/explain/advice.py).
 """
 
 from __future__ import annotations
@@ -25,30 +26,50 @@ from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
 from gwmond.explain.document import document
 from gwmond.model.question import Question
+from tests.bench.harness import say
 from tests.bench.poll_cycle import crowd
+from tests.explain.advice import failures, table, trials
+from tests.explain.advice_draw import draw, layout
+from tests.explain.advice_pool import stage
 from tests.explain.forty import KINDS, forty
 from tests.pool.condor import CondorPool
 
 _SUMMARY = re.compile(r"(No machines matched|\d+ are able to run your job$)", re.MULTILINE)
 _SHOWN = 90
+_JOBS_OF_A_POOL = 20
 
 
 def main() -> None:
     """Print the table, then the times."""
     parser = argparse.ArgumentParser(prog="bench explain", description=__doc__)
     parser.add_argument("--htcondor", default="23", help="version of the pools (23)")
-    parser.add_argument("--only", choices=("table", "speed"))
+    parser.add_argument("--only", choices=("table", "speed", "advice"))
+    parser.add_argument("--seed", type=int, default=1, help="advice: of the first pool (1)")
+    parser.add_argument("--pools", type=int, default=10, help="advice: of 20 jobs each (10)")
     parser.add_argument("--jobs", type=int, default=200_000)
     parser.add_argument("--slots", type=int, default=20_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    if options.only != "speed":
+    if options.only in (None, "advice"):
+        _advice(range(options.seed, options.seed + options.pools), options.htcondor)
+    if options.only in (None, "table"):
         with forty(options.htcondor) as (pool, jobs):
             _table(pool, jobs)
-    if options.only != "table":
+    if options.only in (None, "speed"):
         with CondorPool(htcondor=options.htcondor) as pool:
             job = crowd(pool, options.jobs, options.slots)
             _speed(pool, job, options.rounds)
+
+
+def _advice(seeds: range, htcondor: str) -> None:
+    """Print what became of jobs of which was done what was advised, and all that did not start."""
+    found = []
+    for seed in seeds:
+        with stage(layout(seed), htcondor) as made:
+            found += trials(made, draw(made.drawn, _JOBS_OF_A_POOL))
+        say(f"seed {seed}: {sum(one.worked for one in found)} of {len(found)} started")
+    print(f"HTCondor {htcondor}, seeds {seeds.start} to {seeds.stop - 1}")
+    print(f"\n{table(found)}\n\n{failures(found)}\n", flush=True)
 
 
 def _table(pool: CondorPool, jobs: dict[str, tuple[str, str]]) -> None:
