@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, func, select
 
 from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
+from gwmond.ledger.schema import pilots
 from gwmond.ledger.session import Session
 from gwmond.model.batch import LedgerState
+from gwmond.model.times import HOUR_US, SECOND_US
 
 
 class SitesReader(Session):
@@ -17,7 +19,16 @@ class SitesReader(Session):
         """Return what is known of entries; of all totals those of pilots and the counts."""
         with self.reading() as connection:
             totals = counters.stored_totals(connection, {Kind.PILOT, Kind.COUNT})
-            return state_of_sites(connection)._replace(totals=totals)
+            state, ended = state_of_sites(connection), _ended(connection)
+            return state._replace(totals=totals, ended=ended)
+
+
+def _ended(connection: Connection) -> dict[str, int]:
+    """Return when pilots ended lately: their ads may still be there."""
+    c = pilots.c
+    latest = select(func.max(c.end_us)).scalar_subquery()
+    lately = select(c.name, c.end_us).where(c.end_us > latest - HOUR_US).order_by(c.end_us)
+    return {name: end_us // SECOND_US for name, end_us in connection.execute(lately) if name}
 
 
 def state_of_sites(connection: Connection) -> LedgerState:

@@ -159,7 +159,7 @@ class LedgerState(NamedTuple):
 
     ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``runs``
     theirs which are open or end after the pilot's mark; ``places``, ``experiments`` and ``waits``
-    are those that are open.
+    are those that are open.  ``ended``: when pilots ended lately, by name (epoch seconds).
     """
 
     batches: int = 0
@@ -174,3 +174,4 @@ class LedgerState(NamedTuple):
     places: tuple[QueueRecord, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     waits: tuple[WaitInterval, ...] = ()
+    ended: Mapping[str, int] = MappingProxyType({})

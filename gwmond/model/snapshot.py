@@ -208,6 +208,7 @@ class Snapshot:
     those that are kept apart; None: all.  ``idle``: why jobs wait; they add up to all that are
     known.  ``young_until``: when a collector that was just started
     will be trusted, by the pool's clock; None: all are.  ``poll_interval`` is as configured.
+    ``silent``: names of pilots that do not run any more, although their ads are there.
     """
 
     pool_time: float
@@ -240,3 +241,4 @@ class Snapshot:
     young_until: float | None = None
     traces: TraceExport | None = None
     idle: tuple[IdleReason, ...] = ()
+    silent: frozenset[str] = frozenset()

@@ -11,6 +11,9 @@ late a poll is, and how long a collector keeps ads (CLASSAD_LIFETIME), does not 
 regular time is not known yet, two updates are two thirds of an ad's lifetime, as in HTCondor's
 defaults (300 s of 900 s).
 
+Pilots of one pool may have other timers than others.  Where ``LONG`` times of one pilot's own, one
+after another, are equal, its own timer counts (``OwnGaps``).
+
 Units: times are epoch seconds by the collector's clock.
 """
 
@@ -82,6 +85,35 @@ class UpdateGaps(NamedTuple):
         whole = [tuple(map(int, row)) for row in rows if len(row) > 1 and all(map(is_number, row))]
         rising = all(sooner[0] < later[0] for sooner, later in pairwise(whole))
         return cls(tuple((row[0], row[1:]) for row in whole) if rising else ())
+
+
+class OwnGaps(NamedTuple):
+    """The longest and the ``last`` time (s) between two updates of one pilot's ads.
+
+    ``equal``: so many of the last ones, one after another, were equal, as a timer makes them.
+    """
+
+    longest: int = 0
+    last: int = 0
+    equal: int = 0
+
+    def add(self, gap: int) -> OwnGaps:
+        """Return what is known after one more."""
+        same = abs(gap - self.last) <= 1 + gap // 100
+        return OwnGaps(max(gap, self.longest), gap, self.equal + 1 if same else 1)
+
+    def two_updates(self, lifetime_s: int, usual_s: int) -> int:
+        """Return after how many seconds without an update its ad is stale.
+
+        ``usual_s``: the same of others; without a timer of its own it may only be later.
+        """
+        timed = self.equal >= LONG and self.last >= self.longest * 4 // 5
+        own = min(2 * self.longest, lifetime_s)
+        return own if timed else max(own, usual_s)
+
+    def is_late(self, age_s: int, usual_s: int) -> bool:
+        """Return whether an update is overdue; ``usual_s``: the time between those of others."""
+        return 4 * age_s > 5 * (self.longest if self.equal >= FEW else usual_s)
 
 
 def is_timed(began: int, heard: int, gap: int) -> bool:

@@ -32,6 +32,7 @@ from gwmond.model.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotId, PilotKind, RunRow
+from gwmond.model.times import SECOND_US
 from gwmond.pilots import posting
 from gwmond.pilots.ad_times import Silence
 from gwmond.pilots.assign import PilotAssignment
@@ -94,6 +95,12 @@ class PilotAccounting:
     def pilots(self) -> Collection[OpenPilot]:
         """The pilots in memory; those that ended are for a while."""
         return self._cache.pilots.values()
+
+    @property
+    def ended(self) -> dict[str, int]:
+        """When those in memory ended that have, by name (epoch seconds)."""
+        ends = sorted((p.end_us, p.identity.name) for p in self.pilots if p.end_us is not None)
+        return {name: end_us // SECOND_US for end_us, name in ends if name}
 
     @property
     def contradictions(self) -> Mapping[str, int]:

@@ -148,6 +148,7 @@ class Explainer:
             self._ungrouped(),
             site,
             frozenset((t.entry, t.group) for t in self._costly),
+            frozenset() if self._snapshot is None else self._snapshot.silent,
         )
 
     def _ungrouped(self) -> tuple[str, ...]:
@@ -421,10 +422,10 @@ class Explainer:
 
     @cached_property
     def pilots(self) -> list[Pilot]:
-        """The pilots that the collectors know, by name."""
+        """The pilots that the collectors know, by name, but for silent ones."""
         answers = [answer for (_, kind), answer in self._found.answers.items() if kind == SLOTS]
         found = {pilot.name: pilot for answer in answers for pilot in answer.value.pilots}
-        return [found[name] for name in sorted(found)]
+        return [found[name] for name in sorted(found.keys() - self._terms.silent)]
 
     def pilot(self, name: str) -> Pilot | None:
         """Return a pilot by the name of its startd, or of a slot; None if there is none."""

@@ -87,7 +87,9 @@ class IdleReasons:
             return
         groups = [idle.group for idle in due[:AT_ONCE]]
         says, hosts = self._config, self._pool.targets.collectors
-        terms = ExplainTerms(hosts, tuple(known), says.attributes, says.demand, now)
+        terms = ExplainTerms(
+            *(hosts, tuple(known), says.attributes, says.demand, now), silent=state.silent
+        )
         access = self._pool.access(self._pool.clock.tick())
         task = waiting_job.examine_lost, access, leaving, groups, terms
         examined = self._pool.gatherer.run("gwmond", "explain", *task, keep=False)

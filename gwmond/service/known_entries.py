@@ -40,7 +40,8 @@ class Memory(NamedTuple):
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
     that was just opened knows of names.  ``throttled``: when anything but the site last kept
     pilots away (epoch seconds).  ``unregistered``: see ``sites.registering``.  ``unsubmitted``: how
-    many pilots were requested while none waited.
+    many pilots were requested while none waited.  ``ended``: of which pilots the ledger knows that
+    they ended lately, and when (epoch seconds).
     """
 
     first_seen: Mapping[EntryKey, float]
@@ -55,6 +56,7 @@ class Memory(NamedTuple):
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
     unregistered: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
     unsubmitted: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
+    ended: Mapping[str, int] = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})
@@ -75,6 +77,7 @@ def recall(memory: Memory, state: LedgerState, window_hours: int) -> Memory:
         provisioned={**provisioned, **memory.provisioned},
         peaks=peaks,
         recalled=_names(state),
+        ended=state.ended,
     )
 
 

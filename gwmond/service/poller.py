@@ -152,6 +152,8 @@ class Poller:
         stages.end("query")
         tick = pool.clock.tick()
         known = frozenset(self._memory.first_seen)
+        if self._keeper is not None and self._keeper.ready:
+            self._memory = self._memory._replace(ended=self._keeper.accounting.ended)
         state = build_state(found, self._memory, config, tick.wall, time.monotonic())
         stages.end("state")
         problems += self._matcher.match(state.facts.groups, state.facts.templates)
@@ -361,6 +363,7 @@ class Poller:
             requests=state.requests,
             entry_monitors=state.entry_monitors,
             pilots=state.pilot_groups,
+            silent=state.silent,
             jobs=state.jobs,
             reported=state.reported,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),

@@ -70,8 +70,8 @@ class PoolState(NamedTuple):
     """All facts of one moment, and the memory after it.
 
     ``facts``: what the evaluation works on, but for verdicts.  ``pilots`` are all that ads show;
-    ``running`` those of them whose startd has registered, and that are not silent (see
-    ``sites.contacts``); ``pilot_groups`` sums of those that have not ended.
+    ``running`` those of them whose startd has registered, and that are not ``silent`` (see
+    ``sites.contacts``; these are names); ``pilot_groups`` sums of those that have not ended.
     ``pilots_complete``: collectors that are trusted have shown every pilot; ``young_until``: when
     one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
@@ -82,6 +82,7 @@ class PoolState(NamedTuple):
     facts: Facts
     pilots: tuple[Pilot, ...]
     running: tuple[Pilot, ...]
+    silent: frozenset[str]
     pilot_groups: Mapping[Berth, PilotGroup]
     pilots_complete: bool
     young_until: float | None
@@ -136,7 +137,9 @@ class _Building:
         ]
         contacts = memory.contacts
         self._watched = (
-            contacts.after(registered, self._clocks, int(now)) if self._slots else contacts.unseen()
+            contacts.after(registered, self._clocks, int(now), memory.ended)
+            if self._slots
+            else contacts.unseen()
         )
         lifetimes = {pilot.ad_lifetime_s for pilot in registered} or {AD_LIFETIME_S}
         self._two_updates_s = max(
@@ -180,6 +183,7 @@ class _Building:
             entries=entries,
             pilots=watched.running if self._slots else None,
             doubtful=self._doubtful,
+            late=watched.late,
             totals=totals,
             waiting=waits,
             long_filling=long_filling(after, watched.running, config, now),
@@ -200,6 +204,7 @@ class _Building:
             facts=facts,
             pilots=self._pilots,
             running=watched.running,
+            silent=frozenset(pilot.name for pilot in watched.silent),
             pilot_groups=pilot_groups(
                 [*watched.running, *failed], unused, self._memory_per_unit_mib, now
             ),

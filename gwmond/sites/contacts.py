@@ -5,8 +5,10 @@ Units: times are epoch seconds by the collector's clock; units are whole canonic
 A pilot that was killed, or whose node is gone, takes no leave: its ad stays in the collector until
 it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken its place.
 
+- **Late** is a pilot of which an update is overdue: whether it runs is an estimate.
 - **Silent** is a pilot whose ad was not renewed for two updates (see ``model.update_gaps``),
-  measured against the newest ad of the same collector: it does not run any more.
+  measured against the newest ad of the same collector: it does not run any more.  Neither does one
+  of which something else has told that it **ended**, and that was not heard of since.
 - If **no ad at all** was renewed for so long, it is in doubt whether pilots or collector are gone.
 - A pilot **ran** from its start to its last contact; to its last sight if its ad was gone before it
   could be silent (it shut down cleanly).  For how much ran at once only this counts, once it is
@@ -16,14 +18,14 @@ it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken i
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.sizes import units_of_pilot
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.model.update_gaps import UpdateGaps, is_timed
+from gwmond.model.update_gaps import OwnGaps, UpdateGaps, is_timed
 
 _FAR = 1 << 62
 
@@ -43,8 +45,8 @@ class Contacts(NamedTuple):
     ``pilots`` are those that were seen last, by name; ``gone`` ended lately.  ``decided`` is
     the time up to which it is known what ran.  ``newest`` is the latest contact of any pilot.  By
     our clock: that was ``renewed`` last, ads are watched ``since``, and were seen last ``at``.
-    ``gaps`` has the times between two contacts.  ``resting``: since when a pilot that
-    accepts jobs has the same free slots, and the same jobs.
+    ``gaps`` has the times between two contacts, ``own`` those of each pilot.  ``resting``: since
+    when a pilot that accepts jobs has the same free slots, and the same jobs.
     """
 
     pilots: Mapping[str, Pilot] = MappingProxyType({})
@@ -55,14 +57,22 @@ class Contacts(NamedTuple):
     at: int = 0
     since: int | None = None
     gaps: UpdateGaps = UpdateGaps()
+    own: Mapping[str, OwnGaps] = MappingProxyType({})
     resting: Mapping[str, int] = MappingProxyType({})
 
-    def after(self, pilots: Iterable[Pilot], clocks: Sequence[int], now: int) -> PilotsShown:
+    def after(
+        self,
+        pilots: Iterable[Pilot],
+        clocks: Sequence[int],
+        now: int,
+        ended: Mapping[str, int] = MappingProxyType({}),
+    ) -> PilotsShown:
         """Take in the pilots that collectors show at ``now``, by our clock.
 
-        ``clocks``: the latest contact that each collector had with any pilot.
+        ``clocks``: the latest contact that each collector had with any pilot.  ``ended``: of which
+        pilots something else has told the end, and when that was.
         """
-        shown, resting, gaps = self._compare(pilots, now)
+        shown, resting, own, gaps = self._compare(pilots, now)
         newest = max(clocks, default=self.newest)
         kept = self._replace(
             pilots=shown,
@@ -71,6 +81,7 @@ class Contacts(NamedTuple):
             at=now,
             since=now if self.since is None else self.since,
             gaps=self.gaps.add(now, gaps),
+            own=own,
             resting=resting,
         )
         limits = {
@@ -78,7 +89,13 @@ class Contacts(NamedTuple):
         }
         clock = min(clocks, default=newest)
         silent = [
-            key for key in shown.values() if 0 < key.last_heard < clock - limits[key.ad_lifetime_s]
+            key
+            for key in shown.values()
+            if key.last_heard > 0
+            and (
+                key.last_heard < clock - kept.stale_after(key, limits[key.ad_lifetime_s])
+                or key.last_heard <= ended.get(key.name, -1)
+            )
         ]
         names = {key.name for key in silent}
         running = (
@@ -92,22 +109,40 @@ class Contacts(NamedTuple):
             for name, key in self.pilots.items()
             if name not in shown or shown[name].started != key.started
         ]
-        ended = [key for key in (*self.gone, *left) if key.until > first]
+        over = [key for key in (*self.gone, *left) if key.until > first]
         return PilotsShown(
-            kept._replace(decided=decided, gone=tuple(ended)),
+            kept._replace(decided=decided, gone=tuple(over)),
             tuple(running),
             tuple(silent),
             first,
-            tuple(ended),
+            tuple(over),
+            late=frozenset(kept.late(running, clock + now - kept.renewed)),
             doubtful=bool(shown) and now - kept.renewed > min(limits.values()),
         )
 
+    def stale_after(self, pilot: Pilot, usual_s: int) -> int:
+        """Return after how many seconds without an update a pilot is silent."""
+        own = self.own.get(pilot.name, OwnGaps())
+        return own.two_updates(pilot.ad_lifetime_s, usual_s)
+
+    def late(self, running: Iterable[Pilot], clock: int) -> Iterator[EntryKey]:
+        """Yield the entries of pilots of which an update is overdue."""
+        unknown, usual = OwnGaps(), dict[int, int]()
+        for pilot in running:
+            lifetime_s, age = pilot.ad_lifetime_s, clock - pilot.last_heard
+            if lifetime_s not in usual:
+                usual[lifetime_s] = self.two_updates(lifetime_s) // 2
+            own = self.own.get(pilot.name, unknown)
+            if pilot.last_heard and own.is_late(age, usual[lifetime_s]):
+                yield pilot.entry
+
     def _compare(
         self, pilots: Iterable[Pilot], now: int
-    ) -> tuple[dict[str, Pilot], dict[str, int], list[int]]:
+    ) -> tuple[dict[str, Pilot], dict[str, int], dict[str, OwnGaps], list[int]]:
         """Return pilots by name, since when each rests, and times between two contacts."""
         shown: dict[str, Pilot] = {}
         resting: dict[str, int] = {}
+        own: dict[str, OwnGaps] = {}
         gaps: list[int] = []
         for pilot in pilots:
             name = pilot.name
@@ -115,15 +150,17 @@ class Contacts(NamedTuple):
             before = self.pilots.get(name)
             known = before is not None and before.started == pilot.started
             if known and before is not None and before.last_heard:
+                own[name] = self.own.get(name, OwnGaps())
                 gap = pilot.last_heard - before.last_heard
                 timed = is_timed(before.began, before.last_heard, gap)
                 # More than a lifetime: the collector was not to be asked.
                 if timed and 0 < gap <= pilot.ad_lifetime_s:
                     gaps.append(gap)
+                    own[name] = own[name].add(gap)
             if pilot.free and pilot.accepting:
                 same = known and before is not None and _is_same(pilot, before)
                 resting[name] = self.resting.get(name, now) if same else now
-        return shown, resting, gaps
+        return shown, resting, own, gaps
 
     def two_updates(self, lifetime_s: int) -> int:
         """Return after how many seconds without an update a pilot is silent."""
@@ -131,12 +168,13 @@ class Contacts(NamedTuple):
 
     def unseen(self) -> PilotsShown:
         """Return what is known where no collector shows anything."""
-        return PilotsShown(self, (), (), self.decided or 0, (), doubtful=False)
+        return PilotsShown(self, (), (), self.decided or 0, (), frozenset(), doubtful=False)
 
     def _until(self, pilot: Pilot) -> int:
         """Return until when a pilot ran whose ad is gone: expired, or invalidated."""
         seen = self.newest + self.at - self.renewed  # by the collector's clock, at the least
-        stale = seen - pilot.last_heard >= self.two_updates(pilot.ad_lifetime_s)
+        usual = self.two_updates(pilot.ad_lifetime_s)
+        stale = seen - pilot.last_heard >= self.stale_after(pilot, usual)
         return pilot.last_heard if pilot.last_heard and stale else max(pilot.last_heard, seen)
 
 
@@ -148,8 +186,8 @@ class PilotsShown(NamedTuple):
     """What one poll shows; ``contacts`` are to be remembered.
 
     Of the pilots that are seen ``silent`` ones do not run any more.  ``ended`` are gone, and ran
-    after ``first``, up to when it was known before what ran.  ``doubtful``: no pilot's ad was
-    renewed for long.
+    after ``first``, up to when it was known before what ran.  ``late``: entries of running pilots
+    of which an update is overdue.  ``doubtful``: no pilot's ad was renewed for long.
     """
 
     contacts: Contacts
@@ -157,6 +195,7 @@ class PilotsShown(NamedTuple):
     silent: tuple[Pilot, ...]
     first: int
     ended: tuple[Gone, ...]
+    late: frozenset[EntryKey]
     doubtful: bool
 
     def decided_at(self, now: float) -> float:

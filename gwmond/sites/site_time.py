@@ -88,7 +88,8 @@ class Facts(NamedTuple):
     query for glideresource ads; an entry that is not in ``totals`` has no live ad.  ``waiting``
     has the entries whose queue is known.  ``groups`` are those of the schedds that answered;
     ``demand_complete`` is false if any did not.  ``doubtful`` are entries of which not all running
-    pilots are surely seen, with the reason: they count as if their pilots were not known.
+    pilots are surely seen, with the reason: they count as if their pilots were not known.  ``late``
+    are those with a pilot of which an update is overdue: what is said of them is estimated.
     ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
     of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
     not been watched for a grace.  ``left_out``: schedds whose idle jobs frontends do not count, and
@@ -111,6 +112,7 @@ class Facts(NamedTuple):
     resting: Sequence[Pilot] | None = None
     left_out: Mapping[str, str] = MappingProxyType({})
     unseen: str = ""
+    late: AbstractSet[EntryKey] = frozenset()
 
     @property
     def has_factory(self) -> bool:
@@ -275,7 +277,7 @@ def _before_flow(
         used if seen else None,
         spare,
         parts,
-        decision.evidence if decision else "measured",
+        "estimated" if key in facts.late else decision.evidence if decision else "measured",
     )
 
 

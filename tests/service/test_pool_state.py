@@ -648,3 +648,19 @@ def test_pilots_of_two_collectors_are_merged() -> None:
     other = old._replace(name="b")
     assert merge_pilots([(old, other), (new, restarted)]) == (new, restarted, other)
     assert merge_pilots([(new,), (old,)]) == (new,)
+
+
+def test_a_pilot_is_late_then_silent_and_one_that_ended_has_no_slots(scene: Answers) -> None:
+    """Of a pilot that is not heard of the entry is estimated first, and has nothing then."""
+    scene.slots(pilot(A), pilot(B))
+    memory = scene.take().memory
+    for after, late, silent in ((360, [], []), (400, [A], []), (660, [], ["pilot0"])):
+        alive = pilot(B)._replace(last_heard=NOW + after)
+        scene.slots(pilot(A), alive)
+        state = scene.take(memory, NOW + after)
+        assert (list(state.facts.late), list(state.silent)) == (late, silent), after
+        assert (A in {one.entry for one in state.running}) == (not silent)
+    scene.slots(pilot(A), pilot(B))
+    told = scene.take(memory._replace(ended={"pilot0": NOW}))
+    assert (list(told.facts.late), list(told.silent)) == ([], ["pilot0"])
+    assert {berth.entry for berth in told.pilot_groups} == {B}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import NamedTuple
 
 import pytest
@@ -127,7 +128,7 @@ def test_without_any_collector_nothing_is_shown() -> None:
     watch = Watch()
     watch.poll(0, [Life("one", -60)])
     unseen = watch.contacts.unseen()
-    assert unseen == PilotsShown(watch.contacts, (), (), NOW - 60, (), doubtful=False)
+    assert unseen == PilotsShown(watch.contacts, (), (), NOW - 60, (), frozenset(), doubtful=False)
     assert unseen.most({}, "cpu") == ({}, {})
     assert Contacts().unseen().first == 0
 
@@ -256,3 +257,64 @@ def test_jobs_that_are_equally_long_make_no_pilot_silent() -> None:
         contacts = found.contacts
         assert not found.silent, time
     assert contacts.gaps.regular == 60
+
+
+def watch_updates(every: dict[str, int], until: int, killed: int) -> dict[str, list[int]]:
+    """When "killed" was late and silent, beside others, with such a time between their updates."""
+    contacts, found = Contacts(), dict[str, list[int]](late=[], silent=[])
+    for time in range(0, until, 10):
+        last = {name: min(time, killed) if name == "killed" else time for name in every}
+        shown = [
+            pilot(B if name == "killed" else A)._replace(
+                name=name, last_heard=NOW + at - at % every[name]
+            )
+            for name, at in last.items()
+        ]
+        seen = contacts.after(shown, [max(one.last_heard for one in shown)], NOW + time)
+        contacts = seen.contacts
+        found["late"] += [time] if seen.late == {B} else []
+        found["silent"] += [time] if [one.name for one in seen.silent] == ["killed"] else []
+        assert not seen.late - {B}, time
+    return found
+
+
+def test_a_pilot_is_late_and_silent_by_its_own_updates() -> None:
+    """It updates every 50 s, others every 300 s: it is late after one, and silent after two."""
+    every = {"killed": 50, **{f"other{n}": 300 - 10 * n for n in range(6)}}
+    found = watch_updates(every, 4000, killed=3000)
+    assert found["late"][0] == 3000 + 70
+    assert found["silent"][0] == 3000 + 120  # when another is heard of
+
+
+def test_a_pilot_is_late_soon_after_it_is_first_seen() -> None:
+    """After five of its updates; before, after one of those of others, which is not known yet."""
+    every = {"killed": 50, "other": 60}
+    assert watch_updates(every, 800, killed=300)["late"][0] == 300 + 70
+    assert watch_updates(every, 800, killed=100)["late"][0] == 100 + 380
+
+
+def test_short_jobs_that_come_to_their_end_make_no_pilot_silent() -> None:
+    """But for one they have jobs of about a minute for two hours, and then none."""
+    draw = random.Random(1)
+    contacts, beats = Contacts(), {"calm": list(range(0, 8000, UPDATE_S))}
+    for name in ("one", "two", "three"):
+        beats[name] = [0]
+        while beats[name][-1] < 7200:
+            beats[name].append(beats[name][-1] + 54 + draw.randrange(12))
+        beats[name] += [beats[name][-1] + UPDATE_S * n for n in (1, 2, 3)]
+    for time in range(0, 8000, 30):
+        heard = {name: max(at for at in of if at <= time) for name, of in beats.items()}
+        shown = [pilot(A)._replace(name=name, last_heard=NOW + at) for name, at in heard.items()]
+        found = contacts.after(shown, [NOW + time], NOW + time)
+        contacts = found.contacts
+        assert not found.silent, time
+
+
+def test_a_pilot_whose_end_was_told_does_not_run() -> None:
+    """Until it is heard of after that: then another has its name, or it went on."""
+    shown = [pilot(A)._replace(name="killed", last_heard=NOW - 20)]
+    found = Contacts().after(shown, [NOW], NOW, {"killed": NOW - 10})
+    assert (found.running, found.silent) == ((), tuple(shown))
+    assert found.most({}, "cpu") == ({A: 0}, {A: 0})
+    again = found.contacts.after(shown, [NOW], NOW, {"killed": NOW - 21})
+    assert again.running == tuple(shown)

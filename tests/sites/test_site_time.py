@@ -977,3 +977,14 @@ def test_broken_demand_leaves_a_residual() -> None:
     """Demand that does not sum up, or is assigned twice, is seen."""
     for demand_totals in (DemandTotals(10, 1, 2, 3), DemandTotals(10, 8, 8, -6)):
         assert residual(Evaluation({}, {("s", "cpu"): demand_totals}, {})) > 0
+
+
+def test_late_pilots_make_their_entry_estimated() -> None:
+    """Whatever its state is; that of others is measured."""
+    full = peak({A: 8, B: 8})
+    pilots = [pilot(key, size=BIG) for key in (A, B)]
+    known = facts(capacities=full, pilots=pilots, totals=totals(request(A), request(B)))
+    found = evaluate(known._replace(late={A}), NOW)
+    rows = {key: found.rows[key, "cpu"] for key in (A, B)}
+    assert {row.state for row in rows.values()} == {State.FULL}
+    assert [rows[key].evidence for key in (A, B)] == ["estimated", "measured"]

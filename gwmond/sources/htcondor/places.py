@@ -34,7 +34,8 @@ class ExplainTerms(NamedTuple):
     ``hosts``: the collectors whose slots count; ``templates``: ads of empty pilots; ``now`` (epoch
     s): the time at which ads have to be fresh; ``ungrouped``: what START refers to, and each job
     has of its own; ``site``: the site, or entry, that is looked at (empty: all); ``aside``: the
-    entries and groups of whose pilots START is too costly: their slots are left out.
+    entries and groups of whose pilots START is too costly: their slots are left out; so are those
+    of pilots that are ``silent`` (names): they do not run any more.
     """
 
     hosts: tuple[str, ...]
@@ -45,6 +46,7 @@ class ExplainTerms(NamedTuple):
     ungrouped: tuple[str, ...] = ()
     site: str = ""
     aside: frozenset[tuple[EntryKey, str]] = frozenset()
+    silent: frozenset[str] = frozenset()
 
 
 def slot_of(pilot: Pilot, free: Size) -> JobPlace:

@@ -147,9 +147,9 @@ def decode(
             name = ads.text(ad, "Name")
             problems.append(Problem(source, slot, name or "ad without a name"))
             if name is not None:
-                sizeless.setdefault(_startd(name), ad)
+                sizeless.setdefault(startd_of(name), ad)
             continue
-        startds[_startd(slot.name)].append(slot)
+        startds[startd_of(slot.name)].append(slot)
     pilots = [*advertised.pilots(failed, attributes)]
     pilots += [
         _pilot(name, [_sizeless(ad)], attributes, now)._replace(size=None, free=())
@@ -288,7 +288,7 @@ def _whole(sizes: Sequence[Size]) -> Size | None:
     return Size(cores, memory, sum(s.gpus for s in sizes))
 
 
-def _startd(slot: str) -> str:
+def startd_of(slot: str) -> str:
     """Return the name of a slot's startd."""
     return slot.partition("@")[2] or slot
 

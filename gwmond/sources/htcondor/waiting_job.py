@@ -317,6 +317,9 @@ def _of_all(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.
             for ad in every
             if (pilot_ads.entry_of(ad, says), pilot_ads.group_of(ad, says)) not in terms.aside
         ]
+    if terms.silent:
+        names = ((slots.startd_of(ads.text(ad, "Name") or ""), ad) for ad in every)
+        every = [ad for name, ad in names if name not in terms.silent]
     several = len(terms.hosts) > 1
     return list(ads.latest(every, "Name", "MyAddress").values()) if several else every
 
