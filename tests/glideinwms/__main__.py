@@ -24,7 +24,9 @@ from tests.glideinwms.story import tell
 
 RECORDED = Path(__file__).parents[1] / "recordings" / "glideinwms"
 _READ = ("completed_jobs_*.log", "condor_activity_*.log", "job.*.out", "job.*.err")
+_PACKED = re.compile(rb"(begin-base64[^\n]*\n)(.*?)(?=\n====)", re.DOTALL)
 _BLOB = re.compile(rb"StartdHistoryLog\n=+ gzip[^\n]*\nbegin-base64[^\n]*\n(.*?)\n====", re.DOTALL)
+_USERS = re.compile(rb"\b(?:alice|bob)\b")
 #: Pilots of an entry whose output is kept, and how many bytes of a .err at most.
 _PILOTS, _BYTES = 2, 100_000
 
@@ -74,7 +76,25 @@ def write_files(logs: Path) -> None:
                 if len(kept) == _PILOTS and path.stem not in kept:
                     continue
                 kept.add(path.stem)
-            archive.write(path, path.relative_to(logs))
+            name = zipfile.ZipInfo.from_file(path, path.relative_to(logs))
+            archive.writestr(name, nameless(path.read_bytes()), zipfile.ZIP_DEFLATED)
+
+
+def nameless(text: bytes) -> bytes:
+    """Return a file without the names of its users, which are in the logs that it has packed."""
+
+    def cleaned(found: re.Match[bytes]) -> bytes:
+        log = gzip.decompress(base64.b64decode(found[2]))
+        other = _USERS.sub(b"user", log)
+        again = base64.encodebytes(gzip.compress(other, mtime=0)).strip()
+        return found[0] if other == log else found[1] + again
+
+    return _PACKED.sub(cleaned, _USERS.sub(b"user", text))
+
+
+def unpacked(text: bytes) -> list[bytes]:
+    """Return the logs that a pilot's .err has packed."""
+    return [gzip.decompress(base64.b64decode(found[2])) for found in _PACKED.finditer(text)]
 
 
 if __name__ == "__main__":

@@ -6,22 +6,29 @@ tests/glideinwms, which ``python -m tests.glideinwms DIRECTORY`` plays and recor
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import re
 import shutil
 import zipfile
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.pilot_evidence import FailureClass
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.service.reconciler import Reconciler
+from gwmond.sources import gwms
+from gwmond.sources.gwms import condor_events
 from gwmond.sources.htcondor import collector, factory, glideresource, order
 from gwmond.sources.htcondor.access import Query
 from tests.build import imports
 from tests.build.command_line import program
+from tests.glideinwms.__main__ import unpacked
 from tests.recordings.summary import Shown
 from tests.sources.asked import PAGE, QUERIES
 
@@ -75,6 +82,57 @@ def test_what_is_asked_for_was_there_or_the_page_says_where_its_name_is(kind: st
     asked = {name for query in ASKED[kind] for name in query.attributes}
     never = {name for name in asked if not any(fnmatchcase(had, name.lower()) for had in there)}
     assert listed().get(kind, set()) == never
+
+
+def formats() -> dict[str, re.Pattern[bytes]]:
+    """Each file name and line that is looked for in GlideinWMS's files, by what has it.
+
+    They are the patterns and the texts that the modules which read these files have.
+    """
+    found: dict[str, re.Pattern[bytes]] = {}
+    for info in pkgutil.walk_packages(gwms.__path__, f"{gwms.__name__}."):
+        module = importlib.import_module(info.name)
+        own = info.name.removeprefix(f"{gwms.__name__}.")
+        for name, value in vars(module).items():
+            for number, pattern in enumerate(_patterns(value)):
+                if name not in _NO_FORMATS and pattern not in found.values():
+                    found[f"{own}.{name}" + f".{number}" * (number > 0)] = pattern
+    for code in condor_events.STATES:
+        found[f"event {code:03}"] = re.compile(rb"^%03d \(" % code, re.MULTILINE)
+    for kind in FailureClass:
+        if kind is not FailureClass.OTHER:
+            found[f"failure {kind}"] = re.compile(b">%s</metric>" % kind.encode())
+    return found
+
+
+#: What is no part of a line: of which characters base64 is.
+_NO_FORMATS = {"_NOT_BASE64", "_SPACE"}
+
+
+def _patterns(value: object) -> Iterator[re.Pattern[bytes]]:
+    if isinstance(value, re.Pattern):
+        text = value.pattern if isinstance(value.pattern, bytes) else value.pattern.encode()
+        # Some are of a whole file name, or of the lines that others were divided into.
+        yield re.compile(text, value.flags & ~re.UNICODE | re.MULTILINE)
+    elif isinstance(value, bytes):
+        yield re.compile(re.escape(value))
+    elif isinstance(value, dict):
+        yield from _patterns((*value, *value.values()))
+    elif isinstance(value, tuple | frozenset) and not hasattr(value, "_fields"):
+        for one in value if isinstance(value, tuple) else sorted(value, key=str):
+            yield from _patterns(one)
+
+
+def test_each_line_that_is_looked_for_was_there_or_the_page_says_who_writes_it(files: Path) -> None:
+    paths = [path for path in files.rglob("*") if path.is_file()]
+    texts = [path.name.encode() for path in paths]
+    for path in paths:
+        texts += [path.read_bytes(), *unpacked(path.read_bytes())]
+    never = {name for name, of in formats().items() if not any(of.search(text) for text in texts)}
+    page = PAGE.with_name("factory-files.md").read_text()
+    text = page.partition("\n## Not seen at a real GlideinWMS\n")[2]
+    rows = [row for row in text.splitlines() if row.startswith("| `")]
+    assert {name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])} == never
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +202,16 @@ def problems_after_a_day(ledger: Path) -> list[str]:
 
 
 def test_the_recording_replays_with_what_was_there() -> None:
-    """All sites of the story are seen; nobody's name is in the recording."""
-    shown = Shown(**json.loads(program("tests.recordings.summary", HERE / "real.zip")))
+    """What happened at each site of the story is seen; nobody's name is in the recording."""
+    said = program("tests.recordings.summary", HERE / "real.zip", "--every", "1")
+    shown = Shown(**json.loads(said))
     assert (shown.sites, shown.entries) == (5, 5)
     assert shown.most_pilots >= 4
-    with zipfile.ZipFile(HERE / "real.zip") as archive:
-        text = "".join(archive.read(name).decode() for name in archive.namelist())
-    assert not re.search(r"alice|bob(?!\w)", text)
+    assert {"down", "filling", "insufficient_demand"} < shown.states.keys()
+    stuck = {f"provisioning_bottleneck: {why}" for why in ("factory_limit", "held_pilots")}
+    assert stuck <= shown.reasons.keys()
+    for recorded in ("real.zip", "files.zip"):
+        with zipfile.ZipFile(HERE / recorded) as archive:
+            for text in map(archive.read, archive.namelist()):
+                for part in (text, *unpacked(text)):
+                    assert not re.search(rb"alice|\bbob\b", part)
