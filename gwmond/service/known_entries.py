@@ -11,9 +11,10 @@ from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 from gwmond.config.settings import Config, Pledge
 from gwmond.model.batch import EntryState, LedgerState
 from gwmond.model.cursor_kinds import KEPT_NAMES
-from gwmond.model.evaluation import Capacity, Taken
+from gwmond.model.evaluation import Capacity, Evaluation, Taken
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Pilot, Size
 from gwmond.model.names import Standing
+from gwmond.model.states import State
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.model.waiting import PendingHistory, Waiting
@@ -38,10 +39,10 @@ class Memory(NamedTuple):
     """What is remembered of entries between polls; the ledger keeps it between lives.
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
-    that was just opened knows of names.  ``throttled``: when anything but the site last kept
-    pilots away (epoch seconds).  ``unregistered``: see ``sites.registering``.  ``unsubmitted``: how
-    many pilots were requested while none waited.  ``ended``: of which pilots the ledger knows that
-    they ended lately, and when (epoch seconds).
+    that was just opened knows of names.  ``stuck``: bottlenecks of the last poll; ``throttled``:
+    when anything but the site last kept pilots away (epoch seconds).  ``unregistered``: see
+    ``sites.registering``.  ``unsubmitted``: how many pilots were requested while none waited.
+    ``ended``: of which pilots the ledger knows that they ended lately, and when (epoch seconds).
     """
 
     first_seen: Mapping[EntryKey, float]
@@ -53,6 +54,7 @@ class Memory(NamedTuple):
     taken: Taken = MappingProxyType({})
     last_seen: Mapping[EntryKey, float] = MappingProxyType({})
     recalled: Recalled | None = None
+    stuck: frozenset[EntryKey] = frozenset()
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
     unregistered: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
     unsubmitted: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
@@ -162,7 +164,8 @@ def remember(
     Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
     What ran while an entry was throttled is no peak: so none is stored.
     """
-    hit = dict(before.throttled) | {key: now for key, of in totals.items() if throttled(of)}
+    stuck = {key for key, of in totals.items() if throttled(of)} | before.stuck
+    hit = {**before.throttled, **dict.fromkeys(stuck, now)}
     hours = max(1, round(config.site.peak_window / HOUR_S))
     peaks, provisioned = dict(before.peaks), dict(before.provisioned)
     recent: dict[tuple[EntryKey, Resource], int] = {}
@@ -184,6 +187,13 @@ def remember(
         throttled={key: at for key, at in hit.items() if key in entries},
     )
     return memory, recent
+
+
+def evaluated(memory: Memory, evaluation: Evaluation) -> Memory:
+    """Return the memory after an evaluation."""
+    states = ((key, row.state) for (key, _), row in evaluation.rows.items())
+    stuck = frozenset(key for key, state in states if state is State.PROVISIONING_BOTTLENECK)
+    return memory._replace(taken=evaluation.taken, stuck=stuck)
 
 
 def histories(

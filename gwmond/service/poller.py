@@ -28,7 +28,7 @@ from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import log
 from gwmond.service.contradictions import Contradiction, Standing
-from gwmond.service.known_entries import EMPTY, Memory, recall
+from gwmond.service.known_entries import EMPTY, Memory, evaluated, recall
 from gwmond.service.matcher import Matcher
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import YOUNG, PoolState, build_state
@@ -174,7 +174,7 @@ class Poller:
             problems += self.accountant.step(access, found, seen, pool.period_s)
             found = pool.gatherer.last()
             stages.end("pilots")
-        self._memory = state.memory._replace(taken=evaluation.taken)
+        self._memory = evaluated(state.memory, evaluation)
         problems += [
             *found.problems,
             *_doubts(state.facts.doubtful, state.young_until),

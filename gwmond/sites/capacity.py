@@ -14,7 +14,8 @@ Source of the rules: design page, section 4.  The capacity of an entry is the fi
 While an entry is throttled (``throttled``: a limit or curb is hit, for instance), what runs says
 what was asked for, not what the site has: it raises no peak, and a peak that is not above what runs
 does not count.  Then the factory's limit is next; where as much runs already, one pilot more is the
-least that the room for us can be.
+least that the room for us can be.  What runs at a bottleneck raises no peak either, whatever its
+reason: something else than the site keeps pilots away.
 
 Invariant: the capacity is never below what is provisioned now.
 """

@@ -35,7 +35,10 @@ the site is saturated nor that it fills: such an entry is judged as if none wait
 An entry fills for long when it has done so for longer than the grace, while pilots kept starting:
 it has room, and a few pilots are requested at a time (reason ``few_requested``).
 
-Only entries that get past ``full``, or fill for long, are offered to the flow.  If only part of
+An entry that is full by its peak, while nothing is requested, is offered to the flow with what the
+next limit leaves: if demand is assigned there the peak was no capacity, else it stays full.
+
+Besides, only entries that get past ``full``, or fill for long, are offered.  If only part of
 the demand is known, the flow of the known part is proven and stays a bottleneck; what would be
 insufficient demand is unknown instead.  As much insufficient demand as free slots are untaken has
 the reason ``idle_slots_untaken`` (see ``untaken``).
@@ -50,7 +53,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from gwmond.model.evaluation import SCALE, Capacity, EntryTime, Evaluation, Part, Taken
 from gwmond.model.facts import DemandGroup, EntryKey, EntryTotals, Evidence, Pilot, Template
@@ -60,7 +63,7 @@ from gwmond.model.states import State
 from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
 from gwmond.model.waiting import Waiting
 from gwmond.sites.absorb import Pending, pending_by_group, pending_pilots, places
-from gwmond.sites.capacity import provisioned
+from gwmond.sites.capacity import beyond, limit, provisioned
 from gwmond.sites.demand import Match, Verdicts, demand, match
 from gwmond.sites.demand_totals import demand_totals, entry_jobs, idle_jobs
 from gwmond.sites.flow import Assignment, assign
@@ -144,18 +147,8 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     pending = pending_by_group(_starting(facts), facts.asked)
     free = places(pilots, pending, facts.templates)
 
-    rows: dict[tuple[EntryKey, Resource], EntryTime] = {}
-    spare: dict[Resource, dict[EntryKey, int]] = {resource: {} for resource in RESOURCES}
     has_factory = facts.has_factory
-    for resource in RESOURCES:
-        used = provisioned(pilots, resource, memory_per_unit_mib)
-        fills = _fills(facts, pending, resource, memory_per_unit_mib)
-        for key in entries:
-            row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))
-            if row.capacity.units > 0 or resource == "cpu":
-                rows[key, resource] = row
-            if (open_units := row.spare - sum(part.amount for part in row.parts) // SCALE) > 0:
-                spare[resource][key] = open_units
+    rows, full, spare = _rows(facts, entries, pending, memory_per_unit_mib)
 
     offered = _evidence(facts.templates)
     wanted = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
@@ -176,6 +169,9 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
             for key, most in item.unknown.items():
                 unmatched[key] += math.ceil(item.group.jobs * most.units(resource) * SCALE)
         for key in spare[resource]:
+            if (row := full.get((key, resource))) is not None and not flow.units[key, resource]:
+                rows[key, resource] = row._replace(untaken=rows[key, resource].untaken)
+                continue
             missing = "" if facts.demand_complete else "demand"
             evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
             if needed:
@@ -200,6 +196,34 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     left_out = {name: why for name, why in sorted(facts.left_out.items()) if name in asking}
     told = left_out, facts.unseen
     return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, *told)
+
+
+_Rows: TypeAlias = dict[tuple[EntryKey, Resource], EntryTime]
+_Spare: TypeAlias = dict[Resource, dict[EntryKey, int]]
+
+
+def _rows(
+    facts: Facts, entries: Iterable[EntryKey], pending: Pending, memory_per_unit_mib: int
+) -> tuple[_Rows, _Rows, _Spare]:
+    """Return all rows before the flow, those that are full unless it assigns something, and spare.
+
+    The spare units are those that the flow is offered.
+    """
+    rows, full = _Rows(), _Rows()
+    spare: _Spare = {resource: {} for resource in RESOURCES}
+    has_factory = facts.has_factory
+    for resource in RESOURCES:
+        used = provisioned(facts.pilots or (), resource, memory_per_unit_mib)
+        fills = _fills(facts, pending, resource, memory_per_unit_mib)
+        for key in entries:
+            row = _before_flow(facts, has_factory, key, resource, used.get(key, 0), fills.get(key))
+            if (more := _unasked(facts, row, memory_per_unit_mib)) is not None:
+                full[key, resource], row = row, more
+            if row.capacity.units > 0 or resource == "cpu":
+                rows[key, resource] = row
+            if (open_units := row.spare - sum(part.amount for part in row.parts) // SCALE) > 0:
+                spare[resource][key] = open_units
+    return rows, full, spare
 
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:
@@ -278,6 +302,27 @@ def _before_flow(
         spare,
         parts,
         "estimated" if key in facts.late else decision.evidence if decision else "measured",
+    )
+
+
+def _unasked(facts: Facts, row: EntryTime, memory_per_unit_mib: int) -> EntryTime | None:
+    """Return the row of a full entry as it is if its peak is no capacity; None where it is one.
+
+    Where nothing is requested nobody has asked the site for more than runs.  The limit is one.
+    """
+    totals, used = (facts.totals or {}).get(row.entry), row.capacity.units
+    is_peak = row.state is State.FULL and row.capacity.evidence == "peak"
+    if not is_peak or totals is None or totals.requested_idle != 0:
+        return None
+    most = limit(totals, row.resource, memory_per_unit_mib)
+    units = beyond(totals, used, row.resource, memory_per_unit_mib) or 0
+    if units <= used or (most is not None and most <= used):
+        return None
+    return row._replace(
+        state=State.INSUFFICIENT_DEMAND,
+        capacity=Capacity(units, "limit"),
+        spare=units - used,
+        evidence="estimated",
     )
 
 
