@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from gwmond.explain.answers import answers
 from gwmond.explain.document import ENTRY_COLUMNS
-from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
+from gwmond.explain.evidence import Proof
+from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.reports.render.document import Document, Paragraph, Part

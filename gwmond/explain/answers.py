@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gwmond.explain import earlier, order, reasons
+from gwmond.explain.evidence import Proof, could_run, of_rows, sure_if, told, weaker
 from gwmond.explain.movers import Move, limited, without_pilots
 from gwmond.explain.nowhere import nowhere
 from gwmond.explain.phrases import capital, duration, names_text, size_text
-from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, Tier, edit, weaker
+from gwmond.explain.reasons import Explanation, Mover, Reason, Step, Tier, edit
 from gwmond.explain.situation import CYCLE_S, Fate, Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection
 from gwmond.model.order import Limits
@@ -40,14 +41,14 @@ def answers(situation: Situation) -> list[Explanation]:
 
 def _status(here: Situation) -> Iterator[Explanation]:
     """What the queue says of it: it does not wait at all."""
-    job = here.job
+    job, said = here.job, told(here.job.status)
     if job.status == _HELD:
         reason = reasons.HELD_ON_REQUEST if job.hold_code in _HELD_BY_USER else reasons.HELD
-        yield reason.because(f"It is held: {job.hold_reason or 'no reason is given'}")
+        yield reason.because(f"It is held: {job.hold_reason or 'no reason is given'}", said)
     elif job.status == _SUSPENDED and not job.has_host and job.vacated is not None:
         ago = duration(here.now - job.vacated)
         text = f"It says that it is suspended, but no slot has it: its run ended {ago} ago"
-        yield reasons.NOT_OFFERED.because(text)
+        yield reasons.NOT_OFFERED.because(text, said)
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
@@ -55,16 +56,16 @@ def _status(here: Situation) -> Iterator[Explanation]:
         if (before := earlier.streak(here)) is not None:
             mover = Mover.SITE if before.is_of_the_place else Mover.YOU
             steps = [Step(mover, "What ends its runs (gwmond trace)")]
-        yield reasons.RUNNING.because(text, Proof.PROVEN, *steps)
+        yield reasons.RUNNING.because(text, said, *steps)
     elif job.status in (_REMOVED, _COMPLETED):
         reason = reasons.REMOVED if job.status == _REMOVED else reasons.COMPLETED
         why = f": {job.hold_reason}" if job.status == _REMOVED and job.hold_reason else ""
-        yield reason.because(f"It was {reason.name}, and leaves the queue{why}")
+        yield reason.because(f"It was {reason.name}, and leaves the queue{why}", said)
     elif not job.is_matched:
-        why, proof = "which gwmond does not match", Proof.NOT_KNOWN
-        if name := _WITHOUT_PILOTS.get(job.universe):
-            why, proof = f"the {name} universe, whose jobs do not run on pilots", Proof.PROVEN
-        yield reasons.OTHER_UNIVERSE.because(f"It is of universe {job.universe}, {why}", proof)
+        why, name = "which gwmond does not match", _WITHOUT_PILOTS.get(job.universe)
+        if name:
+            why = f"the {name} universe, whose jobs do not run on pilots"
+        yield reasons.OTHER_UNIVERSE.because(f"It is of universe {job.universe}, {why}", told(name))
     elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
         text = (
             f"It was released while it still ran: its run ended {duration(here.now - vacated)} ago,"
@@ -74,13 +75,13 @@ def _status(here: Situation) -> Iterator[Explanation]:
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
         text = f"It asked to run no earlier than in {left} (DeferralTime)"
-        yield reasons.DEFERRED.because(text, Proof.PROVEN, *_not_deferred(here))
+        yield reasons.DEFERRED.because(text, said, *_not_deferred(here))
     elif job.deferred_until is not None and any(
         _WINDOW.search(one.clause) for one in here.impassable
     ):
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
-        yield reasons.DEFERRED.because(f"{text} after that", Proof.PROVEN, *_not_deferred(here))
+        yield reasons.DEFERRED.because(f"{text} after that", said, *_not_deferred(here))
 
 
 def _not_deferred(here: Situation) -> tuple[Step, ...]:
@@ -127,7 +128,7 @@ def _new(here: Situation) -> Iterator[Explanation]:
     if began is not None and began > job.since:
         return
     if began is not None and known is not None and known.is_known_after(job.since):
-        proof = Proof.PROVEN if known.is_known_after(int(here.now)) else Proof.ESTIMATED
+        proof = sure_if(known.is_known_after(int(here.now)))
         text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
         text += f"last negotiation began {duration(here.now - began)} ago"
         is_late = age > _LONG_CYCLE_S
@@ -185,19 +186,19 @@ def _policy(here: Situation) -> Iterator[Explanation]:
         if here.waits and part in said:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
-            yield _never_met(here, said, text) or reason.because(text)
+            yield _never_met(here, said, text) or reason.because(text, told(said))
             return
     if here.waits and (full := order.full_group(job, here.order)):
         text = f"The group {full.name}"
         text += ", above the job's own," * full.above
         text += f" uses {number(full.used)} of its quota of {number(full.quota)}"
-        yield (reasons.QUOTA if full.quota else reasons.NO_QUOTA).because(text)
+        yield (reasons.QUOTA if full.quota else reasons.NO_QUOTA).because(text, told(full))
     if here.waits and (full := order.full_ceiling(job, here.order)):
         text = f"Its submitter uses {number(full.used)} of a ceiling of {number(full.quota)}"
         enough = str(math.ceil(full.used + max(1, job.size.cores)))
         command = "condor_userprio", "-setceiling", job.submitter, enough
         words = "Jobs of the same submitter that end, or a higher ceiling (condor_userprio)"
-        yield reasons.CEILING.because(text, Proof.PROVEN, Step(Mover.POOL, words, command))
+        yield reasons.CEILING.because(text, told(full), Step(Mover.POOL, words, command))
 
 
 def _never_met(here: Situation, said: str, text: str) -> Explanation | None:
@@ -218,13 +219,13 @@ def _schedd(here: Situation) -> Iterator[Explanation]:
     load, schedd = here.order.load, here.job.schedd
     if load.curbed:
         text = f"{schedd} is overloaded, and asks for no slots ({load.overload})"
-        yield reasons.SCHEDD_LEFT_OUT.because(text)
+        yield reasons.SCHEDD_LEFT_OUT.because(text, told(load.overload))
     if load.running is None or load.most_running is None:
         return
     if load.running >= load.most_running:
         text = f"{schedd} runs {counted(load.running, 'job')}, and no more than "
         text += f"{load.most_running} (MAX_JOBS_RUNNING)"
-        yield reasons.SCHEDD_LIMIT.because(text)
+        yield reasons.SCHEDD_LIMIT.because(text, told(load.most_running is not None))
 
 
 def _entries(here: Situation) -> Iterator[Explanation]:
@@ -234,7 +235,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     names = here.fitting_entries
     known, running = here.fitting_rows, here.running
     pending = {key: row for key, row in known.items() if row.pending_pilots and not row.barren}
-    total, proof = counted(len(names), "entry"), here.proof(here.fitting)
+    total, proof = counted(len(names), "entry"), here.sure(could_run(here.fitting))
     if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
@@ -280,7 +281,7 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         end = f"before the {duration(wanted)} that it asks for" if wanted else "too soon for it"
         text = f"{short} of {total} are free, and would take it if they did not end {end}"
         ending = [slot for slot in here.slots if here.fate(slot) is Fate.SHORT_LIVED]
-        proof = Proof.ESTIMATED if all(slot.matches for slot in ending) else Proof.PROVEN
+        proof = here.sure(sure_if(not all(slot.matches for slot in ending)))
         yield reasons.TOO_SHORT_LIVED.because(text, proof)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
@@ -291,13 +292,15 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
     pilots += sum(slot.number for slot in others)
     if (closed := here.fates[Fate.CLOSED]) and not here.full:
         text = f"{counted(closed, 'slot')} of pilots there would take it, but for jobs that come "
-        yield reasons.CLOSED.because(f"{text}now these are closed: they are drained", here.proof())
+        text += "now these are closed: they are drained"
+        yield reasons.CLOSED.because(text, here.sure(told(closed)))
     elif pilots and (here.full or not (refusing := _refusing(here))):
         names = names_text({*running, *(slot.entry for slot in others)})
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "
         text += _too_little(here)
         more = next(filter(None, map(limited, _rows(here, others, running))), None)
-        (step,), proof = reasons.PILOTS_BUSY.steps, here.proof()
+        (step,), rests = reasons.PILOTS_BUSY.steps, could_run(here.full or here.fitting)
+        proof = here.sure(rests, *map(of_rows, running.values()))
         if more is not None:
             text += f". There could be more pilots: {more.text}"
             step = Step(more.mover, f"{step.words}. {more.change}")
@@ -308,7 +311,7 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         (clause, times), total = refusing.most_common(1)[0], counted(here.fates.total(), "slot")
         text = f"It could run on an empty pilot of {names_text(running)}, but {times} of {total} "
         text += f"there refuse it as they are now: {clause}"
-        yield reasons.REFUSED_NOW.because(text)
+        yield reasons.REFUSED_NOW.because(text, here.sure(told(refusing)))
 
 
 def _opens_most(here: Situation) -> str:
@@ -356,7 +359,7 @@ def _untaken(here: Situation) -> Explanation:
         return reasons.NOT_DEDICATED.because(text, Proof.NOT_KNOWN)
     if here.job.submitter and here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
-        return reasons.NO_NEGOTIATOR.because(text)
+        return reasons.NO_NEGOTIATOR.because(text, here.sure(told(here.free)))
     last = f"; the negotiator's last word: {said}" if said else ""
     place = order.place(here.job, here.order, here.rivals)
     if place is not None and place.nobody:

@@ -9,8 +9,9 @@ from typing import Any
 from gwmond.explain import clauses, earlier, expected, history, order
 from gwmond.explain.answers import answers
 from gwmond.explain.clauses import ClauseCount, Opening
+from gwmond.explain.evidence import Proof
 from gwmond.explain.phrases import duration, kinds, sentence
-from gwmond.explain.reasons import Explanation, Proof, Tier
+from gwmond.explain.reasons import Explanation, Tier
 from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import EntryKey
 from gwmond.reports.meanings import state_cell

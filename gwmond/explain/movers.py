@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from gwmond.explain.reasons import Mover, Proof
+from gwmond.explain.evidence import Proof, of_rows
+from gwmond.explain.reasons import Mover
 from gwmond.model.states import State
 from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.meanings import reason_meaning
@@ -30,7 +31,7 @@ class Move(NamedTuple):
     text: str
     mover: Mover
     change: str
-    proof: Proof = Proof.PROVEN
+    proof: Proof
 
 
 MOVERS: dict[str, tuple[Mover, str]] = {
@@ -116,8 +117,9 @@ manager copies: GlideinWMS gives its factory's schedd none."""
 def without_pilots(row: SiteRow) -> Move:
     """Return why an entry has no pilots."""
     limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
+    said = of_rows(row)
     if row.state == State.DOWN:
-        return Move("down", "the entry is in downtime", Mover.SITE, "The end of the downtime")
+        return Move("down", "the entry is in downtime", Mover.SITE, "The end of the downtime", said)
     if (found := limited(row)) is not None:
         return found
     if row.state == State.UNKNOWN:
@@ -125,9 +127,10 @@ def without_pilots(row: SiteRow) -> Move:
         return Move(row.reason, meaning or row.reason, Mover.POOL, change, Proof.NOT_KNOWN)
     if row.state == State.INSUFFICIENT_DEMAND:
         text = "other entries' pilots are expected to take the job"
-        return Move("assigned_elsewhere", text, Mover.WAIT, "Pilots at these entries")
+        change, said = "Pilots at these entries", Proof.ESTIMATED
+        return Move("assigned_elsewhere", text, Mover.WAIT, change, said)
     text = f"the entry is {words(row.state)}{limits}"
-    return Move("no_pilots", text, Mover.FRONTEND, "Pilots there")
+    return Move("no_pilots", text, Mover.FRONTEND, "Pilots there", said)
 
 
 def limited(row: SiteRow) -> Move | None:
@@ -143,7 +146,8 @@ def limited(row: SiteRow) -> Move | None:
     mover, change = MOVERS[row.reason]
     if row.reason == NO_MATCH and row.limits:
         return Move(row.reason, row.limits, mover, _SEES, Proof.ESTIMATED)
-    return Move(row.reason, reason_meaning(row.reason) + limits, mover, change)
+    proof = Proof.NOT_KNOWN if row.reason == "unexplained" else of_rows(row)
+    return Move(row.reason, reason_meaning(row.reason) + limits, mover, change, proof)
 
 
 def of_common(failure: CommonFailure) -> Mover:

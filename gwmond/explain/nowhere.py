@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from gwmond.explain import clauses, reasons
+from gwmond.explain.evidence import Proof, sure_if, told, weaker
 from gwmond.explain.phrases import capital, duration, kinds, names_text, sentence, size_text
-from gwmond.explain.reasons import Explanation, Mover, Proof, Reason, Step, edit, weaker
+from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit
 from gwmond.explain.situation import TIMED, Situation
 from gwmond.model.states import State
 from gwmond.model.waiting_job import OFFERED, Change, Edit
@@ -36,7 +37,7 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
     elif here.untried:
         text = f"{kinds(here.untried)} are known, and none matches it; which clauses exclude them"
         text += " was not tried, as other groups of jobs are larger"
-        yield reasons.NOT_ANALYSED.because(text, here.proof())
+        yield reasons.NOT_ANALYSED.because(text, here.sure(told(here.untried)))
     elif here.pilots:
         yield _impossible(here)
     elif here.entries or here.slots:
@@ -47,10 +48,10 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
         known = {name.lower(): name for name in here.sites}
         for close in difflib.get_close_matches(here.site.lower(), known, 1, _ALIKE):
             text += f". {_asked_for('site', here.site, known[close])}"
-        yield reasons.NO_SITE.because(text, here.proof())
+        yield reasons.NO_SITE.because(text, here.sure(told(here.sites)))
     else:
         text = "The pool has neither pilots nor entries"
-        yield reasons.EMPTY_POOL.because(text, here.proof())
+        yield reasons.EMPTY_POOL.because(text, Proof.NOT_KNOWN)
 
 
 def _impossible(here: Situation) -> Explanation:
@@ -88,10 +89,10 @@ def _mended(here: Situation, found: Edit) -> Explanation:
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(here.job.size)}; the largest pilot, of "
         text += f"{largest.entry.entry}, has {size_text(largest.whole)}"
-        return reasons.TOO_LARGE.because(text, here.proof(), *_steps(here, found))
+        return reasons.TOO_LARGE.because(text, here.refused, *_steps(here, found))
     said = [_said(here, change) for change in changes]
     text = "Besides: ".join(f"{sentence(text)} " for _, text in said).rstrip().removesuffix(".")
-    return said[0][0].because(text, here.proof(), *_steps(here, found))
+    return said[0][0].because(text, here.refused, *_steps(here, found))
 
 
 def _steps(here: Situation, found: Edit) -> list[Step]:
@@ -221,7 +222,7 @@ def _start(here: Situation) -> Explanation | None:
     for name, value in here.job.words:
         if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
             text += f'. The {said[1]} of the job is "{value}"'
-    return reasons.START.because(text, here.proof())
+    return reasons.START.because(text, here.refused)
 
 
 def _refused(here: Situation, clause: str) -> str:
@@ -240,11 +241,11 @@ def _too_long(here: Situation) -> Explanation | None:
     longest_s = max(place.remaining_s or 0 for place in found)
     wanted, longest = duration(job.walltime_s or 0), duration(longest_s)
     text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
-    text, proof = text + longest, here.proof()
-    asked = job.walltime_by.lower()
-    if proof is Proof.PROVEN and not all(asked in place.asks for place in found):
+    text, asked, proof = text + longest, job.walltime_by.lower(), here.refused
+    asks = all(asked in place.asks for place in found)
+    if proof is not Proof.NOT_KNOWN and not asks:
         text += ". START does not ask for that, so it may start, and be ended with its pilot"
-        proof = Proof.ESTIMATED
+        proof = weaker(proof, sure_if(asks))
     words = f"A walltime of at most {longest}"
     if not job.walltime_by:
         return reasons.TOO_LONG.because(text, proof, Step(Mover.YOU, words))
@@ -270,7 +271,7 @@ def _without(here: Situation, found: Edit | None) -> Explanation:
         reason = reasons.NOT_AT_PILOTS
     elif not steps and clauses.REQUEST.search(worst.clause) and (more := _more_than_any(here)):
         reason, text = reasons.TOO_LARGE, more
-    return reason.because(text, here.proof(), *steps)
+    return reason.because(text, here.refused, *steps)
 
 
 def _together(here: Situation, *steps: Step) -> Explanation:
@@ -284,7 +285,7 @@ def _together(here: Situation, *steps: Step) -> Explanation:
         reason = reasons.REQUIREMENTS
         least = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
         text = f"{_number(here)} pass all clauses; the fewest ({least.passed}) pass {least.clause}"
-    return reason.because(text, here.proof(), *steps)
+    return reason.because(text, here.refused, *steps)
 
 
 def _more_than_any(here: Situation) -> str:

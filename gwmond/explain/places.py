@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.answers import limit_on, plain
+from gwmond.explain.evidence import Proof, could_run, none_runs, of_rows, told, weaker
 from gwmond.explain.movers import (
     Move,
     failed_validation,
@@ -19,7 +20,7 @@ from gwmond.explain.movers import (
     without_pilots,
 )
 from gwmond.explain.phrases import capital, duration, size_text
-from gwmond.explain.reasons import Explanation, Mover, Proof, Tier, weaker
+from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import CYCLE_S
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
@@ -110,9 +111,21 @@ class PlaceSituation:
         key = self.entry
         return f"pilot {self.startd}" if self.startd else f"entry {key.entry} of {key.site}"
 
+    def sure(self, *proofs: Proof) -> Proof:
+        """Return what an answer rests on that needs all of these, and all that was to be read."""
+        return Proof.NOT_KNOWN if self.missing else weaker(*proofs)
+
     @property
-    def proof(self) -> Proof:
-        return Proof.NOT_KNOWN if self.missing else Proof.PROVEN
+    def refused(self) -> Proof:
+        """What rests on that no group could run there."""
+        empty = [p for one in self.groups for p in one.offer.places if p.kind == "pilot"]
+        return self.sure(none_runs(empty) if empty else told(self.groups))
+
+    @property
+    def wanted(self) -> Proof:
+        """What rests on that some groups could run there."""
+        found = [p for one in self.could_run for p in one.offer.places if p.matches]
+        return self.sure(could_run(found) if found else told(self.could_run))
 
     @cached_property
     def running(self) -> int:
@@ -221,7 +234,7 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         mover, change, proof = failed_validation(here.row)
         if (found := _no_sites(here, pilots[0].group)) is not None:
             text, mover = f"{text}. {found[0]}", found[1]
-            change, proof = _TEST_FOUND, Proof.PROVEN
+            change, proof = _TEST_FOUND, told(found)
         yield Explanation(tier, "validation_failed", text, change, mover, proof)
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
@@ -229,17 +242,20 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         text = f"{'It' if here.startd else 'Its pilots'} {runs} {jobs}, and nothing is free"
         more = limited(here.row) if here.row is not None and not here.startd else None
         if more is None:
-            yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT)
+            rows = [here.row] if here.row is not None and not here.startd else []
+            proof = weaker(told(pilots), *map(of_rows, rows))
+            yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT, proof)
         else:
             text += f". It could have more pilots: {more.text}"
-            proof = weaker(here.proof, more.proof)
+            proof = here.sure(told(pilots), more.proof)
             yield Explanation(tier, "busy", text, more.change, more.mover, proof)
     elif not any(pilot.accepting for pilot in pilots):
         retired = [p.retires for p in pilots if p.retires is not None and p.retires <= here.now]
         since = f" for {duration(here.now - min(retired))}" if retired else ""
         why = f"{of} retires{since}" if retired else f"{of} is drained, or closed"
-        change = "A new pilot"
-        yield Explanation(tier, "retiring", f"{why}: it takes no more jobs", change, Mover.WAIT)
+        change, proof = "A new pilot", told(pilots)
+        text = f"{why}: it takes no more jobs"
+        yield Explanation(tier, "retiring", text, change, Mover.WAIT, proof)
 
 
 _TEST_FOUND = "What the test found: gwmond report --failures, and the pilots' output"
@@ -258,7 +274,8 @@ def _all_fail(here: PlaceSituation) -> Iterator[Explanation]:
     """No pilot is there, as all that begin fail, and not only there."""
     if not here.pilots and (found := _no_sites(here)) is not None:
         text = f"Its pilots fail their validation. {found[0]}"
-        yield Explanation(Tier.NO_PILOT, "validation_failed", text, _TEST_FOUND, found[1])
+        args = Tier.NO_PILOT, "validation_failed", text, _TEST_FOUND, found[1]
+        yield Explanation(*args, told(found))
 
 
 def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
@@ -266,13 +283,15 @@ def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
     if not here.groups:
         known = "Whether a job is idle in the queues of this pool is not known"
         text = known if here.missing else "No job is idle in the queues of this pool"
-        yield Explanation(Tier.NOWHERE, "no_idle_job", text, "Jobs", Mover.WAIT, here.proof)
+        proof = here.sure(told(here.limits.schedds))
+        yield Explanation(Tier.NOWHERE, "no_idle_job", text, "Jobs", Mover.WAIT, proof)
     elif not here.could_run:
         first, *others = here.kept(here.groups)
         text = f"0 of {counted(here.jobs, 'idle job')} could run there. {_share(first, here.jobs)}"
         rest = f". {counted(len(others), 'more cause')} below" if others else ""
         change, mover = _CHANGES.get(first.obstacle.name, "Other jobs"), first.obstacle.mover
-        yield Explanation(Tier.NOWHERE, first.obstacle.name, text + rest, change, mover, here.proof)
+        args = Tier.NOWHERE, first.obstacle.name, text + rest, change, mover
+        yield Explanation(*args, here.refused)
 
 
 _CHANGES = {
@@ -304,7 +323,7 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
     if row.pending_pilots and not row.barren:
         text = f"{jobs} could run there; {counted(row.pending_pilots, 'pilot')} wait in its queue"
         args = (Tier.ON_THEIR_WAY, "pilots_pending", text, "A pilot that starts", Mover.WAIT)
-        yield Explanation(*args, here.proof)
+        yield Explanation(*args, here.wanted)
         return
     yield _moved(
         here, Tier.NO_PILOT, without_pilots(row), f"{jobs} could run there, but it has no pilot: "
@@ -313,7 +332,8 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
 
 def _moved(here: PlaceSituation, tier: Tier, move: Move, before: str = "") -> Explanation:
     """Return why an entry has no pilots, ``before`` which something is said."""
-    text, proof = capital(before + move.text), weaker(here.proof, move.proof)
+    text, proof = capital(before + move.text), here.sure(move.proof)
+    proof = weaker(proof, here.wanted) if before else proof
     return Explanation(tier, move.name, text, move.change, move.mover, proof)
 
 
@@ -329,7 +349,8 @@ def _not_now(here: PlaceSituation) -> Iterator[Explanation]:
         f"{_share(first, number)}"
     )
     change, mover = _CHANGES.get(first.obstacle.name, "A new pilot"), first.obstacle.mover
-    yield Explanation(Tier.PILOTS_THERE, first.obstacle.name, text, change, mover, here.proof)
+    args = Tier.PILOTS_THERE, first.obstacle.name, text, change, mover
+    yield Explanation(*args, here.sure(told(here.accepting), here.wanted))
 
 
 def _limited(here: PlaceSituation) -> Iterator[Explanation]:
@@ -340,7 +361,7 @@ def _limited(here: PlaceSituation) -> Iterator[Explanation]:
         name, text, mover, change = kept.obstacle
         fit = f"{counted(kept.jobs, 'idle job')} {'fits' if kept.jobs == 1 else 'fit'}"
         whole = f"{fit} what is free, but for a limit. {text}"
-        yield Explanation(Tier.POLICY, name, whole, change, mover, here.proof)
+        yield Explanation(Tier.POLICY, name, whole, change, mover, here.sure(told(kept.jobs)))
 
 
 def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
@@ -355,17 +376,18 @@ def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
         text = f"{fit}, but the collectors know no negotiator: nobody gives jobs to pilots"
         change = "A negotiator that runs: condor_status -negotiator"
         yield Explanation(
-            *(Tier.PILOTS_THERE, "no_negotiator", text, change, Mover.POOL, here.proof)
+            *(Tier.PILOTS_THERE, "no_negotiator", text, change, Mover.POOL, here.wanted)
         )
     elif late := _late(here):
         text = f"{fit}, but the negotiator ended its last cycle {duration(late)} ago"
         change = "A negotiator that comes round: its log, condor_status -negotiator -long"
         yield Explanation(
-            *(Tier.PILOTS_THERE, "negotiator_late", text, change, Mover.POOL, here.proof)
+            *(Tier.PILOTS_THERE, "negotiator_late", text, change, Mover.POOL, here.wanted)
         )
     elif here.startd and youngest and here.now - youngest < CYCLE_S:
         text = f"{fit}; it began {duration(here.now - youngest)} ago, and may not have had its turn"
-        yield Explanation(Tier.PILOTS_THERE, "new", text, "The next negotiation", Mover.WAIT)
+        change, proof = "The next negotiation", Proof.ESTIMATED
+        yield Explanation(Tier.PILOTS_THERE, "new", text, change, Mover.WAIT, proof)
     else:
         text = f"{fit}, and none was given to it{_last_words(fitting)}"
         change = "What the negotiator says of one of these jobs: gwmond explain JOB"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
+from gwmond.explain.evidence import Proof
 from gwmond.model.waiting_job import WaitingJob
 
 
@@ -35,19 +36,6 @@ class Mover(StrEnum):
     POOL = "the pool's administrator"
     ACCESS_POINT = "the access point's administrator"
     WAIT = "nobody: wait"
-
-
-class Proof(StrEnum):
-    """What an answer rests on."""
-
-    PROVEN = "proven"
-    ESTIMATED = "estimated"
-    NOT_KNOWN = "not known"
-
-
-def weaker(*proofs: Proof) -> Proof:
-    """Return what a statement rests on that needs all of these."""
-    return max(proofs, key=list(Proof).index)
 
 
 class Step(NamedTuple):
@@ -103,7 +91,7 @@ class Explanation(NamedTuple):
     text: str
     change: str
     mover: Mover
-    proof: Proof = Proof.PROVEN
+    proof: Proof
     steps: tuple[Step, ...] = ()
 
     @property
@@ -122,7 +110,7 @@ class Reason(NamedTuple):
     name: str
     steps: tuple[Step, ...] = ()
 
-    def because(self, text: str, proof: Proof = Proof.PROVEN, *steps: Step) -> Explanation:
+    def because(self, text: str, proof: Proof, *steps: Step) -> Explanation:
         """Return it of a job; ``steps``: those instead that change it for this one."""
         todo = steps or self.steps
         change = ", then ".join(step.words for step in todo) or NOTHING

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from gwmond.explain.document import answer_parts, reason_records
+from gwmond.explain.evidence import Proof, told
 from gwmond.explain.movers import failed_validation, of_common
-from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
+from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.model.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
@@ -49,12 +50,13 @@ def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
     if jobs.ran:
         many = "jobs" if jobs.number is None else counted(jobs.number, "job")
         text, change = f"It had {many}", "Nothing: gwmond pilot shows its life"
-        yield Explanation(tier, "had_jobs", text, change, Mover.WAIT)
+        yield Explanation(tier, "had_jobs", text, change, Mover.WAIT, told(jobs.ran))
     elif here.pilot.failed:
         text = f"Its validation failed ({row.failure or 'no test is named'})"
         mover, change, proof = failed_validation(None)
         if here.common is not None:
-            text, mover, proof = f"{text}. {here.common.text}", of_common(here.common), Proof.PROVEN
+            text, mover = f"{text}. {here.common.text}", of_common(here.common)
+            proof = told(here.common)
         yield Explanation(tier, "validation_failed", text, change, mover, proof)
     elif jobs.ran is None:
         text = "It is not known whether it had jobs: its output ends before it says so"
@@ -64,7 +66,8 @@ def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
     elif here.registered_us is None:
         text = "No collector has shown it: it ended before it registered, or could not"
         change = "What its output says: gwmond pilot"
-        yield Explanation(tier, "never_registered", text, change, Mover.SITE)
+        proof = Proof.ESTIMATED
+        yield Explanation(tier, "never_registered", text, change, Mover.SITE, proof)
 
 
 def _asked(here: SentFor) -> str:

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, without_clause
+from gwmond.explain.evidence import Proof, none_runs, weaker
 from gwmond.explain.order import Rivals, rivals
-from gwmond.explain.reasons import Proof
 from gwmond.model.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
 from gwmond.model.idle_history import WaitInterval
@@ -273,12 +273,11 @@ class Situation:
         wanted, left = self.job.walltime_s, place.remaining_s
         return wanted is None or left is None or wanted <= left
 
-    def proof(self, places: Iterable[JobPlace] = ()) -> Proof:
-        """What a statement rests on: on all places, or that the job could run at these.
+    def sure(self, *proofs: Proof) -> Proof:
+        """Return what an answer rests on that needs all of these, and all that was to be read."""
+        return Proof.NOT_KNOWN if self.missing else weaker(*proofs)
 
-        That a place does not accept the job is always proven (see ``JobPlace``).
-        """
-        if self.missing:
-            return Proof.NOT_KNOWN
-        evidence = {place.evidence for place in places}
-        return Proof.ESTIMATED if evidence == {"estimated"} else Proof.PROVEN
+    @property
+    def refused(self) -> Proof:
+        """What rests on that no empty pilot takes the job."""
+        return self.sure(none_runs(self.pilots))

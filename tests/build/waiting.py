@@ -61,7 +61,7 @@ def row(**changed: Any) -> SiteRow:
     """Return the row of an entry without pilots, with some fields changed."""
     known: dict[str, Any] = dict.fromkeys(SiteRow._fields) | SiteRow._field_defaults
     known |= {"site": "S", "entry": "E", "resource": "cpu", "reason": "", "limits": ""}
-    known |= {"state": State.UNKNOWN.value, "registered_pilots": 0}
+    known |= {"state": State.UNKNOWN.value, "registered_pilots": 0, "evidence": "measured"}
     return SiteRow(**known | changed)
 
 

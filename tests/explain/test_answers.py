@@ -16,8 +16,9 @@ from gwmond.explain.all_jobs import NONE_KNOWN, causes
 from gwmond.explain.all_jobs import document as document_of_all
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
+from gwmond.explain.evidence import Proof
 from gwmond.explain.expected import record, texts, waited_s
-from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
+from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.order import ScheddLoad, Submitter

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.explain.evidence import Proof
 from gwmond.explain.movers import MOVERS, limited, without_pilots
-from gwmond.explain.reasons import Mover, Proof
+from gwmond.explain.reasons import Mover
 from gwmond.model.facts import Reach
 from gwmond.model.states import State
 from gwmond.sites.reasons import REASONS
@@ -43,7 +44,8 @@ def test_the_mover_of_a_reason(reason: str) -> None:
     found = limited(row(state=STUCK, reason=reason, limits="5 of 5"))
     assert found is not None
     # What the frontend does not see may only be later than the queue.
-    proof = Proof.ESTIMATED if reason == "no_match_in_frontend" else Proof.PROVEN
+    other = {"no_match_in_frontend": Proof.ESTIMATED, "unexplained": Proof.NOT_KNOWN}
+    proof = other.get(reason, Proof.PROVEN)
     assert (found.name, found.mover, found.proof) == (reason, BY_REASON[reason], proof)
     assert "5 of 5" in found.text
     assert limited(row(state=State.FULL, reason=reason)) is None

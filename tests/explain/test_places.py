@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from gwmond.explain.evidence import Proof
 from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
-from gwmond.explain.reasons import Explanation, Mover, Proof
+from gwmond.explain.reasons import Explanation, Mover
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLoad
 from gwmond.model.place_offers import GroupOffer, PlaceOffers

@@ -12,7 +12,8 @@ from unittest import mock
 
 import pytest
 
-from gwmond.explain.reasons import Explanation, Mover, Proof
+from gwmond.explain.evidence import Proof
+from gwmond.explain.reasons import Explanation, Mover
 from gwmond.explain.sent_for import sent_for_answers, sent_for_document
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger

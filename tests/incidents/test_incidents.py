@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gwmond.explain.evidence import Proof
 from gwmond.explain.movers import limited
 from gwmond.explain.places import PlaceSituation, place_answers
-from gwmond.explain.reasons import Explanation, Mover, Proof, Tier
+from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.sent_for import sent_for_answers
 from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader
