@@ -56,6 +56,11 @@ def _status(here: Situation) -> Iterator[Explanation]:
         if (before := earlier.streak(here)) is not None:
             mover = Mover.SITE if before.is_of_the_place else Mover.YOU
             steps = [Step(mover, "What ends its runs (gwmond trace)")]
+            if before.outlasts:
+                words = (
+                    f"A longer {job.walltime_by or 'walltime'}: pilots that end sooner take it now"
+                )
+                steps = [Step(mover, words)]
         yield reasons.RUNNING.because(text, said, *steps)
     elif job.status in (_REMOVED, _COMPLETED):
         reason = reasons.REMOVED if job.status == _REMOVED else reasons.COMPLETED

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.model.outcomes import COMPARED
 from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import rfc3339, short, span
 from gwmond.reports.render.document import Part
 from gwmond.reports.render.formats import counted, words
@@ -29,13 +30,21 @@ _HOW = {
 class Streak(NamedTuple):
     """The last runs of a job, which ended alike and completed nothing, at least two.
 
-    ``half_us``: half of them were over within this.
+    ``half_us``: half of them were over within this.  ``declared_us``: how long the job says that it
+    runs; None: it does not.
     """
 
     number: int
     outcome: Outcome
     sites: frozenset[str]
     half_us: int
+    declared_us: int | None = None
+
+    @property
+    def outlasts(self) -> bool:
+        """Whether pilots ended while most ran for longer than the job says."""
+        cut_off = self.outcome.category is Category.PREEMPTION_BADPUT
+        return cut_off and self.declared_us is not None and self.half_us > self.declared_us
 
     @property
     def is_of_the_place(self) -> bool:
@@ -52,9 +61,11 @@ class Streak(NamedTuple):
             where = f"all at {next(iter(self.sites)) or 'a site that is not known'}"
         how = _HOW.get(label, f"ended as {words(label)}")
         runs = counted(self.number, "run")
-        return f"Its last {runs} in the ledger, {where}, {how}, half of them within " + span(
-            self.half_us
-        )
+        half = f"half of them within {span(self.half_us)}"
+        if self.outlasts:
+            half = f"half of them after {span(self.half_us)}; it says that it runs for "
+            half += span(self.declared_us or 0)
+        return f"Its last {runs} in the ledger, {where}, {how}, {half}"
 
 
 def streak(here: Situation) -> Streak | None:
@@ -67,7 +78,9 @@ def streak(here: Situation) -> Streak | None:
     if len(alike) < _LEAST:
         return None
     half_us = median_low((run.end_us or run.start_us) - run.start_us for run in alike)
-    return Streak(len(alike), last, frozenset(run.entry.site for run in alike), half_us)
+    declared_us = here.job.walltime_s and here.job.walltime_s * SECOND_US
+    sites = frozenset(run.entry.site for run in alike)
+    return Streak(len(alike), last, sites, half_us, declared_us)
 
 
 def parts(here: Situation) -> Iterator[Part]:
@@ -78,6 +91,7 @@ def parts(here: Situation) -> Iterator[Part]:
         Column("site", lambda run: run.entry.site, text=True),
         Column("entry", lambda run: run.entry.entry, text=True),
         Column("node", lambda run: run.node, text=True),
+        Column("phases", _phases, text=True),
         Column("ended as", lambda run: words(run.outcome.label) if run.outcome else "", text=True),
     )
     if here.earlier:
@@ -85,6 +99,11 @@ def parts(here: Situation) -> Iterator[Part]:
         note = f"And {more} more, before." if more > 0 else ""
         title = "Its runs, as the ledger has them (UTC):"
         yield table(title, columns, here.earlier[:_SHOWN], note=note)
+
+
+def _phases(run: EarlierRun) -> str:
+    """Return how long the phases lasted that records have, in words."""
+    return ", ".join(f"{words(name)} {span(us)}" for name, us in run.phases.lengths.items())
 
 
 def record(here: Situation) -> list[dict[str, Any]]:
@@ -97,6 +116,7 @@ def record(here: Situation) -> list[dict[str, Any]]:
             "node": run.node or None,
             "outcome": run.outcome.label if run.outcome else None,
             "category": run.outcome.category.value if run.outcome else None,
+            "phases": {name: us / SECOND_US for name, us in run.phases.lengths.items()},
         }
         for run in here.earlier
     ]

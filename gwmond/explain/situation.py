@@ -21,6 +21,7 @@ from gwmond.model.idle_history import WaitInterval
 from gwmond.model.order import Order
 from gwmond.model.past_waits import PastWaits
 from gwmond.model.pilot_facts import Outcome
+from gwmond.model.run_phases import Phases
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
 from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
@@ -59,6 +60,7 @@ class EarlierRun(NamedTuple):
     entry: EntryKey
     node: str
     outcome: Outcome | None
+    phases: Phases = Phases()
 
 
 class Situation:

@@ -28,6 +28,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
 from gwmond.reports.common_failures import CommonFailure, common
+from gwmond.reports.phases import phases
 from gwmond.reports.render.formats import counted
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
@@ -101,7 +102,9 @@ def runs_of_job(ledger: PilotLookup, job: str) -> list[EarlierRun]:
     found = ledger.find_runs([job]).get(job, [])
     pilots = ledger.pilots_by_id({run.pilot for run in found})
     return [
-        EarlierRun(run.start_us, run.end_us, place.key, place.node, run.outcome)
+        EarlierRun(
+            *(run.start_us, run.end_us, place.key, place.node, run.outcome), phases(run, found)
+        )
         for run in sorted(found, key=lambda run: (-run.start_us, run.key))
         if run.pilot in pilots
         for place in (pilots[run.pilot].identity,)

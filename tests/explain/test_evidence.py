@@ -23,10 +23,10 @@ from gwmond.model.order import Limits, ScheddLoad
 from gwmond.model.states import State
 from gwmond.model.waiting_job import Change, Edit, Examined, JobPlace
 from gwmond.reports.sites import SiteRow
+from tests.build.places import FITTING
+from tests.build.places import group as _group
+from tests.build.places import here as at_place
 from tests.build.waiting import order, place, row, waiting_job
-from tests.explain.test_places import FITTING
-from tests.explain.test_places import group as _group
-from tests.explain.test_places import here as at_place
 
 NOW = 10_000.0
 ENTRY = EntryKey("S", "E")

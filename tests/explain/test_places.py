@@ -10,57 +10,17 @@ from gwmond.explain.evidence import Proof
 from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
 from gwmond.explain.reasons import Explanation, Mover
-from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size
-from gwmond.model.order import NO_LIMITS, Limits, Negotiator, ScheddLoad
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
+from gwmond.model.facts import DemandGroup, Rejection, Size
+from gwmond.model.order import Limits, Negotiator, ScheddLoad
 from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace
 from gwmond.reports.render.document import text
-from gwmond.reports.sites import SiteRow
+from tests.build.places import FITTING, group, here, pilot
 from tests.build.waiting import place, row
-
-_NOW = 10_000.0
-_E = EntryKey("S", "E")
-_NEGOTIATOR = (Negotiator("cm", None, 9_990),)
-
-
-def group(jobs: int = 3, **changed: Any) -> DemandGroup:
-    return DemandGroup("ap", "cms", "x", "", jobs, Size(1, 2000), None)._replace(**changed)
-
-
-def pilot(**changed: Any) -> Pilot:
-    free = (Size(2, 4000),)
-    known = Pilot("p", 1_000, _E, "f.g", "", Size(8, 16000), free, (), True, 3600, 9_990)
-    return known._replace(**changed)
-
-
-def here(
-    *found: tuple[DemandGroup, tuple[JobPlace, ...]],
-    pilots: tuple[Pilot, ...] = (pilot(),),
-    startd: str = "p",
-    entry: SiteRow | None = None,
-    negotiators: tuple[Negotiator, ...] | None = _NEGOTIATOR,
-    missing: tuple[str, ...] = (),
-    limits: Limits = NO_LIMITS,
-    words: tuple[tuple[str, int], ...] = (),
-) -> PlaceSituation:
-    """Return a pilot of an entry (without ``startd``: the entry) among groups of idle jobs."""
-    offers = tuple(
-        GroupOffer(
-            i, any(p.matches for p in places), ("A", "B"), places, (EntryKey("T", "F"),), words
-        )
-        for i, (_, places) in enumerate(found)
-    )
-    groups = [one for one, _ in found]
-    known = groups, PlaceOffers(offers, negotiators)
-    return PlaceSituation(_E, startd, entry, pilots, known, _NOW, missing, limits=limits)
 
 
 def first(situation: PlaceSituation) -> Explanation:
     return place_answers(situation)[0]
-
-
-FITTING = (group(), (place(),))
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.run_phases import Phases
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import Examined, JobPlace
@@ -30,6 +31,7 @@ NOW = 100_000.0
 ICTS, OTHER = EntryKey("ICTS", "icts-ce1"), EntryKey("Other", "other-ce1")
 TRANSFER = Outcome(Category.UNCLASSIFIED, "transfer_input_failed", "measured")
 EVICTED = Outcome(Category.UNCLASSIFIED, "preempted", "measured")
+CUT_OFF = Outcome(Category.PREEMPTION_BADPUT, "pilot_shutdown", "measured")
 DONE = Outcome(Category.GOODPUT, "exit_zero", "measured")
 
 
@@ -133,6 +135,35 @@ def test_the_ledger_has_the_runs_of_a_job(tmp_path: Path) -> None:
     assert (run.entry.site, run.entry.entry, run.outcome) == ("Site-A", "entry-a", run.outcome)
     assert run.outcome is not None
     assert run.outcome.label == "pilot_shutdown"
+    assert isinstance(run.phases, Phases)
+
+
+def test_19_it_runs_for_longer_than_it_says() -> None:
+    """Its pilots end first, as START goes by what it says: the move is the user's."""
+    long = {"walltime_s": 8 * 3600, "walltime_by": "MaxWallTimeMins"}
+    here = said(status=2, runs=4, since=99_000, **long)
+    here.earlier = runs(3, 9 * 3600, CUT_OFF, ICTS, OTHER)
+    first = answers(here)[0]
+    assert first_line(here, first).startswith(
+        "RUNNING for 16m40s. Its last 3 runs in the ledger, at 2 sites, ended as pilot shutdown, "
+        "half of them after 9h00m; it says that it runs for 8h00m. "
+    )
+    assert first.mover is Mover.YOU
+    assert first.change.startswith("A longer MaxWallTimeMins")
+    here.earlier = runs(3, 7 * 3600, CUT_OFF, ICTS, OTHER)
+    assert "it says" not in first_line(here, answers(here)[0])
+    here.earlier = runs(3, 9 * 3600, EVICTED, ICTS, OTHER)
+    assert "it says" not in first_line(here, answers(here)[0])
+
+
+def test_30_twenty_minutes_of_nothing_after_a_transfer() -> None:
+    """The phases of each run are listed: which began, and how long it lasted."""
+    here = said(status=1, runs=2)
+    (one,) = runs(1, 1230, Outcome(Category.UNCLASSIFIED, "starter_lost", "measured"), ICTS)
+    here.earlier = [one._replace(phases=Phases(stage_in_us=1230 * SECOND_US))]
+    shown = text(document(here), "text")
+    assert "stage in 20m30s" in shown
+    assert record(here)[0]["phases"] == {"stage_in": 1230.0}
 
 
 def test_23_suspended_for_ever() -> None:
