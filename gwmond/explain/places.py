@@ -236,6 +236,15 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
             text, mover = f"{text}. {found[0]}", found[1]
             change, proof = _TEST_FOUND, told(found)
         yield Explanation(tier, "validation_failed", text, change, mover, proof)
+    elif all(pilot.jobs and pilot.idle_claims == len(pilot.jobs) for pilot in pilots):
+        number = sum(pilot.idle_claims for pilot in pilots)
+        text = (
+            f"{of} is claimed ({counted(number, 'claim')}), and no job runs there: the schedd that "
+        )
+        text += "has the claim has started none, or none yet"
+        change = "A schedd that starts its jobs: its load (condor_status -schedd), its log"
+        args = tier, "claimed_idle", text, change, Mover.ACCESS_POINT
+        yield Explanation(*args, Proof.ESTIMATED)
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
         jobs = counted(here.running, "job")

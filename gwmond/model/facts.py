@@ -89,6 +89,8 @@ class Pilot(NamedTuple):
 
     ``virtual_slots``: names of slots whose cores are not there (see ``sources.htcondor.slots``);
     neither ``size`` nor ``free`` has these cores.
+
+    ``idle_claims``: on so many of its claims no job runs.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Pilot(NamedTuple):
     clock_s: int = 0
     shown: tuple[tuple[str, str], ...] = ()
     virtual_slots: tuple[str, ...] = ()
+    idle_claims: int = 0
 
     @property
     def began(self) -> int:

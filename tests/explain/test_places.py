@@ -28,6 +28,8 @@ def first(situation: PlaceSituation) -> Explanation:
     [
         ({"failed": True, "failure": "disk"}, "validation_failed"),
         ({"free": (), "jobs": (Size(8, 16000),)}, "busy"),
+        ({"jobs": (Size(1, 2000),) * 2, "idle_claims": 1, "free": ()}, "busy"),
+        ({"jobs": (Size(1, 2000),) * 2, "idle_claims": 2}, "claimed_idle"),
         ({"accepting": False, "retires": 9_000}, "retiring"),
         ({"accepting": False}, "retiring"),
     ],

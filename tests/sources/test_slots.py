@@ -103,6 +103,9 @@ def test_absurd_children_are_no_jobs() -> None:
     """A child whose size makes no sense is left out."""
     ad = slot() | {"Cpus": 5, "ChildCpus": [1, -1, 1], "ChildMemory": [1000, 1000, 1e12]}
     assert pilot(ad | {"ChildState": ["Claimed"] * 3}).jobs == (Size(1, 1000),)
+    idle = {"ChildState": ["Claimed", "Unclaimed"], "ChildActivity": ["Idle", "Idle"]}
+    assert pilot(ad | idle).idle_claims == 1
+    assert pilot(ad | {"ChildState": ["Claimed"], "ChildActivity": ["Busy"]}).idle_claims == 0
 
 
 @pytest.mark.parametrize("lists", ["absent", "unlike", "undefined"])

@@ -49,7 +49,7 @@ VERSION = ("GLIDECLIENT_Signature", "GLIDECLIENT_Group_Signature")
 _NAMES = (
     *("SlotType", "State", "Activity", "Cpus", "Memory", "GPUs", "Draining"),
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
-    *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState"),
+    *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState", "ChildActivity"),
     *("SlotTypeID", "MachineResources", *VERSION),
     *("MyAddress", *advertised.NAMES, *NO_RESOURCE),
 )
@@ -244,6 +244,15 @@ def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
     )
 
 
+def _idle_claims(slot: _Slot) -> int:
+    """Return on how many claims of a slot no job runs."""
+    children = slot.type == "Partitionable"
+    names = ("ChildState", "ChildActivity") if children else ("State", "Activity")
+    found = [ads.evaluate(slot.ad, name) for name in names]
+    lists = [one if isinstance(one, list) else [one] for one in found]
+    return sum(pair == ("Claimed", "Idle") for pair in zip(*lists, strict=False))
+
+
 def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) -> Pilot:
     free: list[Size] = []
     jobs: list[Size] = []
@@ -270,6 +279,7 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
+        idle_claims=sum(map(_idle_claims, slots)),
         virtual_slots=tuple(sorted(s.name.partition("@")[0] for s in slots if s.virtual)),
     )
 
