@@ -19,7 +19,7 @@ from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.endings import Ending
-from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
+from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Limit, Pilot
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.outcomes import COMPARED, classify, rule_of
 from gwmond.model.pilot_facts import Category, Validation
@@ -47,10 +47,19 @@ BLAMED = Category.MISCONFIGURATION_BADPUT
 
 ASKED = Signs(requested_idle=10, submitted_wait=0, held=0, info_age_s=60, jobs_matching=30)
 
+HELD_LIMIT = "GlideFactoryMonitorStatus_GlideFactoryLimitHeldGlideinsPerEntry"
 REASONS = {
     "1 the frontend sees no jobs": (
         Signs(requested_idle=0, submitted_wait=0, held=0, jobs_matching=0),
         "no_match_in_frontend",
+    ),
+    "8A running and held ones are as many as the limit": (
+        ASKED._replace(held=10, started=3, requested_idle=20, total_pilots=90, max_pilots=100),
+        "ramp_up",
+    ),
+    "8C the limit of held pilots": (
+        ASKED._replace(held=60, limits=(Limit(HELD_LIMIT, "count=60, limit=50"),)),
+        "held_pilots",
     ),
     "8B some pilots are held, and others start": (
         ASKED._replace(held=3, started=5),
