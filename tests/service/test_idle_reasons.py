@@ -47,7 +47,8 @@ def test_one_group_that_cannot_be_analysed_keeps_no_other_from_it() -> None:
         access=lambda _tick: None,
     )
     facts = SimpleNamespace(totals={}, templates=(), pilots=())
-    state: Any = SimpleNamespace(pilot_groups={}, facts=facts, limits=NO_LIMITS)
+    silent = frozenset[str]()
+    state: Any = SimpleNamespace(pilot_groups={}, facts=facts, limits=NO_LIMITS, silent=silent)
     evaluation = Evaluation({}, {}, {}, idle=IDLE)
     reasons = IdleReasons(Config(), pool)
 
