@@ -81,7 +81,10 @@ def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
         with ledger.transaction() as connection:
             for table in ("unsent", "waits"):
                 connection.execute(text(f"DROP TABLE {table}"))
-            for column in ("pilots.last_polled_us", "pilots.unit_mib", "runs.last_shown_us"):
+            for column in (
+                *("pilots.last_polled_us", "pilots.unit_mib", "runs.last_shown_us"),
+                "verdict_checks.verdict_us",
+            ):
                 table, _, name = column.partition(".")
                 connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {name}"))
             connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0012'"))
