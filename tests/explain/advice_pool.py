@@ -50,7 +50,9 @@ GROUP_QUOTA_group_up.low = 100
 SCHEDD2.MAX_JOBS_RUNNING = 100
 START_SCHEDULER_UNIVERSE = True
 """
-_LIMITS = frozenset(("concurrency_limit", "quota", "submitter_ceiling", "schedd_limit"))
+_LIMITS = frozenset(
+    ("concurrency_limit", "quota", "submitter_ceiling", "submitter_limit", "schedd_limit")
+)
 _TIME = frozenset(("deferred", "not_considered", "behind_others", "running", "held", "not_offered"))
 _GPUS = """#!/bin/sh
 echo 'DetectedGPUs="GPU-a1, GPU-b2"'
