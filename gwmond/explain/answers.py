@@ -16,7 +16,7 @@ from gwmond.explain.evidence import Proof, could_run, of_rows, sure_if, told, we
 from gwmond.explain.movers import Move, limited, without_pilots
 from gwmond.explain.nowhere import nowhere
 from gwmond.explain.phrases import capital, duration, names_text, size_text
-from gwmond.explain.reasons import Explanation, Mover, Reason, Step, Tier, edit
+from gwmond.explain.reasons import Explanation, Mover, Reason, Step, Tier, edit, wait
 from gwmond.explain.situation import CYCLE_S, Fate, Situation
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection
 from gwmond.model.order import Limits
@@ -287,7 +287,9 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         text = f"{short} of {total} are free, and would take it if they did not end {end}"
         ending = [slot for slot in here.slots if here.fate(slot) is Fate.SHORT_LIVED]
         proof = here.sure(sure_if(not all(slot.matches for slot in ending)))
-        yield reasons.TOO_SHORT_LIVED.because(text, proof)
+        words = f"A new pilot at {names_text(slot.entry for slot in ending)}"
+        step = wait(f"{words}, or a smaller walltime" if wanted else words)
+        yield reasons.TOO_SHORT_LIVED.because(text, proof, step)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
     kinds = {place.entry for place in here.fitting}
@@ -296,9 +298,11 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
     pilots = sum(row.registered_pilots or 0 for row in running.values())
     pilots += sum(slot.number for slot in others)
     if (closed := here.fates[Fate.CLOSED]) and not here.full:
-        text = f"{counted(closed, 'slot')} of pilots there would take it, but for jobs that come "
-        text += "now these are closed: they are drained"
-        yield reasons.CLOSED.because(text, here.sure(told(closed)))
+        names = names_text(s.entry for s in here.slots if here.fate(s) is Fate.CLOSED)
+        text = f"{counted(closed, 'slot')} of pilots at {names} would take it, but for jobs that "
+        text += "come now these are closed: they retire, or are drained"
+        step = wait(f"A new pilot at {names}")
+        yield reasons.CLOSED.because(text, here.sure(told(closed)), step)
     elif pilots and (here.full or not (refusing := _refusing(here))):
         names = names_text({*running, *(slot.entry for slot in others)})
         text = f"It could run on {counted(pilots, 'pilot')} ({names}), but none has "

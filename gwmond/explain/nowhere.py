@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from gwmond.explain import clauses, reasons
 from gwmond.explain.evidence import Proof, sure_if, told, weaker
 from gwmond.explain.phrases import capital, duration, kinds, names_text, sentence, size_text
-from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit
+from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit, wait
 from gwmond.explain.situation import TIMED, Situation
 from gwmond.model.states import State
 from gwmond.model.waiting_job import OFFERED, Change, Edit
@@ -33,7 +33,8 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
         names = names_text(slot.entry for slot in here.leaving)
         text = f"It could run on {pilots} ({names}), but for jobs that come now these are closed: "
         text += "they retire, or are drained"
-        yield reasons.RETIRING.because(text, Proof.ESTIMATED)
+        step = wait(f"A new pilot at {names}")
+        yield reasons.RETIRING.because(text, Proof.ESTIMATED, step)
     elif here.untried:
         text = f"{kinds(here.untried)} are known, and none matches it; which clauses exclude them"
         text += " was not tried, as other groups of jobs are larger"

@@ -198,17 +198,15 @@ SCHEDD_LIMIT = _one(
     "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING",
 )
 
-RETIRING = _one(Tier.NO_PILOT, "retiring", Mover.WAIT, "A new pilot")
+RETIRING = Reason(Tier.NO_PILOT, "retiring")
 PILOTS_PENDING = _one(Tier.ON_THEIR_WAY, "pilots_pending", Mover.WAIT, "A pilot that starts")
 PILOTS_BUSY = _one(
     Tier.PILOTS_THERE, "pilots_busy", Mover.WAIT, "A job there that ends, or a new pilot"
 )
-TOO_SHORT_LIVED = _one(
-    Tier.PILOTS_THERE, "too_short_lived", Mover.WAIT, "A new pilot, or a smaller walltime"
-)
+TOO_SHORT_LIVED = Reason(Tier.PILOTS_THERE, "too_short_lived")
 REFUSED_NOW = _one(Tier.PILOTS_THERE, "refused_now", Mover.FRONTEND, "What the clause refers to")
 COULD_START = _one(Tier.PILOTS_THERE, "could_start", Mover.WAIT, "The next negotiation")
-CLOSED = _one(Tier.PILOTS_THERE, "retiring", Mover.WAIT, "A new pilot")
+CLOSED = Reason(Tier.PILOTS_THERE, "retiring")
 BEHIND_OTHERS = _one(
     *(Tier.PILOTS_THERE, "behind_others", Mover.WAIT),
     "Its turn: a better priority (condor_userprio, JobPrio)",

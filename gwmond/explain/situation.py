@@ -35,7 +35,7 @@ class Fate(StrEnum):
     SHORT_LIVED = "free, but end too soon"
     SMALL = "of pilots that match, but have too little left"
     BUSY = "busy, of pilots that match"
-    CLOSED = "of pilots that match, but are drained"
+    CLOSED = "of pilots that match, but retire or are drained"
     NO_MATCH = "do not match"
 
 
@@ -150,8 +150,17 @@ class Situation:
             if is_of_kind or self.lives_long_enough(slot):
                 return Fate.SMALL if slot.takes_jobs else Fate.BUSY
         elif is_of_kind and all(map(TIMED.search, self.objections(slot))):
+            if not slot.blocked and not self._asks_of_jobs(slot):
+                return Fate.CLOSED
             return Fate.SHORT_LIVED if slot.takes_jobs else Fate.BUSY
         return Fate.NO_MATCH
+
+    def _asks_of_jobs(self, slot: JobPlace) -> bool:
+        """Return whether what START of a slot refuses the job by is about jobs."""
+        key = slot.entry, slot.group
+        asks = {name for p in self.pilots if (p.entry, p.group) == key for name in p.asks}
+        words = set(re.findall(r"\w+", " ".join(slot.refusals).lower()))
+        return not words.isdisjoint({"target", *asks})
 
     def objections(self, place: JobPlace) -> list[str]:
         """Return the clauses, of either side, by which a place does not take the job."""
@@ -191,7 +200,9 @@ class Situation:
         return tuple(
             slot
             for slot in self.slots
-            if not slot.blocked and (slot.entry, slot.group) not in known
+            if not slot.blocked
+            and self.job.size.is_within(slot.whole)
+            and (slot.entry, slot.group) not in known
         )
 
     @cached_property

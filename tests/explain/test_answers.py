@@ -259,9 +259,21 @@ def test_pilots_that_are_drained_take_no_jobs() -> None:
     """They have free cores, and no job there has to end; a busy pilot of the kind may take it."""
     entry, drained = row(registered_pilots=2), place(kind="slot", takes_jobs=False, closed=True)
     found = first(situation(place(), drained, entry=entry))
-    assert (found.name, found.change) == ("retiring", "A new pilot")
+    assert (found.name, found.change) == ("retiring", "A new pilot at E")
     busy = place(kind="slot", takes_jobs=False)
     assert first(situation(place(), drained, busy, entry=entry)).name == "pilots_busy"
+
+
+def test_pilots_that_retire_take_no_jobs_however_short() -> None:
+    """What START asks of time alone no smaller walltime changes; a new pilot does."""
+    start, entry = "time() < GLIDEIN_ToRetire", row(registered_pilots=2)
+    for walltime_s in (None, 600):
+        retired = place(kind="slot", refusals=(start,))
+        found = first(situation(place(), retired, entry=entry, walltime_s=walltime_s))
+        assert (found.name, found.change) == ("retiring", "A new pilot at E")
+    lives = place(kind="slot", refusals=("MaxWall < GLIDEIN_ToDie - time()",))
+    found = first(situation(place(asks=("maxwall",)), lives, entry=entry))
+    assert (found.name, found.change) == ("too_short_lived", "A new pilot at E")
 
 
 def test_slots_that_refuse_for_now() -> None:
@@ -492,12 +504,13 @@ def test_each_slot_has_one_fate() -> None:
     ]
     busy = row(registered_pilots=1)
     clauses = ("TARGET.Memory >= RequestMemory",)
-    here = situation(place(), *slots, entry=busy, clauses=clauses, walltime_s=600)
+    empty = place(asks=("maxwall",))
+    here = situation(empty, *slots, entry=busy, clauses=clauses, walltime_s=600)
     assert [here.fates[fate] for fate in Fate] == [1, 66, 4, 8 + 32, 128, 16]
     assert here.fates.total() == 255
-    late = situation(place(), slots[1], entry=busy)
+    late = situation(empty, slots[1], entry=busy)
     assert first(late).name == "too_short_lived"
-    both = situation(place(), slots[1], slots[3], entry=busy)
+    both = situation(empty, slots[1], slots[3], entry=busy)
     assert [one.name for one in answers(both)] == ["too_short_lived", "pilots_busy"]
 
 
@@ -789,7 +802,9 @@ def test_pilots_that_take_no_more_jobs() -> None:
     found = first(situation(drained, other))
     assert (found.name, found.tier, found.proof) == ("retiring", Tier.NO_PILOT, Proof.ESTIMATED)
     assert found.text.startswith("It could run on 2 pilots (E)")
+    assert found.change == "A new pilot at E"
     assert first(situation(drained._replace(blocked=(0,)), other)).name == "requirements"
+    assert first(situation(drained, other, size=Size(48, 2000))).name == "requirements"
 
 
 def test_pilots_of_another_group_of_an_entry_are_none_that_it_could_run_on() -> None:
