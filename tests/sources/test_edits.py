@@ -174,6 +174,29 @@ def test_what_a_free_slot_takes_comes_first(free: int, advised: str) -> None:
     assert found[-1].changes[0].now == "16000"
 
 
+def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:
+    """Ads of factories refuse nothing by cores: these with less memory are no nearer."""
+    wanted = {"RequestCpus": 64, "RequestMemory": 512000, "Requirements": Expr(_DEFAULTS)}
+    asking = Asking(parse(ad_text(JOB | wanted)))
+    told = PILOT | {"Requirements": Expr("TARGET.RequestCpus <= MY.Cpus")}
+    templates = [
+        Template(
+            EntryKey("S", "seen"), ad_text(told), "s", Size(8, 16000, 1), None, "measured", "f"
+        )
+    ]
+    for memory in (16000, 20000, 32000, 64000):
+        ad = ad_text({"Memory": memory, "Disk": 2_000_000, "Requirements": True})
+        key, size = EntryKey("S", f"of-{memory}"), Size(8, memory, 0)
+        templates.append(Template(key, ad, "s", size, None, "estimated", "f"))
+    empty = EmptyPilots(templates)
+    best = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10)[0]
+    assert {one.name: one.now for one in best.changes} == {
+        "RequestCpus": "8",
+        "RequestMemory": "16000",
+    }
+    assert best.sure
+
+
 def test_more_than_one_change() -> None:
     wanted = 'TARGET.GLIDEIN_Site == "Nebrasca" && TARGET.Level > 3'
     site, memory, level = found(wanted, RequestMemory=64000, Level="4", pilot={"Level": 3})

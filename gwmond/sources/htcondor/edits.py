@@ -122,13 +122,18 @@ def edits(
 def _ranked(
     job: Asking, near: Iterable[EmptyPilot], pilots: _Pilots, says: Attributes
 ) -> list[_Changed]:
-    """Return a job with the changes that each pilot needs, the smallest changes first."""
-    found: dict[tuple[tuple[str, str], ...], _Changed] = {}
+    """Return a job with the changes that each pilot needs: of pilots that are seen, the smallest.
+
+    Then those of other pilots: what these would refuse is not known.
+    """
+    found: dict[tuple[tuple[str, str], ...], tuple[bool, _Changed]] = {}
     for pilot in near:
         changed = _mended(_Changed(job), pilot, pilots, says)
         if changed is not None:
-            found.setdefault(tuple((one.name, one.value) for one in changed.changes), changed)
-    return sorted(found.values(), key=lambda one: _weight(one.changes))
+            made = tuple((one.name, one.value) for one in changed.changes)
+            found.setdefault(made, (pilot.template.evidence == "estimated", changed))
+    ranked = sorted(found.values(), key=lambda one: (one[0], _weight(one[1].changes)))
+    return [changed for _, changed in ranked]
 
 
 def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
