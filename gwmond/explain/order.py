@@ -162,8 +162,9 @@ def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
 
     The job's own group is that of the longest name that the negotiator knows.  A group that takes
     the surplus of others is bound by the groups above it only; what a group and all below it use
-    counts together.  While anything is left, a job of any size is given a slot; without slots all
-    quotas are 0 (HTCondor, matchmaker.cpp, SubmitterLimitPermits; see tests/explain/test_quotas).
+    counts together, and a quota of 0 is one of all below it.  While anything is left, a job of any
+    size is given a slot; without slots all quotas are 0 (HTCondor, matchmaker.cpp,
+    SubmitterLimitPermits; see tests/explain/test_quotas).
     """
     submitter = job.submitter.partition("@")[0]
     name = (submitter.rpartition(".")[0] if submitter else job.accounting_group).lower()
@@ -176,7 +177,7 @@ def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
             whole = quota.quota if quota.subtree_quota is None else quota.subtree_quota
             own = () if above else ((quota.used, quota.quota),)
             for used, limit in (*own, (quota.used + below, whole)):
-                is_full = 0 < used >= limit or (quota.never and not above)
+                is_full = 0 < used >= limit or (quota.never and not limit)
                 if is_full and not quota.surplus:
                     return FullQuota(group, used, limit, above)
             above = True
