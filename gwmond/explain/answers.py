@@ -241,6 +241,8 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     known, running = here.fitting_rows, here.running
     pending = {key: row for key, row in known.items() if row.pending_pilots and not row.barren}
     total, proof = counted(len(names), "entry"), here.sure(could_run(here.fitting))
+    if here.named:
+        proof = Proof.NOT_KNOWN
     if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
@@ -255,7 +257,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     for key, row in known.items():
         grouped.setdefault(without_pilots(row), []).append(key)
     for move, keys in sorted(grouped.items(), key=lambda group: -len(group[1])):
-        unknown = all(known[key].state == State.UNKNOWN for key in keys)
+        unknown = here.named or all(known[key].state == State.UNKNOWN for key in keys)
         might = "might" if unknown else "could"
         where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
         whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
@@ -266,6 +268,8 @@ def _entries(here: Situation) -> Iterator[Explanation]:
 
 def _unseen(here: Situation) -> str:
     """Return the clauses that no known pilot passes, where those that are not known may."""
+    if here.named:
+        return ". What its pilots are like is not known"
     if not here.unseen:
         return ""
     texts = " && ".join(here.job.clauses[i] for i in here.unseen)

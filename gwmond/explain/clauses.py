@@ -106,8 +106,17 @@ def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
 
 SITES, CLAUSE = "sites", "clause"
 SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
+_LITERAL = re.compile('"([^"]*)"')
 _FEW = 3
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
+
+
+def names_place(clause: str, key: EntryKey) -> bool:
+    """Return whether a clause asks for a site, or an entry, by its name."""
+    if not SITE.search(clause) or re.search(r"!|\bisnt\b", clause):
+        return False
+    words = {word for text in _LITERAL.findall(clause) for word in re.split("[, ]+", text)}
+    return not words.isdisjoint(key)
 
 
 def openings(

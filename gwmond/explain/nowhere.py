@@ -26,7 +26,9 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
 
     Also where pilots might that nobody has seen, and none that is seen passes one of its clauses.
     """
-    if not here.waits or here.free or here.full or (here.fitting and not here.is_last_hope):
+    if not here.waits or here.free or here.full or here.named:
+        return
+    if here.fitting and not here.is_last_hope:
         return
     if here.leaving and not here.fitting:
         pilots = counted(sum(slot.number for slot in here.leaving), "pilot")

@@ -12,7 +12,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from gwmond.explain.clauses import ClauseCount, Opening, counts, openings, without_clause
+from gwmond.explain.clauses import (
+    ClauseCount,
+    Opening,
+    counts,
+    names_place,
+    openings,
+    without_clause,
+)
 from gwmond.explain.evidence import Proof, none_runs, weaker
 from gwmond.explain.order import Rivals, rivals
 from gwmond.model.evaluation import IdleJobs
@@ -206,9 +213,21 @@ class Situation:
         )
 
     @cached_property
+    def named(self) -> tuple[EntryKey, ...]:
+        """Entries that the job asks for by name, and of whose pilots nothing is known.
+
+        Where only such clauses keep it from all pilots that are known.
+        """
+        wanted, known = [one.clause for one in self.impassable], {p.entry for p in self.places}
+        if not wanted or self.fitting or self.full:
+            return ()
+        unknown = (key for key in self.entries if key not in known)
+        return tuple(sorted(k for k in unknown if all(names_place(text, k) for text in wanted)))
+
+    @cached_property
     def fitting_entries(self) -> tuple[EntryKey, ...]:
-        """Entries of which an empty pilot could run the job, sorted."""
-        return tuple(sorted({place.entry for place in (*self.fitting, *self.full)}))
+        """Entries of which an empty pilot could run the job, or may, sorted."""
+        return tuple(sorted({p.entry for p in (*self.fitting, *self.full)} | {*self.named}))
 
     @cached_property
     def fitting_rows(self) -> dict[EntryKey, SiteRow]:

@@ -419,6 +419,28 @@ def test_a_clause_that_no_pilot_is_seen_to_pass() -> None:
             assert "is seen" not in first(situation(*places, entry=entry)).text
 
 
+def test_a_site_of_whose_pilots_nothing_is_known() -> None:
+    """The job asks for it by name, and nothing else is known to keep it from there."""
+    clause, other = 'TARGET.GLIDEIN_Site is "S"', EntryKey("T", "F")
+    without = edits(("Requirements", "true", "clause", clause, "", ""))
+    refused = place(entry=other, blocked=(0,))
+
+    def found(*texts: str, entry: SiteRow, blocked: tuple[int, ...] = (0,)) -> Explanation:
+        pilot = refused._replace(blocked=blocked)
+        return first(situation(pilot, entry=entry, clauses=texts, edits=without))
+
+    waiting = row(pending_pilots=1)
+    hope = found(clause, entry=waiting)
+    assert (hope.name, hope.proof, hope.mover) == ("pilots_pending", Proof.NOT_KNOWN, Mover.WAIT)
+    assert "(E)" in hope.text
+    assert hope.text.endswith(". What its pilots are like is not known")
+    none = found(clause, entry=row(state=State.DOWN))
+    assert (none.name, none.proof) == ("down", Proof.NOT_KNOWN)
+    for wanted in ((clause, "TARGET.Matlab"), ('TARGET.GLIDEIN_Site isnt "S"',)):
+        blocked = tuple(range(len(wanted)))
+        assert found(*wanted, entry=waiting, blocked=blocked).name == "requirements"
+
+
 def test_more_disk_than_any_pilot_has_that_is_seen() -> None:
     """No factory tells of disks, so pilots that nobody has seen may have any: the last hope."""
     start = "TARGET.RequestDisk <= MY.Disk"
@@ -485,6 +507,13 @@ def test_limits_that_the_order_has() -> None:
     here = Situation(Examined(group, (place(),)), {}, _NOW, order=order(groups=full))
     assert first(here).name == "quota"
     assert "The group cms uses 11 of its quota of 10" in first(here).text
+    none = QUOTAS["cms"]._replace(quota=0.0, used=0.0, never=True)
+    for quota in (none, none._replace(surplus=True)):
+        low = {"cms": quota, "cms.low": none._replace(never=False)}
+        group = group._replace(submitter="cms.low.erin@pool")
+        here = Situation(Examined(group, (place(),)), {}, _NOW, order=order(groups=low))
+        said = "The group cms, above the job's own, uses 0 of its quota of 0"
+        assert (first(here).text == said) == (not quota.surplus)
 
 
 def test_each_slot_has_one_fate() -> None:
