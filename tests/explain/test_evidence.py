@@ -98,7 +98,7 @@ SEEN: dict[str, tuple[tuple[JobPlace, ...], dict[str, Any]]] = {
     "pilots_busy": ((place(), BUSY), {"entry": FULL}),
     "refused_now": ((place(), place(kind="slot", refusals=("X",))), {"entry": FULL}),
     "too_short_lived": (
-        (place(), place(kind="slot", remaining_s=60, refusals=("time() < ToDie",))),
+        (place(), place(kind="slot", remaining_s=60, refusals=("time() + TARGET.Wall < ToDie",))),
         {"walltime_s": 600, "entry": FULL},
     ),
     "no_negotiator": ((place(), SLOT), {"order": order(negotiators=()), "entry": FULL}),

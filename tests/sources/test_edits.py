@@ -176,8 +176,8 @@ def test_what_a_free_slot_takes_comes_first(free: int, advised: str) -> None:
 
 def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:
     """Ads of factories refuse nothing by cores: these with less memory are no nearer."""
-    wanted = {"RequestCpus": 64, "RequestMemory": 512000, "Requirements": Expr(_DEFAULTS)}
-    asking = Asking(parse(ad_text(JOB | wanted)))
+    wanted = JOB | {"RequestCpus": 64, "RequestMemory": 512000, "Requirements": Expr(_DEFAULTS)}
+    asking = Asking(parse(ad_text(wanted)))
     told = PILOT | {"Requirements": Expr("TARGET.RequestCpus <= MY.Cpus")}
     templates = [
         Template(
