@@ -18,10 +18,15 @@ from gwmond.model.pilot_evidence import (
     StarterRun,
 )
 from gwmond.model.pilot_facts import Assumption, Validation, union
+from gwmond.model.pilot_sources import FailedAdFacts, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
+from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots import central_log
+from gwmond.pilots.log_lines import line_keys
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.rules import Rules
 from tests.build.central_lines import (
     BY_PLACE,
@@ -33,8 +38,10 @@ from tests.build.central_lines import (
     UNSENT,
     line,
 )
-from tests.build.pilot_files import us
+from tests.build.facts import A
+from tests.build.pilot_files import output, queue, us
 from tests.build.play import DONE, Play, claim, record, shown
+from tests.build.played import add_files
 from tests.examples import examples
 
 FAR = 100_000
@@ -265,6 +272,36 @@ def test_the_pilot_that_was_there_before_is_not_meant(play: Play) -> None:
     add_lines(play, line(END, 2430, BY_PLACE))
     play.poll(2460)
     assert play.pilot(STARTD).end_us == us(2430)
+
+
+@pytest.mark.parametrize(("after", "unused"), [(60, {}), (61, {"no_pilot": 1})])
+@pytest.mark.parametrize("told_by", ["pilot_output", "queue"])
+def test_whose_end_is_told_was_there_until_then(
+    play: Play, told_by: str, after: int, unused: dict[str, int]
+) -> None:
+    """By its output or by its factory's queue: no line is of it later than clocks may differ."""
+    if told_by == "queue":
+        add_files(play, *queue(0, 1200), output(0, None))
+    else:
+        add_files(play, output(0, 1200))
+    (row,) = play.stored.pilots.values()
+    assert (row.end_source, row.end_us) == (told_by, us(1200))
+    add_lines(play, line(END, 1200 + after, PilotName(site="entry", node="node")))
+    play.rest(50_000)
+    assert dict(play.accounting.central_log.unused) == unused
+
+
+def test_which_stored_pilots_without_a_name_lines_may_mean() -> None:
+    """Where nothing more is waited for, and no pilot in memory has the startd's name."""
+    cache, named = PilotCache({}), line(END, 1230)
+    unplaced = line(END, 1240, BY_STARTD._replace(node=""))
+    lines = [named, unplaced]
+    assert line_keys(cache, lines, Rules()).nameless == set()
+    assert line_keys(cache, lines, Rules(), lines).nameless == {("node", us(1230))}
+    identity = PilotIdentity(STARTD, 0, "", "", A, "", "node")
+    facts = PilotFacts(failed_ads=FailedAdFacts(us(0), us(60)))
+    cache.add_pilot(OpenPilot.new(1, identity, facts))
+    assert line_keys(cache, lines, Rules(), lines).nameless == set()
 
 
 def test_of_two_pilots_on_a_node_none_is_meant(play: Play) -> None:

@@ -9,9 +9,15 @@ import pytest
 
 from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_sources import FailedAdFacts, Origin, OutputFacts, PilotFacts, RunBounds
+from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
+from gwmond.pilots.failed import follow
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.sizes import Sizes
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
-from tests.build.pilot_files import FAILED, JOB, output, queue
+from tests.build.facts import A
+from tests.build.pilot_files import FAILED, JOB, output, queue, us
 from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files as add_factory_files
 from tests.build.played import add_outputs, only
@@ -262,3 +268,31 @@ def test_nothing_is_settled_twice_by_a_restart() -> None:
     other.rest(DIES + 900)
     assert play.seconds() == other.seconds() == {"validation_fails": float(DIES)}
     assert only(play).assumed == only(other).assumed
+
+
+def heard(origin: Origin, **facts: Any) -> OpenPilot:
+    """A pilot whose ads were heard until 300 s, which had ended then."""
+    failed = FailedAdFacts(first_us=us(0), last_heard_us=us(300), end_us=us(300))
+    identity = PilotIdentity("glidein_17_1@node", T0, JOB, "factory", A, "", "node", origin)
+    return OpenPilot.new(1, identity, PilotFacts(failed_ads=failed, **facts))
+
+
+@pytest.mark.parametrize(("origin", "pruned"), [("jobs", False), ("collector", True)])
+def test_ads_of_a_pilot_that_cannot_be_posted_by_them(origin: Origin, pruned: bool) -> None:
+    """Only records of jobs have it, or some of its runs are past their retention."""
+    pilot = heard(origin, runs=RunBounds(first_us=us(0), last_us=us(300)))
+    pilot.pruned = pruned
+    before = pilot.facts
+    follow(pilot, ad(600), us(600), Sizes(2000))
+    assert (pilot.last_polled_us, pilot.facts) == (us(600), before)
+
+
+def test_an_ad_after_the_end_of_one_that_passed() -> None:
+    """Its output says that it passed, and not when it ended: it has not."""
+    passed = OutputFacts(us(0), us(60), validation=Validation.PASSED, ran_jobs=False)
+    pilot = heard("collector", output=passed)
+    assert (pilot.end_us, pilot.validation) == (us(300), Validation.PASSED)
+    follow(pilot, ad(600), us(600), Sizes(2000))
+    assert (pilot.end_us, pilot.last_heard_us) == (None, us(600))
+    assert pilot.facts.failed_ads is not None
+    assert pilot.facts.failed_ads.end_us is None

@@ -92,6 +92,18 @@ def test_a_pilot_keeps_its_unit_of_memory() -> None:
     assert not any(play.accounting.settlement.residual.values())
 
 
+def test_a_pilot_that_was_not_posted_takes_the_new_unit_of_memory() -> None:
+    """Only a record of a job has it, so that it is posted when no job has run there for long."""
+    play = Play()
+    play.poll(120, records=[record("1.0", 0, 60)])
+    assert (play.pilot().unit_mib, play.pilot().known_until_us) == (MEMORY_MIB, 0)
+    play.rules = play.rules._replace(memory_per_unit_mib=1000)
+    play.restart()
+    play.rest(180)
+    assert play.pilot().unit_mib == 1000
+    assert not any(residual.micros for residual in play.stored.check(memory_mib=MEMORY_MIB))
+
+
 @pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
 def test_what_is_decided_anew_rests_on_all_runs_of_the_job(restart: bool) -> None:
     """The pilot on which the job ran again is closed; then another job turns out to have run here

@@ -253,6 +253,17 @@ def test_a_problem_counts_once_at_each_place_of_the_queue() -> None:
     assert (names[0] in records, names[1] in records) == (False, True)
 
 
+@pytest.mark.parametrize(("facts", "waits"), [((), False), ((QueueState.STARTED,), True)])
+def test_more_is_waited_for_where_the_queue_tells(
+    facts: tuple[QueueState, ...], waits: bool
+) -> None:
+    """An output alone is taken, and nothing more of its place is expected; an event opens it."""
+    records = QueueRecords()
+    records.take([started(0, 1200), *(event(state, 1) for state in facts)])
+    (place,) = records.rows()
+    assert (place.outputs, place.open) == (((us(0), us(1200)),), waits)
+
+
 def test_all_that_a_ledger_refuses_is_counted(play: Play) -> None:
     """Each place of a factory's queue, also one that is not in memory."""
     play.accounting.leave_out(["entry#7.1", "entry#7.2"])
