@@ -43,6 +43,14 @@ def line(**changes: object) -> CompletedPilot:
     return made._replace(**changes)  # type: ignore[arg-type]
 
 
+def test_the_longest_duration_is_one() -> None:
+    """What is longer is none."""
+    hour, entry = HOUR, "ce1"
+    found = [sums(line(duration_s=duration)) for duration in (MOST, MOST + 1)]
+    none = [(hour, entry, "FE", kind.value) for kind in (K.SUMMARY_NO_DURATION, K.SUMMARY_SECONDS)]
+    assert [[some.get(key) for key in none] for some in found] == [[None, MOST], [1, None]]
+
+
 STATES = [state for state in QueueState if state is not QueueState.KILLED]
 """One that was killed has ended, and counts as that."""
 

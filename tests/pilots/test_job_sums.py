@@ -70,6 +70,7 @@ def test_one_core() -> None:
     assert of_line(line(jobs_s=4000, terminated_s=3000, idle=500), 1) == (4000, 3000)
     assert of_line(line(jobs_s=7900, terminated_s=3000, idle=0), 1) == (CONDOR, 3000)
     assert of_line(line(jobs_s=7900, terminated_s=3000, idle=-1), 1) == (7900, 3000)
+    assert of_line(line(jobs_s=50, terminated_s=0, idle=1000), 1) == (0, 0)
 
 
 @given(st.integers(2, 64), st.data())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.build.pilot_files import JOB, output
 from tests.build.play import Play, record, shown
 from tests.build.played import add_outputs
@@ -27,6 +29,24 @@ def test_a_pilot_that_no_collector_saw(play: Play) -> None:
     add_outputs(play, output(0, 1230), at=6000)
     assert len(play.stored.pilots) == 1
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
+
+
+def test_the_pilot_that_has_the_job_before_one_that_has_none(play: Play) -> None:
+    """Its startd was started again at 300 s, within what clocks may differ."""
+    both = [shown(started=0, heard=600, factory_job=JOB), shown(started=300, heard=600)]
+    play.poll(600, both)
+    told = record("1.0", 340, 500, started=None)._replace(factory_job=JOB, entry="entry")
+    play.poll(660, both, records=[told])
+    (run,) = play.stored.runs.values()
+    assert play.stored.pilots[run.pilot].identity.factory_job == JOB
+
+
+@pytest.mark.parametrize(("late", "pilots"), [(0, 1), (1, 2)])
+def test_a_collector_shows_who_only_jobs_told_of(play: Play, late: int, pilots: int) -> None:
+    """Its startd cannot have begun after the job ended, by more than clocks may differ."""
+    play.poll(200, records=[record("1.0", 10, 100, started=None)])
+    play.poll(300, [shown(started=100 + 60 + late, heard=300)])
+    assert len(play.stored.pilots) == pilots
 
 
 def test_of_two_pilots_with_the_same_startds_name(play: Play) -> None:

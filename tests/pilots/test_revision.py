@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from gwmond.model.facts import Size
 from gwmond.model.pilot_evidence import FileFact, StarterRun
 from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_sources import ReportedSize
+from gwmond.model.stored_pilots import PilotKind, PilotRow
+from gwmond.pilots.revision import SizeChange, changes
 from tests.build.pilot_files import line, queue, us
 from tests.build.play import DONE, Play, record
 from tests.build.played import booked, lives, one, revise
@@ -162,3 +164,22 @@ def rows_name(play: Play) -> str:
         for pilot in play.accounting.pilots
         if pilot.identity.factory_job == "factory#7.0"
     )
+
+
+def test_which_kinds_of_pilots_become_what() -> None:
+    """What is told stays, and who was only guessed has no say in what its entry's factory is."""
+    sizes = frozenset({Assumption.SIZE, Assumption.GPUS})
+    eight = Size(8, 16_000)
+    told = PilotKind(
+        ReportedSize(*eight, site=True), eight, frozenset(), "Here", "f", "g", "collector"
+    )
+    unknown = PilotKind(ReportedSize(), Size(1, 2000), sizes, "entry", "", "g", "files")
+    guessed = unknown._replace(rules=sizes | {Assumption.NO_OUTPUT}, factory="guess")
+    found = dict(changes("entry", {told: [1, 2], unknown: [3], guessed: [4, 5, 6]}, 2000))
+    only_size = frozenset({Assumption.SIZE})  # its others have no GPUs, nor is one assumed
+    assert found == {
+        SizeChange(eight, only_size, "Here", ""): [3],
+        SizeChange(eight, only_size, "Here", "f"): [4, 5, 6],
+    }
+    as_found = unknown._replace(size=eight, rules=only_size, site="Here")
+    assert dict(changes("entry", {told: [1, 2], as_found: [3]}, 2000)) == {}

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
-from gwmond.model.factory_jobs import MOST
+from gwmond.model.factory_jobs import AGE_US, GUARD_US, MOST, FactoryJob
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput, QueueState
+from gwmond.model.pilot_facts import Assumption
+from gwmond.model.pilot_sources import Decisions, OutputFacts, PilotFacts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
@@ -24,10 +26,15 @@ from gwmond.pilots.ad_times import (
     silent_pilots,
 )
 from gwmond.pilots.central_log import Waits
+from gwmond.pilots.entry_defaults import Entries
+from gwmond.pilots.missing_end import is_given_up, may_run_at, read_until, waits_until
+from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.pilot_cache import PilotCache
 from gwmond.pilots.queue_records import QueueRecords
 from gwmond.pilots.rare import returned_outputs
 from gwmond.pilots.rules import EARLIEST_US, LATEST_US, ExpectedInput, Rules, sane
 from gwmond.pilots.sights import Looks
+from gwmond.pilots.sizes import Sizes
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
 from tests.build.pilot_files import event, output, us
@@ -294,3 +301,93 @@ def test_lines_that_fit_exactly_are_stored(
     whole = sum(len(row) - 2 + 1 for row in rows)
     monkeypatch.setattr(central_log, "MAX_CHARACTERS", whole + room)
     assert central_log.load(central_log.dump(waiting)) == dict(list(waiting.items())[:kept])
+
+
+def of_output(end: float | None = None, given_up: float | None = None) -> OpenPilot:
+    """A pilot whose output has its beginning at 0, and 500 s as its last time."""
+    output = OutputFacts(
+        us(0), us(500 if end is None else end), us(0), None if end is None else us(end)
+    )
+    decisions = Decisions(given_up_us=None if given_up is None else us(given_up))
+    identity = PilotIdentity("7.0@i.entry", 0, "", "", A, "", "", "files")
+    return OpenPilot.new(1, identity, PilotFacts(output=output, decisions=decisions))
+
+
+RUNS = FactoryJob("i", "fe", "fe.main", us(0), us(100), first_us=us(0))
+
+
+@pytest.mark.parametrize(
+    ("job", "written", "told", "unread", "until_us"),
+    [
+        (RUNS, None, 900, False, us(500) + AGE_US),
+        (RUNS, 900, 1000, False, us(900) + AGE_US),
+        (RUNS._replace(started_us=us(700)), 600, 1000, False, us(700) + AGE_US),
+        (None, None, 1000, False, us(1000 + 3600)),
+        (None, 600, 1000, False, us(600 + 3600)),
+        (None, 400, 1000, False, us(500 + 3600)),
+        (None, 600, 550, False, us(550 + 3600)),
+        (None, 600, 5000, False, us(600 + 3600)),
+        (None, 600, 5000, True, us(5000 + LINGER_S)),
+        (None, 600, 1000, True, us(600 + 3600)),
+    ],
+)
+def test_until_when_a_pilot_without_an_end_is_taken_to_run(
+    job: FactoryJob | None, written: int | None, told: int, unread: bool, until_us: int
+) -> None:
+    """Nothing was heard of it since 500 s; an output that was not read since a start is awaited."""
+    written_us = None if written is None else us(written)
+    found = waits_until(of_output(), job, written_us, us(told), RULES, unread=unread)
+    assert found == until_us
+
+
+def test_until_when_it_is_taken_to_run_where_all_was_read() -> None:
+    """What is read before its last time bounds it."""
+    assert [read_until(of_output(), us(told), RULES) for told in (400, 900)] == [us(4000), us(4100)]
+
+
+@pytest.mark.parametrize(
+    ("pilot", "last_us"),
+    [
+        (of_output(end=500), us(500)),
+        (of_output(given_up=500), us(500) + GUARD_US),
+        (of_output(), None),
+    ],
+)
+def test_when_a_pilot_known_from_its_output_may_have_run(
+    pilot: OpenPilot, last_us: int | None
+) -> None:
+    """From its beginning to its end, each by another clock where it is only estimated."""
+    last_us = us(10**7) if last_us is None else last_us
+    assert [may_run_at(pilot, us(0) - GUARD_US - early) for early in (1, 0)] == [False, True]
+    assert may_run_at(pilot, last_us)
+    assert may_run_at(pilot, last_us + 1) is (pilot.end_us is None)
+    assert is_given_up(pilot) is (pilot.end_source == "assumed")
+
+
+def test_what_the_ledger_and_outputs_tell_of_an_entry(play: Play) -> None:
+    """Absent is empty; sizes are those of pilots that ended, sites those that were told last."""
+    play.live(0, 600, [shown(cores=8, memory=16_000)])
+    play.rest(660)
+    row = play.pilot()
+    sizes = Sizes(2000)
+    entries = Entries(sizes, PilotCache({}))
+    assert (entries.site("entry"), entries.factory("entry")) == ("", "")
+    assert entries.unknown(["entry", "other"]) == {"entry", "other"}
+    entries.load({"entry"}, {"entry": [row]})
+    assert (entries.site("entry"), entries.factory("entry")) == ("Site", "factory")
+    assert entries.unknown(["entry", "other"]) == {"other"}
+    assert sizes.fill("entry").size == (8, 16_000, 0)
+    assert sizes.reported("entry") == {Assumption.SIZE, Assumption.GPUS}
+    one = output(gpus=1)
+    entries.learn([one._replace(name=one.name._replace(entry="other", site="There", factory="f"))])
+    assert (entries.site("other"), entries.factory("other")) == ("There", "f")
+    assert sizes.fill("other").size == (4, 8000, 1)
+
+
+def test_records_of_no_known_place_are_counted_without_a_name(play: Play) -> None:
+    """The latest pilot is named where there is one."""
+    files = play.accounting.files
+    assert files.shown(ProblemName.AMBIGUOUS, 2) == "2 records"
+    files.places.named[ProblemName.AMBIGUOUS] = "entry#7.0"
+    found = files.shown(ProblemName.AMBIGUOUS, 2)
+    assert found == "2 records, the latest of the pilot entry#7.0"
