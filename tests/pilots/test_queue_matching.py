@@ -69,6 +69,15 @@ def test_the_nearest_are_the_same() -> None:
         assert (found.alone, found.made, found.stale) == ({0, 1}, {0: second, 1: first}, [])
 
 
+def test_an_execution_through_which_a_pilot_lived_is_covered() -> None:
+    """Of the same job, whose other execution it is; a pilot of another end is none of them."""
+    jobs = [job(0, 20_000), job(10_000, 19_000)]
+    known, other = told(0, 20_000), made(2, -50_000, -40_000)
+    found = QueueMatching(PLACE, jobs, [known], [other])
+    assert (found.told, found.covered, found.alone) == ({0: known}, {1}, set())
+    assert (found.made, found.stale) == ({}, [])
+
+
 @pytest.mark.parametrize(
     ("place", "is_stale"),
     [

@@ -175,7 +175,10 @@ def test_which_kinds_of_pilots_become_what() -> None:
     )
     unknown = PilotKind(ReportedSize(), Size(1, 2000), sizes, "entry", "", "g", "files")
     guessed = unknown._replace(rules=sizes | {Assumption.NO_OUTPUT}, factory="guess")
-    found = dict(changes("entry", {told: [1, 2], unknown: [3], guessed: [4, 5, 6]}, 2000))
+    there = told._replace(site="There")
+    found = dict(
+        changes("entry", {told: [1, 2], there: [7], unknown: [3], guessed: [4, 5, 6]}, 2000)
+    )
     only_size = frozenset({Assumption.SIZE})  # its others have no GPUs, nor is one assumed
     assert found == {
         SizeChange(eight, only_size, "Here", ""): [3],

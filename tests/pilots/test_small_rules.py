@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gwmond.model.batch import Batch
 from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.factory_jobs import AGE_US, GUARD_US, MOST, FactoryJob
 from gwmond.model.facts import Cursor
@@ -275,6 +276,32 @@ def test_all_that_a_ledger_refuses_is_counted(play: Play) -> None:
     """Each place of a factory's queue, also one that is not in memory."""
     play.accounting.leave_out(["entry#7.1", "entry#7.2"])
     assert play.accounting.left_out[ProblemName.NOT_STORABLE] == 2
+
+
+def test_a_batch_is_the_sum_of_its_parts(play: Play) -> None:
+    """By pilot and by place, so that what a ledger refuses of one is left out of all of it."""
+    now = us(900)
+    play.live(0, 600, [shown("a"), shown("b")])
+    accounting = play.accounting
+    play.add_facts([event(QueueState.STARTED, 100, proc=9)])
+    play.add_ads(now, 60, [shown("a", heard=900)], complete=True)
+    play.add_records([record("1.0", 100, 200, startd="a")])
+    play.settle(now, us(800))
+    batch = accounting.batch(now)
+    parts = accounting.divide(batch)
+    assert {name for name in parts if isinstance(name, str)} == {"entry#7.9"}
+    first, second = (parts[row.id] for row in sorted(batch.pilots, key=lambda row: row.id))
+    assert sorted([*first.pilots, *second.pilots]) == sorted(batch.pilots)
+    assert (first.runs, second.runs) == (batch.runs, ())
+    assert parts["entry#7.9"].places == batch.places
+    assert sum(map(_micros, parts.values())) == _micros(batch) > 0
+    accounting.leave_out([first.pilots[0].id])
+    assert accounting.settlement.amounts.increments() == second.increments
+    assert accounting.settlement.counts.changes() == second.counts
+
+
+def _micros(batch: Batch) -> int:
+    return sum(n for hours in batch.increments.values() for n in hours.values())
 
 
 def test_of_very_many_outputs_the_first_are_kept() -> None:
