@@ -177,6 +177,12 @@ def test_a_number_that_comes_again() -> None:
     assert len(found(*one, event(S.STARTED, 100 * DAY))) == 2
 
 
+def test_lines_that_are_too_far_apart_are_of_jobs_of_one_user() -> None:
+    """Of none the directory of an instance is known."""
+    told = found(line(0), line(61 * DAY))
+    assert [(job.instance, job.user) for job in told] == [("", "fe")] * 2
+
+
 def test_lines_find_their_job() -> None:
     """By user and time; of two lines of one job the later counts."""
     one = [event(S.SUBMITTED, 0), event(S.STARTED, 10), event(S.ENDED, 110)]

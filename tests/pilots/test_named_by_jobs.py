@@ -41,6 +41,14 @@ def test_the_pilot_that_has_the_job_before_one_that_has_none(play: Play) -> None
     assert play.stored.pilots[run.pilot].identity.factory_job == JOB
 
 
+def test_a_collector_shows_the_same_number_of_another_schedd(play: Play) -> None:
+    """The pilot of the output may still run, and is another."""
+    add_outputs(play, output(0, None), at=600)
+    live = shown(started=300, heard=600, factory_job=JOB.replace("factory", "other"))
+    play.poll(660, [live])
+    assert len(play.stored.pilots) == 2
+
+
 @pytest.mark.parametrize(("late", "pilots"), [(0, 1), (1, 2)])
 def test_a_collector_shows_who_only_jobs_told_of(play: Play, late: int, pilots: int) -> None:
     """Its startd cannot have begun after the job ended, by more than clocks may differ."""

@@ -78,6 +78,13 @@ def test_its_own_statistics(play: Play, factor: int | None) -> None:
     }
 
 
+def test_statistics_of_a_pilot_whose_cores_nothing_tells(play: Play) -> None:
+    """They are taken as they are, and cut to the 1130 s that HTCondor ran."""
+    statistics = JobStatistics(Jobs(4, 2000), Jobs(2, 1000))
+    add_files(play, lost(jobs=statistics, cores=None, memory_mib=None))
+    assert play.seconds() == {"goodput": 1000.0, "unclassified": 130.0, "pilot_overhead": 70.0}
+
+
 def test_cores_that_are_learnt_later() -> None:
     """Whichever comes first: the pilots of the entry that tell their cores, or the summary."""
     facts: list[FileFact] = [*queue(0, LIFE), summary(36_000, 4000, -3500)]
