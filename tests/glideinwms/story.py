@@ -226,6 +226,9 @@ class Story:
 
         self.wait("jobs run, pilots fail", early)
         self.wait("pilots are held", lambda: self.at("SiteHeld", "5"))
+        told = "GlideClientCurbCurbTotalGlideinsPerGroup isnt undefined"
+        curbed = ("condor_status", "-any", "-constraint", f'GLIDEIN_Site=="SiteA" && {told}')
+        self.wait("the frontend tells its curb", lambda: self.gwms.ads("root", "user", *curbed))
         kinds = ("too_large", "user_held", "typo", "lonely", "limited", "broken", "held", "victim")
         self.look("early", *kinds)
 
