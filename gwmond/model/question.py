@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeAlias
 What: TypeAlias = Literal["job", "ad", "pilot", "entry", "all"]
 OF_JOBS: frozenset[What] = frozenset(("job", "ad"))
 """What is answered only to those who may see single jobs."""
-MOST_AD = 16_384
+MOST_AD = 4_096
 """So many characters the ad of a job has at most that is not submitted yet."""
 POOL, WITHHELD, NOT_READ = "Gwmond-Pool", "Gwmond-Withheld", "Gwmond-Not-Read"
 """Headers of the daemon's answers: its pool, percent-encoded; what is left out of them; and how
