@@ -262,8 +262,7 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
         whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
         said = weaker(proof, move.proof)
-        step = Step(move.mover, move.change)
-        yield Reason(Tier.NO_PILOT, move.name).because(whole, said, step)
+        yield Reason(Tier.NO_PILOT, move.name).because(whole, said, move.step)
 
 
 def _unseen(here: Situation) -> str:

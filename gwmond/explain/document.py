@@ -43,7 +43,7 @@ def first_line(situation: Situation, answer: Explanation) -> str:
 
 
 def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
-    commands = [shlex.join(argv) for step in found[0].remedy if (argv := step.argv(here.job))]
+    commands = [shlex.join(argv) for step in found[0].steps if (argv := step.argv(here.job))]
     yield from answer_parts(first_line(here, found[0]), found, here.missing, commands)
     yield from earlier.parts(here)
     yield from history.parts(here)
@@ -176,7 +176,7 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "runs": job.runs,
         "first_line": first_line(here, found[0]),
         "reasons": reason_records(found),
-        "commands": [step.record(job) for step in found[0].remedy],
+        "commands": [step.record(job) for step in found[0].steps],
         "earlier_runs": earlier.record(here),
         "history": history.record(here),
         "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],

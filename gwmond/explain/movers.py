@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from gwmond.explain.evidence import Proof, of_rows
-from gwmond.explain.reasons import Mover
+from gwmond.explain.reasons import Mover, Step
 from gwmond.model.states import State
 from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.meanings import reason_meaning
@@ -32,6 +32,11 @@ class Move(NamedTuple):
     mover: Mover
     change: str
     proof: Proof
+
+    @property
+    def step(self) -> Step:
+        """What would change it, as a step of a remedy."""
+        return Step(self.mover, self.change)
 
 
 MOVERS: dict[str, tuple[Mover, str]] = {

@@ -14,7 +14,6 @@ from gwmond.explain.evidence import Proof, sure_if, told, weaker
 from gwmond.explain.phrases import capital, duration, kinds, names_text, sentence, size_text
 from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit, wait
 from gwmond.explain.situation import TIMED, Situation
-from gwmond.model.states import State
 from gwmond.model.waiting_job import OFFERED, Change, Edit
 from gwmond.reports.render.formats import counted
 
@@ -76,10 +75,9 @@ def _impossible(here: Situation) -> Explanation:
 
 def _best(here: Situation, found: Sequence[Edit]) -> Edit | None:
     """Return the smallest change of those that open pilots which are seen, and not down."""
-    down = {key for key, row in here.entries.items() if row.state == State.DOWN}
 
     def order(one: tuple[int, Edit]) -> tuple[bool, bool, int]:
-        return all(key in down for key, _ in one[1].opened), not one[1].sure, one[0]
+        return all(key in here.down for key, _ in one[1].opened), not one[1].sure, one[0]
 
     return min(enumerate(found), key=order, default=(0, None))[1]
 

@@ -20,7 +20,7 @@ from gwmond.explain.movers import (
     without_pilots,
 )
 from gwmond.explain.phrases import capital, duration, size_text
-from gwmond.explain.reasons import Explanation, Mover, Tier
+from gwmond.explain.reasons import PILOTS_PENDING, Explanation, Mover, Step, Tier, wait
 from gwmond.explain.situation import CYCLE_S
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.order import NO_LIMITS, Limits, Negotiator
@@ -235,7 +235,7 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         if (found := _no_sites(here, pilots[0].group)) is not None:
             text, mover = f"{text}. {found[0]}", found[1]
             change, proof = _TEST_FOUND, told(found)
-        yield Explanation(tier, "validation_failed", text, change, mover, proof)
+        yield Explanation(tier, "validation_failed", text, proof, (Step(mover, change),))
     elif all(pilot.jobs and pilot.idle_claims == len(pilot.jobs) for pilot in pilots):
         number = sum(pilot.idle_claims for pilot in pilots)
         text = (
@@ -243,8 +243,8 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         )
         text += "has the claim has started none, or none yet"
         change = "A schedd that starts its jobs: its load (condor_status -schedd), its log"
-        args = tier, "claimed_idle", text, change, Mover.ACCESS_POINT
-        yield Explanation(*args, Proof.ESTIMATED)
+        step = Step(Mover.ACCESS_POINT, change)
+        yield Explanation(tier, "claimed_idle", text, Proof.ESTIMATED, (step,))
     elif not any(pilot.free for pilot in pilots):
         runs = "runs" if here.startd else "run"
         jobs = counted(here.running, "job")
@@ -253,18 +253,17 @@ def _closed(here: PlaceSituation) -> Iterator[Explanation]:
         if more is None:
             rows = [here.row] if here.row is not None and not here.startd else []
             proof = weaker(told(pilots), *map(of_rows, rows))
-            yield Explanation(tier, "busy", text, "A job there that ends", Mover.WAIT, proof)
+            yield Explanation(tier, "busy", text, proof, (wait("A job there that ends"),))
         else:
             text += f". It could have more pilots: {more.text}"
             proof = here.sure(told(pilots), more.proof)
-            yield Explanation(tier, "busy", text, more.change, more.mover, proof)
+            yield Explanation(tier, "busy", text, proof, (more.step,))
     elif not any(pilot.accepting for pilot in pilots):
         retired = [p.retires for p in pilots if p.retires is not None and p.retires <= here.now]
         since = f" for {duration(here.now - min(retired))}" if retired else ""
         why = f"{of} retires{since}" if retired else f"{of} is drained, or closed"
-        change, proof = "A new pilot", told(pilots)
         text = f"{why}: it takes no more jobs"
-        yield Explanation(tier, "retiring", text, change, Mover.WAIT, proof)
+        yield Explanation(tier, "retiring", text, told(pilots), (wait("A new pilot"),))
 
 
 _TEST_FOUND = "What the test found: gwmond report --failures, and the pilots' output"
@@ -283,8 +282,8 @@ def _all_fail(here: PlaceSituation) -> Iterator[Explanation]:
     """No pilot is there, as all that begin fail, and not only there."""
     if not here.pilots and (found := _no_sites(here)) is not None:
         text = f"Its pilots fail their validation. {found[0]}"
-        args = Tier.NO_PILOT, "validation_failed", text, _TEST_FOUND, found[1]
-        yield Explanation(*args, told(found))
+        steps = (Step(found[1], _TEST_FOUND),)
+        yield Explanation(Tier.NO_PILOT, "validation_failed", text, told(found), steps)
 
 
 def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
@@ -293,14 +292,14 @@ def _no_demand(here: PlaceSituation) -> Iterator[Explanation]:
         known = "Whether a job is idle in the queues of this pool is not known"
         text = known if here.missing else "No job is idle in the queues of this pool"
         proof = here.sure(told(here.limits.schedds))
-        yield Explanation(Tier.NOWHERE, "no_idle_job", text, "Jobs", Mover.WAIT, proof)
+        yield Explanation(Tier.NOWHERE, "no_idle_job", text, proof, (wait("Jobs"),))
     elif not here.could_run:
         first, *others = here.kept(here.groups)
         text = f"0 of {counted(here.jobs, 'idle job')} could run there. {_share(first, here.jobs)}"
         rest = f". {counted(len(others), 'more cause')} below" if others else ""
-        change, mover = _CHANGES.get(first.obstacle.name, "Other jobs"), first.obstacle.mover
-        args = Tier.NOWHERE, first.obstacle.name, text + rest, change, mover
-        yield Explanation(*args, here.refused)
+        step = Step(first.obstacle.mover, _CHANGES.get(first.obstacle.name, "Other jobs"))
+        name = first.obstacle.name
+        yield Explanation(Tier.NOWHERE, name, text + rest, here.refused, (step,))
 
 
 _CHANGES = {
@@ -331,8 +330,7 @@ def _no_pilots(here: PlaceSituation) -> Iterator[Explanation]:
     jobs = counted(sum(one.group.jobs for one in here.could_run), "idle job")
     if row.pending_pilots and not row.barren:
         text = f"{jobs} could run there; {counted(row.pending_pilots, 'pilot')} wait in its queue"
-        args = (Tier.ON_THEIR_WAY, "pilots_pending", text, "A pilot that starts", Mover.WAIT)
-        yield Explanation(*args, here.wanted)
+        yield PILOTS_PENDING.because(text, here.wanted)
         return
     yield _moved(
         here, Tier.NO_PILOT, without_pilots(row), f"{jobs} could run there, but it has no pilot: "
@@ -343,7 +341,7 @@ def _moved(here: PlaceSituation, tier: Tier, move: Move, before: str = "") -> Ex
     """Return why an entry has no pilots, ``before`` which something is said."""
     text, proof = capital(before + move.text), here.sure(move.proof)
     proof = weaker(proof, here.wanted) if before else proof
-    return Explanation(tier, move.name, text, move.change, move.mover, proof)
+    return Explanation(tier, move.name, text, proof, (move.step,))
 
 
 def _not_now(here: PlaceSituation) -> Iterator[Explanation]:
@@ -357,9 +355,9 @@ def _not_now(here: PlaceSituation) -> Iterator[Explanation]:
         f"{counted(number, 'idle job')} could run on an empty pilot, but none on what is free. "
         f"{_share(first, number)}"
     )
-    change, mover = _CHANGES.get(first.obstacle.name, "A new pilot"), first.obstacle.mover
-    args = Tier.PILOTS_THERE, first.obstacle.name, text, change, mover
-    yield Explanation(*args, here.sure(told(here.accepting), here.wanted))
+    step = Step(first.obstacle.mover, _CHANGES.get(first.obstacle.name, "A new pilot"))
+    proof = here.sure(told(here.accepting), here.wanted)
+    yield Explanation(Tier.PILOTS_THERE, first.obstacle.name, text, proof, (step,))
 
 
 def _limited(here: PlaceSituation) -> Iterator[Explanation]:
@@ -370,7 +368,8 @@ def _limited(here: PlaceSituation) -> Iterator[Explanation]:
         name, text, mover, change = kept.obstacle
         fit = f"{counted(kept.jobs, 'idle job')} {'fits' if kept.jobs == 1 else 'fit'}"
         whole = f"{fit} what is free, but for a limit. {text}"
-        yield Explanation(Tier.POLICY, name, whole, change, mover, here.sure(told(kept.jobs)))
+        proof = here.sure(told(kept.jobs))
+        yield Explanation(Tier.POLICY, name, whole, proof, (Step(mover, change),))
 
 
 def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
@@ -383,26 +382,22 @@ def _not_given(here: PlaceSituation) -> Iterator[Explanation]:
     youngest = max((pilot.began for pilot in here.accepting if not pilot.jobs), default=0)
     if here.negotiators is not None and not here.negotiators:
         text = f"{fit}, but the collectors know no negotiator: nobody gives jobs to pilots"
-        change = "A negotiator that runs: condor_status -negotiator"
-        yield Explanation(
-            *(Tier.PILOTS_THERE, "no_negotiator", text, change, Mover.POOL, here.wanted)
-        )
+        step = Step(Mover.POOL, "A negotiator that runs: condor_status -negotiator")
+        yield Explanation(Tier.PILOTS_THERE, "no_negotiator", text, here.wanted, (step,))
     elif late := _late(here):
         text = f"{fit}, but the negotiator ended its last cycle {duration(late)} ago"
         change = "A negotiator that comes round: its log, condor_status -negotiator -long"
-        yield Explanation(
-            *(Tier.PILOTS_THERE, "negotiator_late", text, change, Mover.POOL, here.wanted)
-        )
+        steps = (Step(Mover.POOL, change),)
+        yield Explanation(Tier.PILOTS_THERE, "negotiator_late", text, here.wanted, steps)
     elif here.startd and youngest and here.now - youngest < CYCLE_S:
         text = f"{fit}; it began {duration(here.now - youngest)} ago, and may not have had its turn"
-        change, proof = "The next negotiation", Proof.ESTIMATED
-        yield Explanation(Tier.PILOTS_THERE, "new", text, change, Mover.WAIT, proof)
+        steps = (wait("The next negotiation"),)
+        yield Explanation(Tier.PILOTS_THERE, "new", text, Proof.ESTIMATED, steps)
     else:
         text = f"{fit}, and none was given to it{_last_words(fitting)}"
         change = "What the negotiator says of one of these jobs: gwmond explain JOB"
-        yield Explanation(
-            *(Tier.PILOTS_THERE, "not_given", text, change, Mover.POOL), Proof.ESTIMATED
-        )
+        steps = (Step(Mover.POOL, change),)
+        yield Explanation(Tier.PILOTS_THERE, "not_given", text, Proof.ESTIMATED, steps)
 
 
 def _last_words(fitting: Iterable[GroupHere]) -> str:
@@ -432,9 +427,8 @@ def _unexplained(here: PlaceSituation) -> Explanation:
     return Explanation(
         *(Tier.UNEXPLAINED, "unexplained"),
         f"Not known: {missing} could not be read" if missing else "No known reason holds",
-        "gwmond check",
-        Mover.POOL,
         Proof.NOT_KNOWN,
+        (Step(Mover.POOL, "gwmond check"),),
     )
 
 

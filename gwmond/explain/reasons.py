@@ -81,26 +81,26 @@ def edit(words: str, name: str, value: str) -> Step:
 
 
 class Explanation(NamedTuple):
-    """One reason: its tier and bounded name, in words, what would change it, whose move it is.
+    """One reason: its tier and bounded name, in words, and what it rests on.
 
-    ``steps``: what would change it, one after the other; empty: one, of which there are words only.
+    ``steps``: what would change it, one after the other; empty: nothing has to.
     """
 
     tier: Tier
     name: str
     text: str
-    change: str
-    mover: Mover
     proof: Proof
     steps: tuple[Step, ...] = ()
 
     @property
-    def remedy(self) -> tuple[Step, ...]:
-        """What would change it, one after the other; empty: nothing has to."""
-        return self.steps or ((Step(self.mover, self.change),) if self.change != NOTHING else ())
+    def change(self) -> str:
+        """What would change it, in words."""
+        return ", then ".join(step.words for step in self.steps) or "Nothing"
 
-
-NOTHING = "Nothing"
+    @property
+    def mover(self) -> Mover:
+        """Whose move it is."""
+        return self.steps[0].mover if self.steps else Mover.WAIT
 
 
 class Reason(NamedTuple):
@@ -112,10 +112,7 @@ class Reason(NamedTuple):
 
     def because(self, text: str, proof: Proof, *steps: Step) -> Explanation:
         """Return it of a job; ``steps``: those instead that change it for this one."""
-        todo = steps or self.steps
-        change = ", then ".join(step.words for step in todo) or NOTHING
-        mover = todo[0].mover if todo else Mover.WAIT
-        return Explanation(self.tier, self.name, text, change, mover, proof, todo)
+        return Explanation(self.tier, self.name, text, proof, steps or self.steps)
 
 
 def _one(tier: Tier, name: str, mover: Mover, words: str) -> Reason:

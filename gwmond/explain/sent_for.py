@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gwmond.explain.document import answer_parts, reason_records
 from gwmond.explain.evidence import Proof, told
 from gwmond.explain.movers import failed_validation, of_common
-from gwmond.explain.reasons import Explanation, Mover, Tier
+from gwmond.explain.reasons import Explanation, Mover, Step, Tier, wait
 from gwmond.model.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
@@ -20,6 +20,9 @@ from gwmond.reports.render.table import Column, table
 from gwmond.reports.sent_for import DemandAt, SentFor
 
 _SHOWN = 20
+
+
+_RECORDS = "Requests and idle jobs in the ledger: glideresource ads, or the factory's files"
 
 
 def sent_for_document(here: SentFor) -> Document:
@@ -37,8 +40,8 @@ def sent_for_answers(here: SentFor) -> list[Explanation]:
             Tier.UNEXPLAINED,
             "unexplained",
             "The ledger does not say what it was sent for",
-            "Requests and idle jobs in the ledger: glideresource ads, or the factory's files",
-            *(Mover.POOL, Proof.NOT_KNOWN),
+            Proof.NOT_KNOWN,
+            (Step(Mover.POOL, _RECORDS),),
         )
     ]
 
@@ -50,24 +53,23 @@ def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
     if jobs.ran:
         many = "jobs" if jobs.number is None else counted(jobs.number, "job")
         text, change = f"It had {many}", "Nothing: gwmond pilot shows its life"
-        yield Explanation(tier, "had_jobs", text, change, Mover.WAIT, told(jobs.ran))
+        yield Explanation(tier, "had_jobs", text, told(jobs.ran), (wait(change),))
     elif here.pilot.failed:
         text = f"Its validation failed ({row.failure or 'no test is named'})"
         mover, change, proof = failed_validation(None)
         if here.common is not None:
             text, mover = f"{text}. {here.common.text}", of_common(here.common)
             proof = told(here.common)
-        yield Explanation(tier, "validation_failed", text, change, mover, proof)
+        yield Explanation(tier, "validation_failed", text, proof, (Step(mover, change),))
     elif jobs.ran is None:
         text = "It is not known whether it had jobs: its output ends before it says so"
         change = "Its output as a whole, or a collector that shows it: gwmond pilot"
-        args = (tier, "jobs_not_known", text, change, Mover.FACTORY, Proof.NOT_KNOWN)
-        yield Explanation(*args)
+        steps = (Step(Mover.FACTORY, change),)
+        yield Explanation(tier, "jobs_not_known", text, Proof.NOT_KNOWN, steps)
     elif here.registered_us is None:
         text = "No collector has shown it: it ended before it registered, or could not"
-        change = "What its output says: gwmond pilot"
-        proof = Proof.ESTIMATED
-        yield Explanation(tier, "never_registered", text, change, Mover.SITE, proof)
+        step = Step(Mover.SITE, "What its output says: gwmond pilot")
+        yield Explanation(tier, "never_registered", text, Proof.ESTIMATED, (step,))
 
 
 def _asked(here: SentFor) -> str:
@@ -90,9 +92,8 @@ def _refuted(here: SentFor) -> Iterator[Explanation]:
         return
     if here.check.verdict.state is State.PROVISIONING_BOTTLENECK:
         text = f"{_asked(here)}As it registered, idle jobs could have run there, and none came"
-        change = "What keeps them from such pilots: gwmond explain --entry"
-        tier = Tier.NO_PILOT
-        yield Explanation(tier, "jobs_did_not_come", text, change, Mover.POOL, Proof.ESTIMATED)
+        step = Step(Mover.POOL, "What keeps them from such pilots: gwmond explain --entry")
+        yield Explanation(Tier.NO_PILOT, "jobs_did_not_come", text, Proof.ESTIMATED, (step,))
 
 
 def _taken(here: SentFor) -> Iterator[Explanation]:
@@ -104,9 +105,8 @@ def _taken(here: SentFor) -> Iterator[Explanation]:
     if not begun:
         group = here.pilot.identity.group or "no frontend group"
         text = f"{_asked(here)}No run of a job began on any pilot of {group} while it lived"
-        change = "Fewer pilots where few jobs wait"
-        args = (Tier.ON_THEIR_WAY, "demand_gone", text, change, Mover.FRONTEND, Proof.ESTIMATED)
-        yield Explanation(*args)
+        step = Step(Mover.FRONTEND, "Fewer pilots where few jobs wait")
+        yield Explanation(Tier.ON_THEIR_WAY, "demand_gone", text, Proof.ESTIMATED, (step,))
         return
     here_too = way[key] + there[key]
     text = (
@@ -114,9 +114,8 @@ def _taken(here: SentFor) -> Iterator[Explanation]:
         f"began until it registered, and {there.total()} while it was there; {here_too} of these "
         f"{begun} at its own entry"
     )
-    change = "Fewer pilots requested at a time, or pilots that start sooner"
-    tier = Tier.PILOTS_THERE
-    yield Explanation(tier, "taken_by_others", text, change, Mover.FRONTEND, Proof.ESTIMATED)
+    step = Step(Mover.FRONTEND, "Fewer pilots requested at a time, or pilots that start sooner")
+    yield Explanation(Tier.PILOTS_THERE, "taken_by_others", text, Proof.ESTIMATED, (step,))
 
 
 _RULES: Sequence[Callable[[SentFor], Iterable[Explanation]]] = (

@@ -240,7 +240,7 @@ class Situation:
 
         Where slots of an entry were looked at they say of which groups its pilots are.
         """
-        kinds = {(place.entry, place.group) for place in self.fitting}
+        kinds = self._fitting_kinds
         seen = {slot.entry for slot in self.slots}
         ours = {slot.entry for slot in self.slots if (slot.entry, slot.group) in kinds}
         return {
@@ -248,6 +248,11 @@ class Situation:
             for key, row in self.fitting_rows.items()
             if row.registered_pilots and (key in ours or key not in seen)
         }
+
+    @cached_property
+    def down(self) -> frozenset[EntryKey]:
+        """Entries in downtime."""
+        return frozenset(key for key, row in self.entries.items() if row.state == State.DOWN)
 
     @property
     def is_last_hope(self) -> bool:
@@ -265,9 +270,8 @@ class Situation:
 
         Entries in downtime are left out, and what ends before the job would.
         """
-        job, down = self.job, {k for k, row in self.entries.items() if row.state == State.DOWN}
-        lasting = [place for place in self.places if self.lives_long_enough(place)]
-        pilots = [p for p in lasting if p.kind == "pilot" and p.entry not in down]
+        job, lasting = self.job, [p for p in self.places if self.lives_long_enough(p)]
+        pilots = [p for p in lasting if p.kind == "pilot" and p.entry not in self.down]
         slots = [slot for slot in lasting if slot.kind == "slot" and slot.takes_jobs]
         return [
             *openings(job.size, job.clauses, pilots, slots),
