@@ -79,10 +79,11 @@ class Metrics(dict[Series, float]):
         states = ("busy", "idle", "retiring")
         return sum(self.sum("gwmond_pilots", state=state, **labels) for state in states)
 
-    def seconds(self, site: str, state: str = "", resource: str = "cpu") -> float:
-        """A site's canonical seconds, of one state or of all."""
-        record = {"state": state} if state else {}
-        return self.sum(SECONDS, site=site, resource=resource, **record)
+    def seconds(self, site: str, state: str = "", resource: str = "cpu", reason: str = "") -> float:
+        """A site's canonical seconds, of one state and reason or of all."""
+        wanted = {"state": state, "reason": reason}
+        labels = {name: value for name, value in wanted.items() if value}
+        return self.sum(SECONDS, site=site, resource=resource, **labels)
 
     @property
     def polled_at(self) -> float:
