@@ -60,6 +60,11 @@ ROOMS: dict[str, set[str]] = {
         *("service", "traces", "explain", "advise"),
     },
 }
+#: Rooms within rooms, from the lowest up: each imports only those before it; "" is what stands in
+#: the room itself.
+WITHIN: dict[str, tuple[str, ...]] = {
+    "pilots": ("early", "life", "memory", "runs", "sources", "factory", ""),
+}
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
 CORE = (
     *("model/", "sites/", "pilots/", "traces/"),
@@ -156,6 +161,49 @@ def test_each_room_imports_only_what_it_may() -> None:
     assert wrong == []
 
 
+def _room_within(module: str, outer: str) -> str:
+    """Return which room of another one a module of it is in."""
+    inner = module.removeprefix(f"gwmond.{outer.replace('/', '.')}.").partition(".")[0]
+    return inner if inner in WITHIN[outer] else ""
+
+
+@pytest.mark.parametrize("outer", WITHIN)
+def test_rooms_within_a_room_have_an_order(outer: str) -> None:
+    """Imports go down; and there are no other rooms within it."""
+    order = WITHIN[outer]
+    here = [path for path in FILES if name(path).startswith(f"{outer}/")]
+    rooms = {path.parent.relative_to(PACKAGE / outer).parts[:1] for path in here}
+    assert rooms == {(room,) if room else () for room in order}
+    prefix = f"gwmond.{outer.replace('/', '.')}."
+    wrong = [
+        (name(path), one.module)
+        for path in here
+        for of in [_room_within("gwmond." + name(path).replace("/", "."), outer)]
+        for one in imports(path)
+        if one.module.startswith(prefix)
+        if order.index(_room_within(one.module, outer)) > order.index(of)
+    ]
+    assert wrong == []
+
+
+def test_no_circle_of_files() -> None:
+    """No file needs itself by way of others, also not for its types only."""
+    modules = {
+        ".".join(("gwmond", name(path).removesuffix(".py").replace("/", "."))) for path in FILES
+    }
+    graph = {
+        ".".join(("gwmond", name(path).removesuffix(".py").replace("/", "."))): {
+            one.module for one in imports(path)
+        }
+        & modules
+        for path in FILES
+    }
+    while free := {module for module, needed in graph.items() if not needed & graph.keys()}:
+        for module in free:
+            del graph[module]
+    assert graph == {}
+
+
 def test_modules_say_what_they_are() -> None:
     """Every module begins with a sentence of what it is."""
     wrong = [
@@ -188,7 +236,7 @@ _READERS = ("pilots", "pilot", "trace", "report", "reconcile")
 _WRITERS = {
     "gwmond.service.ledger_keeper",
     "gwmond.pilots.accounting",
-    "gwmond.pilots.run_matcher",
+    "gwmond.pilots.runs.matcher",
     "gwmond.service.history_readers",
 }
 

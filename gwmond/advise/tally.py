@@ -16,7 +16,7 @@ from gwmond.model.pilot_facts import Assumption, Category
 from gwmond.model.run_facts import RunFact, Source, Used
 from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.merged_runs import executing
+from gwmond.pilots.life.merged_runs import executing
 from gwmond.reports.categories import CPU, of_kind
 from gwmond.reports.stored_pilot import StoredPilot
 

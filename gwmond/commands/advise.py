@@ -25,7 +25,7 @@ from gwmond.commands.common import (
 from gwmond.config.settings import Config
 from gwmond.reports.ledger_reading import add_ledger_option, nothing, progress
 from gwmond.reports.periods import FORMS_HELP
-from gwmond.reports.render.document import add_format
+from gwmond.reports.render.writing import add_format
 from gwmond.service import log
 
 _EPILOG = f"""\

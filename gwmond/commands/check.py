@@ -27,7 +27,7 @@ from gwmond.model.facts import Status
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import short, span
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import number
 from gwmond.reports.render.table import Cell, Column, table
@@ -56,7 +56,7 @@ class CheckResult(NamedTuple):
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    document.add_format(parser, "table", "json")
+    writing.add_format(parser, "table", "json")
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:

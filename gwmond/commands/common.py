@@ -135,7 +135,7 @@ def limit(text: str) -> int:
 
 def show(document: Document, form: str) -> None:
     """Print a document in the form that ``--format`` names."""
-    from gwmond.reports.render.document import text  # noqa: PLC0415
+    from gwmond.reports.render.writing import text  # noqa: PLC0415
 
     sys.stdout.write(text(document, form))
 

@@ -24,7 +24,7 @@ from urllib.parse import quote, urlencode
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.question import MOST_AD, NOT_READ, POOL, WITHHELD, Question, What
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
 from gwmond.service import log
@@ -99,7 +99,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         help="ask only the daemon, or only the pool (default: the daemon that runs on this host, "
         "if it watches the same pool; else the pool)",
     )
-    document.add_format(parser, "table", "json")
+    writing.add_format(parser, "table", "json")
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_reading import cursor_lines
 from gwmond.reports.periods import short
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import exact_seconds
 from gwmond.reports.render.table import Cell, Column, table
@@ -76,9 +76,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         return action
 
     proof = add("check", "check that all time in the ledger sums up exactly; exit code 1 if not")
-    document.add_format(proof, "table", "json")
+    writing.add_format(proof, "table", "json")
     stats = add("stats", "show rows, bytes, hours, cursors (how far each source was read) and gaps")
-    document.add_format(stats, "table", "json")
+    writing.add_format(stats, "table", "json")
     stats.add_argument("--cursors", action="store_true", help="show each cursor, not each kind")
     add("vacuum", "give unused space back to the file system; stop the daemon first")
     _export_options(add("export", "write Parquet for DuckDB, or the past for Prometheus", _EXPORT))

@@ -15,7 +15,7 @@ from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.pilot_story import story_of
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.waiting_periods import rules
 from gwmond.service import log
 
@@ -45,7 +45,7 @@ Sums are those of the ledger, in both measures; the residual is total minus part
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("id", metavar="ID", help="number, startd's name, or a part of the name")
-    document.add_format(parser, "table", "json")
+    writing.add_format(parser, "table", "json")
     parser.add_argument(
         "--width", type=int, metavar="COLUMNS", help="of the picture; default: the terminal's"
     )

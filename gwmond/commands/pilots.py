@@ -11,13 +11,13 @@ import argparse
 from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, place_of, show, usage
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import PilotFilter
-from gwmond.pilots.ad_times import silent_before_us
+from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.categories import INFO, within
 from gwmond.reports.ledger_reading import add_ledger_option, nothing
 from gwmond.reports.open_runs import open_runs
 from gwmond.reports.periods import FORMS_HELP, parse_time
 from gwmond.reports.pilots import PilotList, stored_pilots
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.stored_pilot import AsOf
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service import log
@@ -90,7 +90,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     shown.add_argument(
         "--limit", type=limit, default=_LIMIT, metavar="N", help=f"default {_LIMIT}; 0: all"
     )
-    document.add_format(shown, "table", "json", "csv")
+    writing.add_format(shown, "table", "json", "csv")
     add_ledger_option(shown)
 
 

@@ -26,7 +26,7 @@ from gwmond.reports import reconcile_document
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.periods import FORMS_HELP, rfc3339
 from gwmond.reports.reconcile import gather, unexplained_ratio
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.service import log
 
 _EPILOG = f"""\
@@ -46,7 +46,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--entry", default="*", metavar="PATTERN", help="only entries like this (with * and ?)"
     )
-    document.add_format(parser, "table", "json", "csv", "markdown")
+    writing.add_format(parser, "table", "json", "csv", "markdown")
     parser.add_argument(
         "--max-unexplained",
         type=_percent,

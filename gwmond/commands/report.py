@@ -34,7 +34,7 @@ from gwmond.reports.failures import MOST
 from gwmond.reports.groupings import GROUPINGS, listed, parse_by
 from gwmond.reports.ledger_reading import Age, add_ledger_option, nothing, unknown
 from gwmond.reports.periods import FORMS_HELP
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document
 from gwmond.reports.report import Scope
 from gwmond.reports.report_document import DEFINITIONS
@@ -146,7 +146,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"with --failures: lines by entry and node (default {MOST}; 0: all; csv, json: all)",
     )
-    document.add_format(parser, "table", "csv", "json", "markdown", "html")
+    writing.add_format(parser, "table", "csv", "json", "markdown", "html")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
     add_ledger_option(parser)
 
@@ -166,7 +166,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
         else:
             made, empty = _report(ledger, scope, age, config, arguments)
             pilots = True
-        text = document.text(made, arguments.format, terminal=terminal)
+        text = writing.text(made, arguments.format, terminal=terminal)
         cause = (nothing if pilots else unknown)(ledger, scope.place) if empty else ""
     if scope.period.until_us > (age.written_us or 0):
         complain(age.warning)

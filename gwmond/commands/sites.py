@@ -19,7 +19,7 @@ from gwmond.model.facts import Status
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.snapshot import Snapshot
 from gwmond.reports import sites
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.service import log
 from gwmond.service.poller import poll_once
 from gwmond.sources.folding import FRONTEND_JOBS
@@ -56,7 +56,7 @@ those that start together share the jobs. docs/verdicts.md says what else is not
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    document.add_format(parser, "table", "json", "csv")
+    writing.add_format(parser, "table", "json", "csv")
     parser.add_argument(
         "--entries", action="store_true", help="a line for each entry, not for each site"
     )

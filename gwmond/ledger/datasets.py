@@ -21,7 +21,7 @@ from gwmond.model.pilot_sources import SHOWN
 from gwmond.model.run_phases import failed_transfer, phases_of
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
-from gwmond.pilots.factory_records import jobs
+from gwmond.pilots.factory.records import jobs
 
 _AT_ONCE = 2000
 _TEXT, _INT, _FLOAT, _BOOL = pa.string(), pa.int64(), pa.float64(), pa.bool_()

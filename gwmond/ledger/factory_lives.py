@@ -26,7 +26,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour
-from gwmond.pilots.factory_records import jobs
+from gwmond.pilots.factory.records import jobs
 
 _LATE_US = 7 * 24 * HOUR_US
 """A line is written at most so long after its pilot's end, as far as runs are looked for."""

@@ -17,7 +17,7 @@ from gwmond.ledger.schema import pilots, runs
 from gwmond.model.pilot_facts import Category, Validation
 from gwmond.model.run_phases import FailedTransfer, failed_transfer
 from gwmond.model.stored_pilots import PilotRow
-from gwmond.pilots.early_failure import Result
+from gwmond.pilots.early.comparison import Result
 
 NOT_JUDGED = "not judged yet"
 """Stands for the outcome of a run that failed early, as long as no verdict has decided whose

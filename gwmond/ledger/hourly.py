@@ -165,7 +165,7 @@ def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
 def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     """Yield pilots by the hour in which they ended, and the category of their own time.
 
-    The rule is that of ``pilot_time.own_category``: a pilot that ran no job and passed its
+    The rule is that of ``life.partition.own_category``: a pilot that ran no job and passed its
     validation is not decided before all that could have run on it is known.
     """
     c = pilots.c

@@ -9,7 +9,7 @@
 - ``series``: what is posted for all pilots (and was, for those pruned) sums to the totals;
 - ``site_canonical``: site time, each total against its hours;
 - ``factory``: the factory's own numbers, each total against its hours;
-- ``factory_jobs``: what its queue recorded of each of its jobs can be read, and is found by its
+- ``factory.jobs``: what its queue recorded of each of its jobs can be read, and is found by its
   name.
 
 All in one transaction, and some hundred pilots in memory at a time.
@@ -39,7 +39,7 @@ from gwmond.model.stored_pilots import (
 )
 from gwmond.model.totals import Micros
 from gwmond.model.units import MICRO, Resource
-from gwmond.pilots.pilot_time import partition, total
+from gwmond.pilots.life.partition import partition, total
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 Place: TypeAlias = tuple[str, ...]

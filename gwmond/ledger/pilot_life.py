@@ -19,7 +19,7 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.stored_pilots import OwnAmounts, PilotRow, RunRow
 from gwmond.model.totals import Micros
 from gwmond.model.units import Resource
-from gwmond.pilots.pilot_time import Amounts
+from gwmond.pilots.life.partition import Amounts
 
 
 class Posted(NamedTuple):

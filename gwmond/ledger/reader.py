@@ -64,7 +64,7 @@ from gwmond.model.stored_pilots import (
 from gwmond.model.times import ALWAYS, Period
 from gwmond.model.totals import Hour, HourTotal
 from gwmond.model.units import DEFAULT_MEMORY_MIB
-from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial
+from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial
 
 Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
 _ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}

@@ -160,7 +160,7 @@ pilots = Table(
     Column("factory_number", Text, nullable=False, server_default="", index=True),
     # What each source reports on it, as JSON (see gwmond.model.pilot_sources).
     Column("facts", Text, nullable=False, server_default="{}"),
-    # When a poll last found an ad of it; NULL: at the last look (see gwmond.pilots.sights).
+    # When a poll last found an ad of it; NULL: at the last look (``memory.sights``).
     Column("last_polled_us", BigInteger),
     # MiB of a canonical unit in what is posted; 0: of before, until the daemon says which.
     Column("unit_mib", BigInteger, nullable=False, server_default="0"),
@@ -197,7 +197,7 @@ runs = Table(
     Column("cpu_canonical", BigInteger),
     Column("gpu_resource", BigInteger),
     Column("gpu_canonical", BigInteger),
-    # When a slot last showed it; NULL: at the last look, or it is over (see gwmond.pilots.sights).
+    # When a slot last showed it; NULL: at the last look, or it is over (``memory.sights``).
     Column("last_shown_us", BigInteger),
     Column("facts", Text, nullable=False),
 )

@@ -20,7 +20,7 @@ from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
 from gwmond.model.stored_pilots import ASSUMED, MICROS, CountKey
 from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
-from gwmond.pilots.pilot_time import OWN
+from gwmond.pilots.life.partition import OWN
 from gwmond.reports.categories import INFOS
 
 _KEPT = (

@@ -106,7 +106,7 @@ class QueueRecord(NamedTuple):
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
     ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
-    ``outputs`` are those of pilots that came (see ``pilots.rare.returned_outputs``).
+    ``outputs`` are those of pilots that came (see ``pilots.factory.returned_outputs``).
     """
 
     entry: str

@@ -9,7 +9,7 @@ program's own exit; and last what can only be inferred.  The same job may have b
 *after* a run that a pilot's end cut off, so a vacate code outweighs both (``Ending.held``,
 measured: facts page on HTCondor).
 
-``early_failure`` decides whether the pilot or its site caused an early exit, or a failure at the
+``early.comparison`` decides whether the pilot or its site caused an early exit, or a failure at the
 beginning with a code that users cause as often as sites (``compared``): the rule here gives the
 outcome without evidence against the place.  No site causes failures on the access point's side.
 
@@ -88,10 +88,10 @@ def _starter_killed(e: Ending) -> bool:
 
 
 EARLY_EXIT = "early_exit"
-"""The label that ``early_failure`` gives to an exit which is the pilot's doing."""
+"""The label that ``early.comparison`` gives to an exit which is the pilot's doing."""
 
 NOT_COMPARED = "early_exit_not_compared"
-"""The label that ``early_failure`` gives to an early exit where evidence is missing for good."""
+"""The label that ``early.comparison`` gives to an early exit where evidence is missing for good."""
 
 EXIT_RETRIED = "exit_retried"
 """The label of an exit that completed nothing, as the schedd runs the job again."""

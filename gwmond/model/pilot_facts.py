@@ -206,7 +206,7 @@ class PilotLife(NamedTuple):
       is not settled.  None: all of the life is known.
     - ``estimated``: when its time is estimated, such as the time between the last contact and
       the end.
-    - ``ran_jobs`` says that there are runs which are not listed (see ``pilot_time.advance``).
+    - ``ran_jobs`` says that there are runs which are not listed (see ``life.partition.advance``).
     """
 
     start_us: int

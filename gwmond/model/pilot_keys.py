@@ -25,7 +25,7 @@ class PilotKeys:
 
     - ``startds``: names of startds, of which all pilots are asked for.
     - ``bare_startds``: such names up to the ``@``.
-    - ``factory_jobs``: ``schedd#cluster.proc``; ``factory_numbers``: of any schedd.
+    - ``factory.jobs``: ``schedd#cluster.proc``; ``factory.numbers``: of any schedd.
     - ``on_nodes``: pilots that ended and were on a node at one of these moments;
       ``nameless``: pilots without a startd's name that may have been.
     - ``entries``: some of the latest pilots of these entries.

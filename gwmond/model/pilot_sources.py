@@ -4,7 +4,7 @@ Units: times are microseconds since the epoch, memory is MiB.  An absent value i
 empty) and never zero.
 
 A source replaces its own field whole and reads no other's.  What follows from all of them is
-derived (``gwmond.pilots.life``).  The record is stored beside the pilot as JSON, without what is
+derived (``pilots.life.derive``).  The record is stored beside the pilot as JSON, without what is
 not known.  What depends on *when* something was known is a decision, and stored as such.
 """
 
@@ -37,7 +37,7 @@ They are asked for, stored and exported; a ``Datum`` of ``reports.pilots`` lists
 class ReportedSize(NamedTuple):
     """What a pilot itself has reported, None where it has not; ``site``: whether its site is known.
 
-    The rest is what its entry's other pilots have (see ``gwmond.pilots.revision``).
+    The rest is what its entry's other pilots have (see ``gwmond.pilots.factory.revision``).
     """
 
     cores: float | None = None

@@ -2,7 +2,7 @@
 
 Units: times are microseconds since the epoch, memory is MiB.
 
-How facts of several sources become one run is in ``gwmond.pilots.merged_runs``.
+How facts of several sources become one run is in ``gwmond.pilots.life.merged_runs``.
 """
 
 from __future__ import annotations

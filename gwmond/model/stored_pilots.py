@@ -139,7 +139,7 @@ class RunRow(NamedTuple):
     """A run as stored; ``facts`` are all its facts, so that it can be merged anew.
 
     ``settled`` are the micros posted for it by (resource, measure); ``result`` is what it says
-    about early failures (``early_failure.Result`` or empty); ``executed_us`` how long the program
+    about early failures (``comparison.Result`` or empty); ``executed_us`` how long the program
     ran, if known; ``open`` as long as its outcome is not known or may still be revised;
     ``last_shown_us`` when a slot showed it last (None: at the last look, or it is over).
     """

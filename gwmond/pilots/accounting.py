@@ -33,23 +33,22 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.stored_pilots import PilotId, PilotKind, RunRow
 from gwmond.model.times import SECOND_US
-from gwmond.pilots import posting
-from gwmond.pilots.ad_times import Silence
-from gwmond.pilots.assign import PilotAssignment
-from gwmond.pilots.central_log import CentralLogEvents
-from gwmond.pilots.collector_ads import CollectorAds
 from gwmond.pilots.experiments import Experiments
-from gwmond.pilots.factory_facts import FactoryFacts
-from gwmond.pilots.factory_records import NewFact
-from gwmond.pilots.known_pilots import KnownPilots
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.open_run import OpenRun
-from gwmond.pilots.pending import split_by_pilot
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.revision import SizeChange, changes, resized
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.run_matcher import RunMatcher
+from gwmond.pilots.factory.files import FactoryFacts
+from gwmond.pilots.factory.known_pilots import KnownPilots
+from gwmond.pilots.factory.records import NewFact
+from gwmond.pilots.factory.revision import SizeChange, changes, resized
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.memory import posting
+from gwmond.pilots.memory.ad_times import Silence
+from gwmond.pilots.memory.assign import PilotAssignment
+from gwmond.pilots.memory.cache import PilotCache
+from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
+from gwmond.pilots.memory.pending import split_by_pilot
+from gwmond.pilots.runs.matcher import RunMatcher
 from gwmond.pilots.settlement import Settlement
+from gwmond.pilots.sources.central_log import CentralLogEvents
+from gwmond.pilots.sources.collector_ads import CollectorAds
 from gwmond.pilots.verdict_check import Verdicts
 
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from gwmond.model.experiments import Experiment, PilotResult
 from gwmond.model.facts import Pilot
 from gwmond.model.stored_pilots import CountKey, PilotId
-from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
 
 ByName: TypeAlias = Mapping[str, Sequence[OpenPilot]]

@@ -10,19 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 
 from gwmond.model.pilot_facts import Assumption, Measure
 from gwmond.model.pilot_sources import replace
-from gwmond.pilots import posting
-from gwmond.pilots.central_log import CentralLogEvents
-from gwmond.pilots.early_failure import Trial
+from gwmond.pilots.early.comparison import Trial
 from gwmond.pilots.experiments import Experiments
-from gwmond.pilots.factory_facts import FactoryFacts
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.outcome import DecisionTime, LaterRuns, decide_runs
-from gwmond.pilots.pending import PendingAmounts, PendingCounts
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import FAR_US, ExpectedInput, Rules
-from gwmond.pilots.run_matcher import RunMatcher
-from gwmond.pilots.summaries import only_runs
-from gwmond.pilots.verdicts import Evidence, TrialKeys, decide, trial_keys
+from gwmond.pilots.factory.files import FactoryFacts
+from gwmond.pilots.factory.summaries import only_runs
+from gwmond.pilots.life.rules import FAR_US, ExpectedInput, Rules
+from gwmond.pilots.memory import posting
+from gwmond.pilots.memory.cache import PilotCache
+from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.memory.pending import PendingAmounts, PendingCounts
+from gwmond.pilots.runs.decide import DecisionTime, decide_runs
+from gwmond.pilots.runs.later_runs import LaterRuns
+from gwmond.pilots.runs.matcher import RunMatcher
+from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
+from gwmond.pilots.sources.central_log import CentralLogEvents
 
 
 class Settlement:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.times import ALWAYS, SECOND_US
-from gwmond.pilots.ad_times import silent_before_us
+from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.periods import both, short
 from gwmond.reports.render.formats import counted
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gwmond.model.facts import Place
     from gwmond.model.times import Period
     from gwmond.model.waits import Wait
-    from gwmond.pilots.rules import Rules
+    from gwmond.pilots.life.rules import Rules
 
 SCHEDD_SILENT_S = 600.0
 """A schedd that has not reported its jobs for so long is silent."""
@@ -45,9 +45,9 @@ def open_runs(
     rows = ledger.open_runs(silent_us, place, period)
     if not rows:
         return ()
-    from gwmond.pilots.open_pilot import OpenPilot  # noqa: PLC0415
-    from gwmond.pilots.open_run import OpenRun  # noqa: PLC0415 (seldom any is open)
-    from gwmond.pilots.waits import waits  # noqa: PLC0415
+    # Seldom is any open.
+    from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun  # noqa: PLC0415
+    from gwmond.pilots.runs.waits import waits  # noqa: PLC0415
 
     read_us = {
         cursor.source: cursor.complete_us or 0

@@ -26,11 +26,11 @@ from gwmond.model.pilot_facts import (
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.run_phases import FailedTransfer, Phases, failed_transfer
 from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
-from gwmond.pilots.ad_times import silent_before_us
-from gwmond.pilots.merged_runs import Merged, merge
-from gwmond.pilots.pilot_segments import Estimated, Segment, cut, parts
-from gwmond.pilots.pilot_time import is_settled, own_category, partition
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.merged_runs import Merged, merge
+from gwmond.pilots.life.partition import is_settled, own_category, partition
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.life.segments import Estimated, Segment, cut, parts
+from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.periods import both, short, span
 from gwmond.reports.phases import phases
 from gwmond.reports.stored_pilot import AsOf, StoredPilot

@@ -16,7 +16,7 @@ from gwmond.model.pilot_facts import KINDS, Assumption, Measure, Outcome
 from gwmond.model.stored_pilots import PilotId, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
-from gwmond.pilots.pilot_time import partition
+from gwmond.pilots.life.partition import partition
 from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures
 from gwmond.reports.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
@@ -92,7 +92,7 @@ def gather(
     if why is not None:
         for rows in rows_ended(ledger, scope.period, scope.place):
             why.take(rows)
-    found = suspected(ledger, scope) if failures else ()
+    found = suspected(ledger, scope.period, scope.place) if failures else ()
     waits = open_runs(ledger, rules(config), later_us(config), scope.place, scope.period)
     return Report(
         *(scope, made.groups, made.total, made.series, counted, why), suspects=found, waits=waits

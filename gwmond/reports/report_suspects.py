@@ -2,25 +2,23 @@
 
 Units: times are microseconds since the epoch.
 
-The search is that of the daemon (``early_failure.suspects``), over each two hours of the last day
-of the period: it costs seconds, and an operator looks for what goes on.
+The search is that of the daemon (``early.comparison.suspects``), over each two hours of the last
+day of the period: it costs seconds, and an operator looks for what goes on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.facts import Place
 from gwmond.model.suspects import Finding, Suspect
-from gwmond.model.times import DAY_US
-from gwmond.pilots.early_failure import suspects
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import AROUND, slice_us
+from gwmond.model.times import DAY_US, Period
+from gwmond.pilots.early.comparison import suspects
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import AROUND, slice_us
 from gwmond.reports.render.table import Column, Table, table
-
-if TYPE_CHECKING:
-    from gwmond.reports.report import Scope
 
 DEFINITION = (
     "places where jobs of the same groups succeeded within a minute significantly more often than "
@@ -72,11 +70,11 @@ def table_of(suspects: Sequence[Suspected]) -> Table:
     )
 
 
-def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
+def suspected(ledger: LedgerReader, period: Period, place: Place) -> tuple[Suspected, ...]:
     """Return what was found, most periods first."""
     step_us = AROUND * slice_us(Rules())
-    until_us = scope.period.until_us
-    first_us = max(scope.period.since_us, until_us - DAY_US)
+    until_us = period.until_us
+    first_us = max(period.since_us, until_us - DAY_US)
     found: list[Suspect] = []
     while until_us > first_us:
         since_us = max(first_us, until_us - step_us)
@@ -84,16 +82,16 @@ def suspected(ledger: LedgerReader, scope: Scope) -> tuple[Suspected, ...]:
         until_us = since_us
     by_place: dict[tuple[str, str, str, str], list[Finding]] = {}
     for suspect in found:
-        if scope.place.covers(suspect.site, suspect.entry):
-            place = suspect.site, suspect.entry, suspect.kind, suspect.place
-            by_place.setdefault(place, []).append(suspect.finding)
+        if place.covers(suspect.site, suspect.entry):
+            key = suspect.site, suspect.entry, suspect.kind, suspect.place
+            by_place.setdefault(key, []).append(suspect.finding)
     lines = [
         Suspected(
-            *(*place, len(findings)),
+            *(*key, len(findings)),
             runs=sum(finding.jobs for finding in findings),
             too_soon=sum(finding.failures for finding in findings),
             expected=sum(finding.expected for finding in findings),
         )
-        for place, findings in by_place.items()
+        for key, findings in by_place.items()
     ]
     return tuple(sorted(lines, key=lambda line: (-line.periods, -line.too_soon, line)))

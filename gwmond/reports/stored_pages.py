@@ -12,7 +12,7 @@ from gwmond.model.facts import Place
 from gwmond.model.pilot_facts import Category
 from gwmond.model.stored_pilots import DoingNow, PilotRow
 from gwmond.model.times import Period
-from gwmond.pilots.ad_times import silent_before_us
+from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports import pilot_document
 from gwmond.reports.categories import INFO
 from gwmond.reports.ledger_reading import Age, age_of, ledger_for_page

@@ -7,8 +7,8 @@ Units: times are microseconds since the epoch, amounts are micros (10^-6 of one 
 canonical unit for one second), memory is MiB.
 
 **Jobs.**  Where only a summary has them (the factory's, or the pilot's own statistics), stand-ins
-are stored in their place (``pilots.summaries``): they have the jobs' time, and are no runs.  Such a
-pilot ran jobs, but how many, and how long each lasted, is not known.
+are stored in their place (``factory.summaries``): they have the jobs' time, and are no runs.  Such
+a pilot ran jobs, but how many, and how long each lasted, is not known.
 
 **Phases.**  A pilot whose validation failed sleeps before it ends, so that its successors do not
 drain the site (GlideinWMS, ``glidein_startup.sh``: 20 minutes by default).  That is all between the
@@ -42,9 +42,9 @@ from gwmond.model.run_facts import Source
 from gwmond.model.shares import MILLI
 from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.pilots.ad_times import is_silent
-from gwmond.pilots.pilot_segments import NOTHING, total_rate
-from gwmond.pilots.pilot_time import own_category, partition, total
+from gwmond.pilots.life.partition import own_category, partition, total
+from gwmond.pilots.life.segments import NOTHING, total_rate
+from gwmond.pilots.memory.ad_times import is_silent
 from gwmond.reports.categories import INFO, Sums, of_kind
 from gwmond.reports.render.formats import counted
 

@@ -14,7 +14,7 @@ from gwmond.model.factory_jobs import QueueRecord, place_name
 from gwmond.model.pilot_facts import Interval
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import PilotRow, RunRow
-from gwmond.pilots.pilot_time import settled_times
+from gwmond.pilots.life.partition import settled_times
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.traces.contexts import is_traced
 from gwmond.traces.job_trace import JobTrace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.config.settings import Config
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 
 _JUDGED_EVERY_S = 60.0
 

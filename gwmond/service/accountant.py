@@ -23,8 +23,8 @@ from gwmond.model.facts import EntryRequest, Pilot, Problem
 from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.early_failure import Unit
-from gwmond.pilots.sizes import expected_sizes
+from gwmond.pilots.early.comparison import Unit
+from gwmond.pilots.memory.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
 from gwmond.service.file_readers import CentralLogs, FactoryFiles
 from gwmond.service.history_readers import HistoryReader, StartdHistoryReader

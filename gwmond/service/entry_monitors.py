@@ -15,9 +15,10 @@ from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.service.freshness import Fresh
 from gwmond.service.known_entries import ours
+from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
 from gwmond.sources.htcondor.monitors import FactoryEntry
-from gwmond.sources.round import REQUESTS, freshest
+from gwmond.sources.round import REQUESTS
 
 _Of: TypeAlias = tuple[str, str, str]
 

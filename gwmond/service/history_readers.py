@@ -24,8 +24,8 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.early_failure import Result
-from gwmond.pilots.open_pilot import OpenPilot
+from gwmond.pilots.early.comparison import Result
+from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.reports.periods import span
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks

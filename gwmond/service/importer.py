@@ -24,7 +24,7 @@ from gwmond.model.cursor_kinds import FACTORY_FILES, IMPORTED_LOG
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import ExpectedInput
+from gwmond.pilots.life.rules import ExpectedInput
 from gwmond.service.file_readers import LIMITS, directories, take
 from gwmond.service.imported_logs import ImportedLogs, LogsRead, Progress
 from gwmond.service.ledger_keeper import LedgerKeeper

@@ -43,11 +43,11 @@ from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.model.totals import Hour, Micros, SiteKey
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.ad_times import silent_pilots
-from gwmond.pilots.early_failure import Unit, failing, suspects, weigh
-from gwmond.pilots.factory_numbers import FactoryNumbers
-from gwmond.pilots.posting import unsettled
-from gwmond.pilots.verdicts import (
+from gwmond.pilots.early.comparison import Unit, failing, suspects, weigh
+from gwmond.pilots.factory.numbers import FactoryNumbers
+from gwmond.pilots.memory.ad_times import silent_pilots
+from gwmond.pilots.memory.posting import unsettled
+from gwmond.pilots.runs.verdicts import (
     FALSE_ALARMS,
     LOOK_US,
     evidence,
@@ -56,7 +56,7 @@ from gwmond.pilots.verdicts import (
     slice_us,
     verdict_keys,
 )
-from gwmond.pilots.waits import waits
+from gwmond.pilots.runs.waits import waits
 from gwmond.reports.waiting_periods import later_us, rules
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.pilot_steps import PilotSteps

@@ -16,8 +16,8 @@ from gwmond.model.pilot_evidence import FileFact
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.records import JobRecord
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.factory_records import NewFact
-from gwmond.pilots.verdicts import Evidence
+from gwmond.pilots.factory.records import NewFact
+from gwmond.pilots.runs.verdicts import Evidence
 
 REVISED_AT_ONCE = 1000
 

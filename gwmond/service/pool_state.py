@@ -59,9 +59,10 @@ from gwmond.sites.capacity import provisioned
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
+from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor import advertised, quotas
 from gwmond.sources.htcondor.schedds import ScheddSeen
-from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round, freshest
+from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
 
 YOUNG = "young_collector"
 

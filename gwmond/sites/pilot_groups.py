@@ -51,7 +51,7 @@ def pilot_groups(
 
 
 def _has_ended(failed: Pilot, now: float) -> bool:
-    """Return whether a pilot whose validation failed is gone; its ads stay (``pilots.failed``)."""
+    """Return whether a pilot whose validation failed is gone; its ads stay (``memory.failed``)."""
     announced = failed.dies is not None and failed.dies <= now
     return announced or failed.last_heard + FAILED_SILENT_S < now
 

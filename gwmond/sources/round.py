@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.facts import EntryKey, Problem, Status, Template
 from gwmond.model.names import Standing
@@ -36,23 +35,6 @@ class Targets(NamedTuple):
     factory_schedds: tuple[str, ...]
     groups: bool = True
     kinds: frozenset[str] | None = None
-
-
-H = TypeVar("H")
-K = TypeVar("K")
-_last_heard = attrgetter("last_heard")
-
-
-def freshest(
-    found: Iterable[H], key: Callable[[H], K], last_heard: Callable[[H], float] = _last_heard
-) -> dict[K, H]:
-    """Keep one item per key: the one heard of last, of equally old ones the first."""
-    latest: dict[K, H] = {}
-    for one in found:
-        same = key(one)
-        if (before := latest.get(same)) is None or last_heard(before) < last_heard(one):
-            latest[same] = one
-    return latest
 
 
 class Round(NamedTuple):

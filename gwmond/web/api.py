@@ -25,8 +25,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gwmond import __version__
 from gwmond.model.question import Question
 from gwmond.reports.ledger_reading import Unreadable
-from gwmond.reports.render.document import write_csv
 from gwmond.reports.render.formats import flatten
+from gwmond.reports.render.writing import write_csv
 from gwmond.web import answers
 from gwmond.web.answers import Answers, Asked, Listed, Record, Refused
 from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks

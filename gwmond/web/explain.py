@@ -19,7 +19,7 @@ from gwmond.model.question import NOT_READ, OF_JOBS, POOL, WITHHELD, Question, U
 from gwmond.model.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import both, span
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.table import Table
 from gwmond.web.answers import MOST_LINES, bounded
@@ -220,7 +220,7 @@ class Explanations:
         poll = f"the daemon's poll at {time_text(self._snapshot.pool_time)} ({ago} ago)"
         as_of = Paragraph(f"Pilots, entries and groups of jobs are as of {poll}.", "soft")
         shown = Document(lambda: (*answer.parts, as_of), dict)
-        return document.text(shown, "table", terminal=False, width=width)
+        return writing.text(shown, "table", terminal=False, width=width)
 
     def _fields(self, question: Question) -> list[FormField]:
         """Return what a form of this kind asks for."""

@@ -27,7 +27,7 @@ from gwmond.model.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
 from gwmond.model.units import Resource
-from gwmond.pilots.pilot_time import partition
+from gwmond.pilots.life.partition import partition
 from gwmond.reports.stored_pilot import StoredPilot
 from tests.build import traced
 from tests.build.command_line import gwmond

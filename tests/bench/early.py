@@ -13,7 +13,7 @@ import time
 from operator import add
 from random import Random
 
-from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, weigh
+from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial, weigh
 from tests.pilots.early.scenarios import SCENARIOS, weak
 from tests.pilots.early.simulator import BEGIN_US, Score, score
 from tests.pilots.early.verdicts import blamed

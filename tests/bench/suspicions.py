@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 from random import Random
 
-from gwmond.pilots.early_failure import failing
-from gwmond.pilots.verdicts import FALSE_ALARMS, LOOKED_AT_US
+from gwmond.pilots.early.comparison import failing
+from gwmond.pilots.runs.verdicts import FALSE_ALARMS, LOOKED_AT_US
 from tests.pilots.early.scenarios import SCENARIOS, everyday
 from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
 from tests.pilots.early.suspicions import known_at, looks

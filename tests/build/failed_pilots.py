@@ -11,7 +11,7 @@ from gwmond.model.pilot_evidence import Failure, FailureClass, PilotName, PilotO
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.accounting import Steps
 from tests.build.play import shown
 

@@ -25,7 +25,7 @@ from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import SiteKey
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.accounting import Steps
 
 LAST = 30_000

@@ -18,7 +18,7 @@ from gwmond.model.pilot_facts import (
     Validation,
 )
 from gwmond.model.units import Resource
-from gwmond.pilots.pilot_time import Partition, Row
+from gwmond.pilots.life.partition import Partition, Row
 
 S = 1_000_000
 T0 = 472_222 * 3_600 * S

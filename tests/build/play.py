@@ -12,9 +12,9 @@ from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.stored_pilots import PilotRow, PilotSeries
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.rules import FAR_US, Rules
-from gwmond.pilots.verdicts import Evidence
+from gwmond.pilots.life.rules import FAR_US, Rules
+from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.runs.verdicts import Evidence
 from tests.build.accounting import Steps
 from tests.build.kept import kept
 

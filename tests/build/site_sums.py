@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from gwmond.model.pilot_facts import Category, Measure, RunKey
 from gwmond.model.units import Resource
-from gwmond.pilots.pilot_time import Amounts, Increments, Partition, Row, Totals
+from gwmond.pilots.life.partition import Amounts, Increments, Partition, Row, Totals
 
 Sums: TypeAlias = Counter[Row | tuple[RunKey, Resource, Measure]]
 """Amounts by hour, of all runs together, and by run, of all hours together."""

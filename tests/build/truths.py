@@ -15,8 +15,8 @@ from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import FAR_US, Rules
-from gwmond.pilots.verdicts import Evidence
+from gwmond.pilots.life.rules import FAR_US, Rules
+from gwmond.pilots.runs.verdicts import Evidence
 from gwmond.sources.folding import fold as fold_names
 from gwmond.sources.htcondor.slots import Slots
 from gwmond.sources.round import SLOTS

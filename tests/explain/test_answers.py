@@ -32,8 +32,8 @@ from gwmond.model.waiting_job import (
     Examined,
     JobPlace,
 )
-from gwmond.reports.render.document import text
 from gwmond.reports.render.terminal import PIPED
+from gwmond.reports.render.writing import text
 from gwmond.reports.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
 from tests.build.waiting import QUOTAS, negotiator, order, place, row, waiting_job

@@ -14,7 +14,7 @@ from gwmond.model.facts import DemandGroup, Rejection, Size
 from gwmond.model.order import Limits, Negotiator, ScheddLoad
 from gwmond.model.states import State
 from gwmond.model.waiting_job import JobPlace
-from gwmond.reports.render.document import text
+from gwmond.reports.render.writing import text
 from tests.build.places import FITTING, group, here, pilot
 from tests.build.waiting import place, row
 

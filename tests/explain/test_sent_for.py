@@ -27,7 +27,7 @@ from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import SiteKey
 from gwmond.reports.pilot_story import find
-from gwmond.reports.render.document import text
+from gwmond.reports.render.writing import text
 from gwmond.reports.sent_for import SentFor, sent_for
 from gwmond.service.explainer import Explainer, NoAnswer
 from gwmond.service.questions import explained

@@ -22,7 +22,7 @@ from gwmond.model.run_phases import Phases
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.model.waiting_job import Examined, JobPlace
-from gwmond.reports.render.document import text
+from gwmond.reports.render.writing import text
 from gwmond.service.explainer import runs_of_job
 from tests.build import pilot_ledger
 from tests.build.waiting import place, row, waiting_job

@@ -33,8 +33,8 @@ from gwmond.model.stored_pilots import (
     PilotSeries,
     RunRow,
 )
-from gwmond.pilots import pilot_time
-from gwmond.pilots.factory_records import add
+from gwmond.pilots.factory.records import add
+from gwmond.pilots.life.partition import Row, advance, partition
 from tests.build.site_sums import by_hour
 from tests.ledger import batches
 
@@ -103,7 +103,7 @@ def pilot_at(pilot: int, now: int) -> Pilot | None:
         closed=now >= until + 4 * HOUR,
         settled={},
     )
-    found = posted(pilot_time.partition(life_of(row, runs)).settled)
+    found = posted(partition(life_of(row, runs)).settled)
     settled = (a._replace(settled=found.runs.get(a.key, {})) for a in runs)
     return Pilot(row._replace(settled=found.pilot), tuple(settled))
 
@@ -150,7 +150,7 @@ def pilots_at(number: int) -> dict[int, Pilot]:
     return {pilot: rows for pilot, rows in found.items() if rows is not None}
 
 
-def series_of(pilot: int, row: pilot_time.Row) -> PilotSeries:
+def series_of(pilot: int, row: Row) -> PilotSeries:
     key = identity(pilot)
     return PilotSeries(
         *(row.resource, row.measure, row.category, row.outcome, *key.key, key.group, row.evidence)
@@ -166,7 +166,7 @@ def batch(number: int) -> Batch:
     counts: Counter[CountKey] = Counter()
     for pilot, rows in changed.items():
         old = before.get(pilot)
-        delta = pilot_time.advance(old and life_of(*old), life_of(*rows))
+        delta = advance(old and life_of(*old), life_of(*rows))
         for row, micros in by_hour(delta.increments).items():
             increments[series_of(pilot, row)][row.hour] += micros
         corrections += [
@@ -268,7 +268,7 @@ def expected_hours(number: int) -> dict[tuple[int, PilotSeries], int]:
     """What each series has in each hour after that many batches."""
     hours: Counter[tuple[int, PilotSeries]] = Counter()
     for pilot, rows in pilots_at(number).items():
-        for row, micros in pilot_time.partition(life_of(*rows)).settled.items():
+        for row, micros in partition(life_of(*rows)).settled.items():
             hours[row.hour, series_of(pilot, row)] += micros
     return dict(+hours)
 

@@ -23,7 +23,7 @@ from gwmond.model.pilot_facts import Category
 from gwmond.model.pilot_keys import PilotKeys
 from gwmond.model.stored_pilots import DoingNow, PilotRow, RunRow
 from gwmond.model.times import ALWAYS, Period
-from gwmond.pilots.early_failure import Result, Trial
+from gwmond.pilots.early.comparison import Result, Trial
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.ledger.pilot_batches import (
     BLAMED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.pilots.queue_records import Agenda
+from gwmond.pilots.factory.queue_records import Agenda
 
 
 def test_each_name_when_it_is_due_first() -> None:

@@ -23,11 +23,11 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots import central_log
-from gwmond.pilots.log_lines import line_keys
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.memory.cache import PilotCache
+from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.sources import central_log
+from gwmond.pilots.sources.log_lines import line_keys
 from tests.build.central_lines import (
     BY_PLACE,
     BY_STARTD,

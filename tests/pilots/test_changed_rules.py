@@ -19,8 +19,8 @@ from gwmond.model.outcomes import Rule
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
-from gwmond.pilots import merged_runs
-from gwmond.pilots.merged_runs import Field
+from gwmond.pilots.life import merged_runs
+from gwmond.pilots.life.merged_runs import Field
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.play import POLL_S, T0, record, shown
 from tests.build.truths import Truth, play, truths

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gwmond.model.endings import EARLY_US, is_early
 from gwmond.model.pilot_facts import Category, Outcome
 from gwmond.model.suspects import Kind
-from gwmond.pilots.early_failure import (
+from gwmond.pilots.early.comparison import (
     SHORT_US,
     WINDOW_US,
     Result,
@@ -23,8 +23,8 @@ from gwmond.pilots.early_failure import (
     weigh,
     while_at_fault,
 )
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import began_within, evidence_until
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import began_within, evidence_until
 from tests.build.pilots import BROKEN, CUT, FAILED, GOOD, HELD, us
 
 EARLY_EXIT = Outcome(Category.MISCONFIGURATION_BADPUT, "early_exit")

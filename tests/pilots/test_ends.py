@@ -21,7 +21,7 @@ from gwmond.model.pilot_evidence import (
     QueueState,
 )
 from gwmond.model.stored_pilots import End, PilotRow
-from gwmond.pilots.life import END_RULES, Known, ends_of
+from gwmond.pilots.life.derive import END_RULES, Known, ends_of
 from tests.build.pilot_files import JOB, SIZE, event, line, output, queue, us
 from tests.build.play import Play, record, shown
 

@@ -19,7 +19,7 @@ from gwmond.model.run_facts import Source
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from gwmond.reports.report import Scope
 from gwmond.reports.report_gather import gather
 from tests.build.accounting import Steps

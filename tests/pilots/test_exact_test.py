@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control, fisher_exact
 
-from gwmond.pilots.exact_test import Stratum, compare, least_p, p_value
+from gwmond.pilots.early.exact_test import Stratum, compare, least_p, p_value
 from tests.examples import examples
 
 STRATA = st.tuples(*(st.integers(0, 8) for _ in range(4))).map(

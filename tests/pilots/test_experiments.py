@@ -12,7 +12,7 @@ from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.records import JobRecord
 from gwmond.model.states import State
 from gwmond.model.stored_pilots import CountKey
-from gwmond.pilots.rules import FAR_US
+from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.verdict_check import Verdicts
 from tests.build.play import DELAY_S, POLL_S, T0, Play, claim, record, shown
 

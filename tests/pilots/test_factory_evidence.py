@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.factory_jobs import MOST, FactoryJob, QueueRecord
 from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
-from gwmond.pilots.factory_records import add, jobs
+from gwmond.pilots.factory.records import add, jobs
 
 S = QueueState
 US = 1_000_000

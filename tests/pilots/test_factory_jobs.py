@@ -18,7 +18,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.accounting import Steps
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
 from tests.build.play import T0, Play, record, shown

@@ -21,8 +21,8 @@ from gwmond.model.pilot_evidence import (
     QueueState,
 )
 from gwmond.model.times import HOUR_US
-from gwmond.pilots.factory_numbers import MOST, FactoryNumbers
-from gwmond.pilots.factory_records import PlaceFact, add, jobs
+from gwmond.pilots.factory.numbers import MOST, FactoryNumbers
+from gwmond.pilots.factory.records import PlaceFact, add, jobs
 from tests.build.facts import request
 from tests.build.play import Play
 

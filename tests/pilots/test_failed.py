@@ -12,9 +12,9 @@ from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.pilot_sources import FailedAdFacts, Origin, OutputFacts, PilotFacts, RunBounds
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.failed import follow
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.memory.failed import follow
+from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.memory.sizes import Sizes
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.facts import A
 from tests.build.pilot_files import FAILED, JOB, output, queue, us

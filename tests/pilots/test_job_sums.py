@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.pilot_evidence import CompletedPilot, Jobs, JobStatistics, PilotName
-from gwmond.pilots.job_sums import Sums, of_line, of_statistics, tells_jobs
+from gwmond.pilots.factory.job_sums import Sums, of_line, of_statistics, tells_jobs
 
 CONDOR = 8000
 

@@ -23,7 +23,7 @@ from gwmond.model.pilot_sources import (
     SummaryFacts,
     replace,
 )
-from gwmond.pilots.life import (
+from gwmond.pilots.life.derive import (
     END_RULES,
     START_RULES,
     Derived,
@@ -33,8 +33,8 @@ from gwmond.pilots.life import (
     ends_of,
     life_of,
 )
-from gwmond.pilots.pilot_time import Delta, advance, own_category
-from gwmond.pilots.rules import FAR_US
+from gwmond.pilots.life.partition import Delta, advance, own_category
+from gwmond.pilots.life.rules import FAR_US
 from tests.build.site_sums import Sums, added, sums
 from tests.examples import examples
 

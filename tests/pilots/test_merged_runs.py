@@ -13,8 +13,15 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import RunKey
 from gwmond.model.run_facts import RunFact, Source
-from gwmond.pilots.merged_runs import FIELDS, Contradiction, Merged, executing, merge, merge_run
-from gwmond.pilots.same_run import TOLERANCE_US, gather
+from gwmond.pilots.life.merged_runs import (
+    FIELDS,
+    Contradiction,
+    Merged,
+    executing,
+    merge,
+    merge_run,
+)
+from gwmond.pilots.life.same_run import TOLERANCE_US, gather
 from tests.build.pilots import ONE, us
 from tests.examples import examples
 

@@ -7,7 +7,7 @@ import pytest
 from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
 from gwmond.model.run_facts import JobFact, RunFact, Source
-from gwmond.pilots.merged_runs import merge
+from gwmond.pilots.life.merged_runs import merge
 from tests.build.play import DONE, T0, Play, claim, record, shown
 
 US = 10**6

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.pilot_facts import MEASURES, Category, PilotLife, Step
 from gwmond.model.units import RESOURCES
-from gwmond.pilots.pilot_segments import cut
-from gwmond.pilots.pilot_time import (
+from gwmond.pilots.life.partition import (
     Amounts,
     CorrectionCause,
     Delta,
@@ -22,6 +21,7 @@ from gwmond.pilots.pilot_time import (
     own_category,
     partition,
 )
+from gwmond.pilots.life.segments import cut
 from tests.build.any_pilot import TIMES, pilots
 from tests.build.pilots import HOUR, S, us
 from tests.build.site_sums import Sums, added, residual, sums

@@ -6,8 +6,8 @@ import pytest
 
 from gwmond.model.facts import Size
 from gwmond.model.pilot_facts import Category, PilotLife, Run, Step, Validation
-from gwmond.pilots.pilot_segments import cut
-from gwmond.pilots.pilot_time import own_category, partition
+from gwmond.pilots.life.partition import own_category, partition
+from gwmond.pilots.life.segments import cut
 from tests.build.pilots import CUT, EIGHT, HOUR, T0, S, hours, job, of_job, pilot
 from tests.build.site_sums import by_category, residual
 

@@ -7,7 +7,7 @@ import pytest
 from gwmond.model.endings import Ending
 from gwmond.model.pilot_facts import union
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.play import T0, Play, claim, record, shown
 
 
@@ -116,7 +116,7 @@ def test_of_many_pilots_the_last_contacts_are_stored_in_turns(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A poll stores a bounded number, those first that are stored as the oldest."""
-    monkeypatch.setattr("gwmond.pilots.pilot_cache.HEARD_AT_ONCE", 2)
+    monkeypatch.setattr("gwmond.pilots.memory.cache.HEARD_AT_ONCE", 2)
     many = [f"glidein{number}@node" for number in range(4)]
     for at in (60, 120, 180):
         play.poll(at, [shown(name, heard=at) for name in many])

@@ -8,8 +8,8 @@ from gwmond.model.factory_jobs import FactoryJob, QueueRecord
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.pilot_sources import OutputFacts, PilotFacts, QueueFacts
 from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.queue_matching import QueueMatching
+from gwmond.pilots.factory.queue_matching import QueueMatching
+from gwmond.pilots.memory.open_pilot import OpenPilot
 from tests.build.facts import A
 from tests.build.pilot_files import S, event, line, us
 

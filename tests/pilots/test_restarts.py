@@ -9,7 +9,7 @@ from gwmond.model.facts import Pilot
 from gwmond.model.pilot_facts import Validation
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.pilot_files import queue
 from tests.build.play import T0, Play, claim, record, shown
 

@@ -12,7 +12,7 @@ from gwmond.model.pilot_evidence import FileFact, StarterRun
 from gwmond.model.pilot_facts import Assumption, Validation
 from gwmond.model.pilot_sources import ReportedSize
 from gwmond.model.stored_pilots import PilotKind, PilotRow
-from gwmond.pilots.revision import SizeChange, changes
+from gwmond.pilots.factory.revision import SizeChange, changes
 from tests.build.pilot_files import line, queue, us
 from tests.build.play import DONE, Play, record
 from tests.build.played import booked, lives, one, revise

@@ -12,8 +12,8 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import Evidence
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import Evidence
 from gwmond.sources.htcondor import claims
 from tests.build.play import DONE, T0, Play, claim, record, shown
 from tests.sources.make import classad, heard

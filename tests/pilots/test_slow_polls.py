@@ -14,7 +14,7 @@ import pytest
 
 from gwmond.model.endings import Ending
 from gwmond.model.records import JobRecord
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.play import DONE, Play, claim, record, shown
 
 S = 1_000_000

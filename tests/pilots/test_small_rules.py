@@ -17,8 +17,11 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.model.update_gaps import FEW
-from gwmond.pilots import central_log
-from gwmond.pilots.ad_times import (
+from gwmond.pilots.factory import returned_outputs
+from gwmond.pilots.factory.entry_defaults import Entries
+from gwmond.pilots.factory.queue_records import QueueRecords
+from gwmond.pilots.life.rules import EARLIEST_US, LATEST_US, ExpectedInput, Rules, sane
+from gwmond.pilots.memory.ad_times import (
     SOURCE,
     Silence,
     StoredGaps,
@@ -26,16 +29,13 @@ from gwmond.pilots.ad_times import (
     silent_before_us,
     silent_pilots,
 )
-from gwmond.pilots.central_log import Waits
-from gwmond.pilots.entry_defaults import Entries
-from gwmond.pilots.missing_end import is_given_up, may_run_at, read_until, waits_until
-from gwmond.pilots.open_pilot import OpenPilot
-from gwmond.pilots.pilot_cache import PilotCache
-from gwmond.pilots.queue_records import QueueRecords
-from gwmond.pilots.rare import returned_outputs
-from gwmond.pilots.rules import EARLIEST_US, LATEST_US, ExpectedInput, Rules, sane
-from gwmond.pilots.sights import Looks
-from gwmond.pilots.sizes import Sizes
+from gwmond.pilots.memory.cache import PilotCache
+from gwmond.pilots.memory.missing_end import is_given_up, may_run_at, read_until, waits_until
+from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.memory.sights import Looks
+from gwmond.pilots.memory.sizes import Sizes
+from gwmond.pilots.sources import central_log
+from gwmond.pilots.sources.central_log import Waits
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
 from tests.build.pilot_files import event, output, us

@@ -12,7 +12,7 @@ from gwmond.model.endings import Ending
 from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
 from gwmond.model.run_facts import Source
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.starter_runs import Better, fact_of
+from gwmond.pilots.runs.starter_runs import Better, fact_of
 from tests.build.pilot_files import JOB, output, us
 from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs, booked

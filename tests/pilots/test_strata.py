@@ -7,8 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from gwmond.model.records import group_name
-from gwmond.pilots.exact_test import Stratum
-from gwmond.pilots.strata import MIN_GROUP, STRATUM_JOBS, STRATUM_US, RunStart, Strata, groups_of
+from gwmond.pilots.early.exact_test import Stratum
+from gwmond.pilots.early.strata import (
+    MIN_GROUP,
+    STRATUM_JOBS,
+    STRATUM_US,
+    RunStart,
+    Strata,
+    groups_of,
+)
 
 
 def start(number: int, *, failed: bool = False, at: float | None = None, job: str = "") -> RunStart:

@@ -11,7 +11,7 @@ from gwmond.model.pilot_evidence import PilotOutput
 from gwmond.model.pilot_facts import Assumption, Category, Validation
 from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import ExpectedInput
+from gwmond.pilots.life.rules import ExpectedInput
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
 from tests.build.play import T0, Play, record, shown

@@ -10,8 +10,8 @@ from gwmond.model.endings import Ending
 from gwmond.model.facts import Place
 from gwmond.model.times import SECOND_US
 from gwmond.model.waits import Wait, Why
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.waits import waits as what_waits
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.waits import waits as what_waits
 from gwmond.reports.open_runs import open_runs, sentence
 from tests.build.play import POLL_S, T0, Play, claim, record, shown
 

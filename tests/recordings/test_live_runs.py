@@ -16,8 +16,8 @@ from gwmond.config.settings import Config
 from gwmond.model.pilot_facts import Category
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import Evidence
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import Evidence
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Terms
 from gwmond.sources.htcondor.history_cursor import HistoryLimits

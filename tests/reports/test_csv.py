@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.reports.render import document
+from gwmond.reports.render import writing
 from tests.build.code import FILES, imports
 
 
 def cells(*row: object) -> list[str]:
     into = io.StringIO()
-    document.write_csv(into, ["a"] * len(row), [row])
+    writing.write_csv(into, ["a"] * len(row), [row])
     return list(csv.reader(io.StringIO(into.getvalue())))[1]
 
 
@@ -24,7 +24,7 @@ def test_a_text_that_begins_like_a_formula_begins_with_an_apostrophe(begin: str)
     text = f'{begin}HYPERLINK("http://x.example";"a")'
     assert cells(text, f"T2{text}") == [f"'{text}", f"T2{text}"]
     into = io.StringIO(newline="")
-    document.write_csv(into, [text], [])
+    writing.write_csv(into, [text], [])
     assert next(csv.reader(io.StringIO(into.getvalue(), newline=""))) == [f"'{text}"]
 
 
@@ -38,4 +38,4 @@ def test_numbers_stay_numbers() -> None:
 def test_all_csv_is_written_here() -> None:
     """No other module makes a writer of its own."""
     writers = [path for path in FILES if any(found.module == "csv" for found in imports(path))]
-    assert writers == [Path(document.__file__)]
+    assert writers == [Path(writing.__file__)]

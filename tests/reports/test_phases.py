@@ -14,7 +14,7 @@ from gwmond.model.run_phases import FailedTransfer
 from gwmond.model.stored_pilots import RunFilter
 from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from gwmond.reports import phases
 from gwmond.reports.runs import runs_json
 from tests.build.accounting import Steps

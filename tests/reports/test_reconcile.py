@@ -25,8 +25,8 @@ from gwmond.reports.reconcile_document import (
     tables,
     total,
 )
-from gwmond.reports.render.document import text
 from gwmond.reports.render.formats import hours, percent
+from gwmond.reports.render.writing import text
 
 H = HOUR_US
 SINCE = 1_000 * H

@@ -16,7 +16,7 @@ from gwmond.model.pilot_facts import Validation
 from gwmond.model.pilot_sources import replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.rules import Rules
+from gwmond.pilots.life.rules import Rules
 from tests.build.accounting import Steps
 from tests.build.pilot_files import FAILED, output
 from tests.build.play import T0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from gwmond import cli
-from gwmond.reports.render import document, terminal
+from gwmond.reports.render import terminal, writing
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.table import Cell, Column, Table
 from gwmond.reports.render.terminal import lines, room, show
@@ -298,10 +298,10 @@ def test_a_table_without_rows_is_a_sentence(form: str) -> None:
     total = ("all", "0")
     table = Table("Pilots", columns(("site", "hours")), (), total, "Of time.", "No pilot ended.")
     of_one = replace(table, rows=(("A", "1"),))
-    shown = document.text(Document(lambda: [table], dict), form, width=80)
+    shown = writing.text(Document(lambda: [table], dict), form, width=80)
     assert "Pilots" in shown
     assert "No pilot ended." in shown
     assert not any(word in shown for word in ("hours", "Of time.", "all</td>"))
-    shown = document.text(Document(lambda: [of_one], dict), form, width=80)
+    shown = writing.text(Document(lambda: [of_one], dict), form, width=80)
     assert all(word in shown for word in ("hours", "Of time."))
     assert "No pilot ended." not in shown

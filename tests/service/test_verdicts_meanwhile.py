@@ -15,8 +15,8 @@ from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Gap
 from gwmond.model.records import JobRecord
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import Evidence, TrialKeys, evidence
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, evidence
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.play import DONE, T0, record
 

@@ -19,7 +19,7 @@ from gwmond.model.outcomes import classify, rule_of
 from gwmond.model.pilot_facts import Category
 from gwmond.model.records import JobRecord
 from gwmond.model.run_facts import Transfer, Used
-from gwmond.pilots import merged_runs, same_run
+from gwmond.pilots.life import merged_runs, same_run
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
 from tests.sources.make import LATIN_1, classad

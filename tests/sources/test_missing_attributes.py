@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.outcomes import classify
 from gwmond.model.records import JobRecord
-from gwmond.pilots import merged_runs
+from gwmond.pilots.life import merged_runs
 from gwmond.sources.htcondor import ads, claims, histories, slots, startds
 from tests.build.histories import HISTORIES, KINDS, POOLS
 from tests.examples import examples

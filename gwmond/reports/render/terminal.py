@@ -11,17 +11,14 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from gwmond.reports.render.document import Paragraph, Part, Sentences, Spans, TextLines
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.table import Cell, Table
-
-if TYPE_CHECKING:
-    from gwmond.reports.render.document import Part
 
 PIPED = 120
 """Columns where the output is no terminal."""
@@ -40,24 +37,22 @@ def room(*, terminal: bool | None = None) -> int:
 
 def show(console: Console, parts: Iterable[Part]) -> None:
     """Print the parts of a document, with an empty line before each heading, table and block."""
-    from gwmond.reports.render import document  # noqa: PLC0415 (which imports this module)
-
     for part in parts:
         match part:
-            case document.Paragraph():
+            case Paragraph():
                 if part.role != "warning":
                     before = "\n" if part.role == "heading" else ""
                     say(console, before + part.text, _STYLES.get(part.role, ""))
             case Table():
                 _table(console, part)
-            case document.TextLines():
+            case TextLines():
                 if part.title is not None:
                     say(console, f"\n{part.title}" if part.title else "", "bold")
                 for line in part.lines:
                     console.print(Text(plain(line), _style(line)), soft_wrap=True)
-            case document.Sentences():
+            case Sentences():
                 say(console, "\n".join(["", *part.texts]))
-            case document.Spans():
+            case Spans():
                 console.print(_spans(part), soft_wrap=True)
 
 

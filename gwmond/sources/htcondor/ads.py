@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S
-from gwmond.sources.round import freshest
+from gwmond.sources.freshest import freshest
 
 if TYPE_CHECKING:
     import classad2

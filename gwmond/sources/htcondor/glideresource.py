@@ -19,11 +19,11 @@ from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, Limit, Prob
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
+from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
 from gwmond.sources.htcondor.monitors import FactoryEntry
-from gwmond.sources.round import freshest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

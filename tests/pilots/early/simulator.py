@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.records import group_name
-from gwmond.pilots.early_failure import Result, Trial
+from gwmond.pilots.early.comparison import Result, Trial
 
 BEGIN_US = 1_795_000_000_000_000
 WORKLIFE = 1200.0

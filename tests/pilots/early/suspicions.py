@@ -10,8 +10,8 @@ from typing import NamedTuple
 from gwmond.model.endings import EARLY_US
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.early_failure import Trial, failing
-from gwmond.pilots.verdicts import FALSE_ALARMS, LOOK_US, LOOKED_AT_US
+from gwmond.pilots.early.comparison import Trial, failing
+from gwmond.pilots.runs.verdicts import FALSE_ALARMS, LOOK_US, LOOKED_AT_US
 from tests.pilots.early.simulator import BEGIN_US
 from tests.pilots.early.verdicts import known_then
 

@@ -13,10 +13,9 @@ from gwmond.model.facts import Place
 from gwmond.model.snapshot import PilotTime, Snapshot
 from gwmond.model.suspects import Suspect
 from gwmond.model.times import Period
-from gwmond.pilots.early_failure import MOST_TRIALS, Result, Trial, suspects
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import recent_keys, slice_us
-from gwmond.reports.report import Scope
+from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial, suspects
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import recent_keys, slice_us
 from gwmond.reports.report_suspects import suspected, table_of
 from tests.pilots.early.scenarios import everyday
 from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
@@ -106,14 +105,13 @@ def test_the_metric_counts_places() -> None:
 def test_the_report_sums_the_periods_of_its_last_day() -> None:
     period = Period(BEGIN_US - 30 * 24 * HOUR_US, BEGIN_US + 6 * HOUR_US)
     reader = cast("LedgerReader", TRIALS)
-    scope = Scope(period, ("site",))
-    (line,) = suspected(reader, scope)
+    (line,) = suspected(reader, period, Place())
     assert (line.site, line.entry, line.kind, line.place) == ("site1", "entry1.0", "node", NODE)
     assert line.periods == 2
     assert line.expected < line.too_soon <= line.runs
     assert (table_of([line]).total or ())[4:7] == ("", str(line.runs), str(line.too_soon))
-    assert suspected(reader, scope._replace(place=Place("site2"))) == ()
-    assert suspected(reader, scope._replace(place=Place("site1", group="any"))) == (line,)
+    assert suspected(reader, period, Place("site2")) == ()
+    assert suspected(reader, period, Place("site1", group="any")) == (line,)
 
 
 def test_a_node_that_fails_all_jobs_is_suspected_within_minutes() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from gwmond.pilots.early_failure import Result, Trial, weigh
-from gwmond.pilots.rules import Rules
-from gwmond.pilots.verdicts import began_within, evidence_until
+from gwmond.pilots.early.comparison import Result, Trial, weigh
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.runs.verdicts import began_within, evidence_until
 from tests.pilots.early.simulator import Run
 
 RULES = Rules()

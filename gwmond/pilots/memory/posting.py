@@ -1,0 +1,259 @@
+"""From one version of a pilot's facts to the next: what is added, what is corrected.
+
+Units: amounts are micros, times microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from gwmond.model.facts import EntryKey
+from gwmond.model.pilot_facts import (
+    Category,
+    Measure,
+    RunKey,
+)
+from gwmond.model.pilot_sources import replace
+from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
+from gwmond.model.times import SECOND_US
+from gwmond.model.totals import Hour, Micros
+from gwmond.model.units import Resource
+from gwmond.pilots.life.partition import (
+    Account,
+    Amounts,
+    Delta,
+    Row,
+    advance,
+    own_category,
+    partition,
+    total,
+)
+from gwmond.pilots.life.rules import FAR_US, Rules
+from gwmond.pilots.memory.open_pilot import OpenPilot, held_at_once
+
+RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
+
+
+class Correction(NamedTuple):
+    """A signed amount for the ledger, and why it is posted."""
+
+    hour: int
+    series: PilotSeries
+    micros: int
+    cause: str
+
+
+class Posted(NamedTuple):
+    """What is posted of a pilot: what is new by hour, and what was posted otherwise before."""
+
+    increments: list[tuple[PilotSeries, Mapping[Hour, Micros]]]
+    corrections: list[Correction]
+
+
+def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
+    """Post the difference between what is posted of a pilot and what is known of it now.
+
+    Afterwards the pilot's ``settled``, ``settled_until_us``, ``known_us`` and ``posted`` are those
+    of now.  Return None where runs are missing that bear on the difference.
+    """
+    known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
+    after, before = pilot.life(known_us), pilot.posted
+    since = min(pilot.settled_until_us, pilot.changed_since_us)
+    if before is not None and own_category(before) != own_category(after):
+        since = min(since, before.start_us, after.start_us)
+    away_us = pilot.loaded_from_us  # a run that ended then may have to be decided anew
+    runs_missing = pilot.ran_jobs and (since < away_us or pilot.changed_since_us == away_us)
+    if away_us > 0 and (pilot.is_renamed or runs_missing):
+        return None
+    pilot.unit_mib = pilot.unit_mib or rules.memory_per_unit_mib
+    delta = advance(before, after, (since, FAR_US), pilot.unit_mib)
+    moved, new = _moved(pilot), _posted(delta, pilot)
+    corrections = moved + new.corrections
+    if new.increments or corrections or pilot.changed_since_us < FAR_US:
+        pilot.dirty = True
+    pilot.posted, pilot.known_us = after, known_us
+    pilot.settled_until_us = delta.settled_to_us
+    pilot.changed_since_us = FAR_US
+    return new._replace(corrections=corrections)
+
+
+def _moved(pilot: OpenPilot) -> list[Correction]:
+    """Return what is posted of a pilot as moved to the name that it has now."""
+    if pilot.posted_as is None or not pilot.is_renamed or pilot.posted is None:
+        return []
+    amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
+    return [
+        _correction(row, identity, sign * micros, RELABELLED)
+        for identity, sign in ((pilot.posted_as, -1), (pilot.identity, 1))
+        for row, micros in amounts.items()
+    ]
+
+
+def withdraw(pilot: OpenPilot) -> list[Correction]:
+    """Take out all of a pilot that never was; all its runs must be in memory."""
+    if pilot.posted is None:
+        return []
+    if not pilot.unit_mib:  # nothing of it was posted
+        return []
+    amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
+    posted_as = pilot.posted_as or pilot.identity
+    return [_correction(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
+
+
+def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
+    """Take in the runs of a pilot that only they have: as large as they, no longer than they.
+
+    One that goes on lasts as long as a slot has shown it.
+
+    It begins with its startd where a record has that, and has a unit's memory a core at least: a
+    core brings a unit, as what a job was given of memory is not all that there was.
+    """
+    unit_mib = pilot.unit_mib or memory_per_unit_mib
+    spans = [
+        (run.start_us, max(run.start_us, run.end_us or run.last_shown_us or 0))
+        for run in pilot.runs.values()
+    ]
+    if not spans:
+        return
+    first_us, last_us = min(start for start, _ in spans), max(end for _, end in spans)
+    most = held_at_once(pilot.runs.values())
+    held = most._replace(memory_mib=max(most.memory_mib, most.cores * unit_mib))
+    before = pilot.facts.runs
+    runs = replace(before, first_us=min(pilot.start_us, first_us), last_us=last_us, held=held)
+    pilot.learn(replace(pilot.facts, runs=runs))
+
+
+def grow(pilot: OpenPilot, guard_us: int) -> None:
+    """Take in what runs held at once of a pilot whose size is an estimate: it has that at least.
+
+    Runs that meet for ``guard_us`` only may have come one after the other, by another clock.
+    """
+    runs = [run for run in pilot.runs.values() if not run.summarised]
+    held = held_at_once(runs, guard_us)
+    known = held if any(held) else None  # absent is not zero
+    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=known)))
+
+
+def own(pilot: OpenPilot) -> Category | None:
+    """Return the category of an ended pilot's own time, once it is decided."""
+    return None if pilot.end_us is None or pilot.posted is None else own_category(pilot.posted)
+
+
+def counted(pilot: OpenPilot) -> Category | None:
+    """Return under what a stored pilot was counted; one that was never posted was not."""
+    return own(pilot) if pilot.known_us else None
+
+
+def residual(pilot: OpenPilot) -> dict[Measure, int]:
+    """Return by how much what is posted misses a wholly settled pilot's total."""
+    if pilot.posted is None:
+        return {}
+    missing: Counter[tuple[Resource, Measure]] = Counter(total(pilot.posted, None, pilot.unit_mib))
+    for (resource, measure, _, _), micros in pilot.settled.items():
+        missing[resource, measure] -= micros
+    sums: Counter[Measure] = Counter()
+    for (_, measure), micros in missing.items():
+        sums[measure] += abs(micros)
+    return dict(sums)
+
+
+def unsettled(
+    pilots: Iterable[OpenPilot], memory_per_unit_mib: int
+) -> dict[tuple[Resource, EntryKey, str], int]:
+    """Return the canonical micros that are not settled yet, by resource, entry and group."""
+    sums: Counter[tuple[Resource, EntryKey, str]] = Counter()
+    for pilot in pilots:
+        identity, settled = pilot.identity, pilot.canonical
+        for resource, total_micros in pilot.canonical_totals(memory_per_unit_mib).items():
+            sums[resource, identity.key, identity.group] += total_micros - settled[resource]
+    return dict(sums)
+
+
+def _is_refreshed(pilot: OpenPilot, before_us: int, now_us: int, refresh_us: int) -> bool:
+    """Return whether a pilot's turn has come since a time: a daemon started anew keeps to it."""
+    turn_us = pilot.id * SECOND_US
+    return refresh_us <= 0 or (before_us - turn_us) // refresh_us < (now_us - turn_us) // refresh_us
+
+
+def _guard(pilot: OpenPilot, rules: Rules) -> int:
+    """Return up to when time may be settled although a run may have begun a bit earlier.
+
+    A slot shows a claim later than the schedd says that it began.
+    """
+    starts = [
+        run.start_us for run in pilot.runs.values() if run.is_open and not run.merged.ending.over
+    ]
+    return min(starts, default=FAR_US) - rules.start_guard_us
+
+
+def _posted(delta: Delta, pilot: OpenPilot) -> Posted:
+    """Return what is to be posted; add it to what the pilot and its runs have."""
+    posted = Posted([], [])
+    for account, hours in delta.increments.hourly.items():
+        series = _series(account, pilot.identity)
+        _add(pilot, series, sum(hours.values()))
+        posted.increments.append((series, hours))
+    for key, amounts in delta.increments.runs.items():
+        _add_to_run(pilot, key, amounts)
+    for row, micros, cause in delta.corrections:
+        correction = _correction(row, pilot.identity, micros, cause.value)
+        posted.corrections.append(correction)
+        _add(pilot, correction.series, micros)
+        if row.run_key is not None:
+            _add_to_run(pilot, row.run_key, {(row.resource, row.measure): micros})
+    return posted
+
+
+def _correction(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Correction:
+    return Correction(row.hour, _series(row, identity), micros, cause)
+
+
+def _series(account: Row | Account, identity: PilotIdentity) -> PilotSeries:
+    return PilotSeries(
+        *(account.resource, account.measure, account.category, account.outcome),
+        *(*identity.key, identity.group, account.evidence),
+    )
+
+
+def _add(pilot: OpenPilot, series: PilotSeries, micros: int) -> None:
+    pilot.settled[series.resource, series.measure, series.category, series.outcome] += micros
+    if series.measure == "canonical":
+        pilot.canonical[series.resource] += micros
+
+
+def _add_to_run(
+    pilot: OpenPilot, key: RunKey, amounts: Mapping[tuple[Resource, Measure], int]
+) -> None:
+    run = pilot.runs.get(key)
+    if run is not None:
+        run.settled.update(amounts)
+        run.dirty = True
+
+
+def needs_posting(
+    pilot: OpenPilot, before_us: int, now_us: int, known_us: int, rules: Rules
+) -> bool:
+    """Return whether posting a pilot may change anything; ``before_us``: when it was settled last.
+
+    One that runs is posted every ``refresh_us`` only, some at each time.  One that waits for its
+    end is not posted before: its time may then be estimated.
+    """
+    if pilot.changed_since_us < FAR_US or pilot.posted is None:
+        return bool(pilot.known_us) or not pilot.end_unknown
+    end_us, runs = pilot.derived.end_us, pilot.runs.values()
+    if end_us is not None and not any(run.is_open for run in runs):
+        limit = min(known_us, pilot.effective_end_us)
+        return limit > pilot.settled_until_us or (pilot.counted is None and known_us >= end_us)
+    if not _is_refreshed(pilot, before_us, now_us, rules.refresh_us):
+        return False
+    guard = rules.start_guard_us
+    running = [run for run in runs if run.is_open and not run.merged.ending.over]
+    if any(run.is_open and (run.merged.ending.over or run.gone) for run in runs):
+        return True
+    if end_us is not None:
+        return True
+    return min(known_us, pilot.effective_end_us) > pilot.settled_until_us and all(
+        run.start_us - guard > pilot.settled_until_us for run in running
+    )

@@ -1,1 +1,0 @@
-"""Rules for cases that are rare: the others are read without them."""
