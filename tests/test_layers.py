@@ -63,6 +63,7 @@ ROOMS: dict[str, set[str]] = {
 #: Rooms within rooms, from the lowest up: each imports only those before it; "" is what stands in
 #: the room itself.
 WITHIN: dict[str, tuple[str, ...]] = {
+    "model": ("", "runs", "pilots", "entries", "demand", "factory", "poll"),
     "pilots": ("early", "life", "memory", "runs", "sources", "factory", ""),
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}

@@ -13,7 +13,7 @@ from gwmond.advise.gather import Advice
 from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS
 from gwmond.advise.judge import AskedLine, Loss, LostLine, OverlapLine, RequestLine, TimeoutLine
 from gwmond.advise.tally import EARLY_END_S, MEASURED_S
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.overlap import LEAST

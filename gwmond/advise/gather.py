@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from gwmond.advise import judge
 from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import ANYWHERE, EntryKey, Place
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import DEFAULT_MEMORY_MIB

@@ -16,7 +16,7 @@ from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS, Timeout, Waits
 from gwmond.advise.samples import Floats, quantile, share_interval
 from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.model.units import MICRO
 from gwmond.reports.overlap import Overlap, overlap
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from gwmond.advise.samples import Ratio, Sample
 from gwmond.model.names import OTHER
-from gwmond.model.pilot_facts import Assumption, Category
-from gwmond.model.run_facts import RunFact, Source, Used
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Assumption, Category
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.run_facts import RunFact, Source, Used
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.merged_runs import executing
 from gwmond.reports.categories import CPU, of_kind

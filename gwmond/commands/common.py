@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gwmond.config.settings import Config
     from gwmond.config.types import Files
     from gwmond.ledger.reader import LedgerReader
-    from gwmond.model.stored_pilots import PilotRow
+    from gwmond.model.pilots.stored_pilots import PilotRow
     from gwmond.model.times import Period
     from gwmond.reports.ledger_reading import Age
     from gwmond.reports.render.document import Document

@@ -23,7 +23,7 @@ from urllib.parse import quote, urlencode
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.model.question import MOST_AD, NOT_READ, POOL, WITHHELD, Question, What
+from gwmond.model.demand.question import MOST_AD, NOT_READ, POOL, WITHHELD, Question, What
 from gwmond.reports.render import writing
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room

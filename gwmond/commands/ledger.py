@@ -17,7 +17,7 @@ from gwmond.ledger.errors import install_command
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
-from gwmond.model.stored_pilots import PilotResidual
+from gwmond.model.pilots.stored_pilots import PilotResidual
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.reports import ledger_reading
 from gwmond.reports.ledger_reading import cursor_lines

@@ -21,7 +21,7 @@ from gwmond.commands.common import (
     show,
 )
 from gwmond.config.settings import Config
-from gwmond.model.reconciliation import Reconciled
+from gwmond.model.factory.reconciliation import Reconciled
 from gwmond.reports import reconcile_document
 from gwmond.reports.ledger_reading import add_ledger_option
 from gwmond.reports.periods import FORMS_HELP, rfc3339

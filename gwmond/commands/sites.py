@@ -16,8 +16,8 @@ import argparse
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, complain, show
 from gwmond.config.settings import Config
 from gwmond.model.facts import Status
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
 from gwmond.reports import sites
 from gwmond.reports.render import writing
 from gwmond.service import log

@@ -18,10 +18,10 @@ from gwmond.explain.nowhere import nowhere
 from gwmond.explain.phrases import capital, duration, names_text, size_text
 from gwmond.explain.reasons import Explanation, Mover, Reason, Step, Tier, edit, wait
 from gwmond.explain.situation import CYCLE_S, Fate, Situation
+from gwmond.model.demand.order import Limits
+from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection
-from gwmond.model.order import Limits
 from gwmond.model.states import State
-from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.reports.render.formats import counted, number
 from gwmond.reports.sites import SiteRow
 

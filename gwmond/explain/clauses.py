@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.waiting_job import JobPlace
 
 REQUEST = re.compile(r"\brequest(cpus|memory|gpus|disk)\b", re.IGNORECASE)
 _PAIRED = 40  # clauses, at most, of which pairs are tried

@@ -11,8 +11,8 @@ from statistics import median_low
 from typing import Any, NamedTuple
 
 from gwmond.explain.situation import EarlierRun, Situation
-from gwmond.model.outcomes import COMPARED
-from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.outcomes import COMPARED
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import rfc3339, short, span
 from gwmond.reports.render.document import Part

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from enum import StrEnum
 
-from gwmond.model.waiting_job import JobPlace
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.reports.sites import SiteRow
 
 

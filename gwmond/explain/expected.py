@@ -7,7 +7,7 @@ from typing import Any
 
 from gwmond.explain.phrases import duration
 from gwmond.explain.situation import Situation
-from gwmond.model.past_waits import FEWEST, Quantiles, longer_than, quantiles
+from gwmond.model.demand.past_waits import FEWEST, Quantiles, longer_than, quantiles
 from gwmond.reports.render.formats import counted
 
 _PENDING = 3  # entries of which it is said

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gwmond.explain.situation import Situation
-from gwmond.model.idle_history import WaitInterval
+from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import rfc3339, short, span
 from gwmond.reports.render.document import Paragraph, Part

@@ -16,12 +16,12 @@ from typing import NamedTuple, TypeAlias
 from gwmond.explain.answers import answers, limit_on
 from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import Situation
-from gwmond.model.evaluation import IdleJobs
+from gwmond.model.demand.idle_history import MOST_GROUPS, SEVERAL, GroupKey, Waits
+from gwmond.model.demand.order import NO_LIMITS, Limits
+from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace
+from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
-from gwmond.model.idle_history import MOST_GROUPS, SEVERAL, GroupKey, Waits
-from gwmond.model.order import NO_LIMITS, Limits
-from gwmond.model.snapshot import IdleReason
-from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace
+from gwmond.model.poll.snapshot import IdleReason
 from gwmond.reports.sites import SiteRow
 from gwmond.sites.reasons import UNKNOWN
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from gwmond.model.evaluation import IdleJobs
+from gwmond.model.demand.order import Order, Submitter
+from gwmond.model.demand.waiting_job import JobPlace, WaitingJob
+from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import Size
-from gwmond.model.order import Order, Submitter
-from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.render.formats import counted, number
 
 

@@ -22,9 +22,9 @@ from gwmond.explain.movers import (
 from gwmond.explain.phrases import capital, duration, size_text
 from gwmond.explain.reasons import PILOTS_PENDING, Explanation, Mover, Step, Tier, wait
 from gwmond.explain.situation import CYCLE_S
+from gwmond.model.demand.order import NO_LIMITS, Limits, Negotiator
+from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
-from gwmond.model.order import NO_LIMITS, Limits, Negotiator
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.states import State
 from gwmond.reports.common_failures import CommonFailure
 from gwmond.reports.render.formats import counted

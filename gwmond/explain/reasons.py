@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
 from gwmond.explain.evidence import Proof
-from gwmond.model.waiting_job import WaitingJob
+from gwmond.model.demand.waiting_job import WaitingJob
 
 
 class Tier(IntEnum):

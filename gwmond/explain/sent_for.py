@@ -10,7 +10,7 @@ from gwmond.explain.document import answer_parts, reason_records
 from gwmond.explain.evidence import Proof, told
 from gwmond.explain.movers import failed_validation, of_common
 from gwmond.explain.reasons import Explanation, Mover, Step, Tier, wait
-from gwmond.model.experiments import PilotResult
+from gwmond.model.entries.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.reports.periods import both, short, span

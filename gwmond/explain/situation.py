@@ -22,16 +22,16 @@ from gwmond.explain.clauses import (
 )
 from gwmond.explain.evidence import Proof, none_runs, weaker
 from gwmond.explain.order import Rivals, rivals
-from gwmond.model.evaluation import IdleJobs
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.demand.order import Order
+from gwmond.model.demand.past_waits import PastWaits
+from gwmond.model.demand.waiting_job import Examined, JobPlace, WaitingJob
+from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.order import Order
-from gwmond.model.past_waits import PastWaits
-from gwmond.model.pilot_facts import Outcome
-from gwmond.model.run_phases import Phases
+from gwmond.model.pilot_life import Outcome
+from gwmond.model.runs.phases import Phases
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
-from gwmond.model.waiting_job import Examined, JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, and_, delete, func, insert, or_, select
 
 from gwmond.ledger.columns import identity, time_us, whole
 from gwmond.ledger.schema import unsent
-from gwmond.model.batch import Settled
+from gwmond.model.poll.batch import Settled
 
 
 class UnsentPosition(NamedTuple):

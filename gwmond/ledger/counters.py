@@ -22,12 +22,12 @@ from sqlalchemy import ColumnElement, Connection, Select, delete, func, select
 from gwmond.ledger.backend import chunks, many, mark
 from gwmond.ledger.columns import HOURS, LARGEST, Undecodable, clean, time_s, whole
 from gwmond.ledger.schema import series, series_hours
-from gwmond.model.batch import Batch, Totals
-from gwmond.model.factory_totals import FactoryKey, FactoryKind, FactoryTotalKey
+from gwmond.model.factory.totals import FactoryKey, FactoryKind, FactoryTotalKey
 from gwmond.model.hours import from_columns, to_columns
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
+from gwmond.model.poll.batch import Batch, Totals
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.totals import Hour, Micros, SiteKey, Total
 from gwmond.model.units import MICRO
 

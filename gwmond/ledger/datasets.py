@@ -16,10 +16,10 @@ from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs, series
 from gwmond.ledger.tables import PLACE, place_row, stored_state
-from gwmond.model.pilot_facts import KINDS
-from gwmond.model.pilot_sources import SHOWN
-from gwmond.model.run_phases import failed_transfer, phases_of
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import KINDS
+from gwmond.model.pilots.pilot_facts import SHOWN
+from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.runs.phases import failed_transfer, phases_of
 from gwmond.model.times import HOUR_US, Period
 from gwmond.pilots.factory.records import jobs
 

@@ -14,8 +14,8 @@ from gwmond.ledger.pilot_reader import PilotLookup
 from gwmond.ledger.reader import PilotFilter, of_pilots
 from gwmond.ledger.schema import pilots, runs
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.stored_pilots import PilotId
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.stored_pilots import PilotId
 
 
 class PilotCounts(NamedTuple):

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gwmond.ledger.columns import IDENTITY_CHARACTERS, clean
-from gwmond.model.endings import Ending, Side
 from gwmond.model.facts import Size
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.runs.endings import Ending, Side
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
 _FLAGS = {

@@ -19,11 +19,11 @@ from gwmond.ledger.pilot_reader import PILOT_ROWS
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE_ROWS, place_row, stored_state
-from gwmond.model.factory_jobs import FactoryJob
-from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.factory.jobs import FactoryJob
+from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives, RunTime
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour
 from gwmond.pilots.factory.records import jobs

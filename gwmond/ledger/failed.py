@@ -14,9 +14,9 @@ from gwmond.ledger.pilot_codec import pilot_row, run_row
 from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN
 from gwmond.ledger.reader import FAILED, LedgerReader, PilotFilter, of_pilots
 from gwmond.ledger.schema import pilots, runs
-from gwmond.model.pilot_facts import Category, Validation
-from gwmond.model.run_phases import FailedTransfer, failed_transfer
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.runs.phases import FailedTransfer, failed_transfer
 from gwmond.pilots.early.comparison import Result
 
 NOT_JUDGED = "not judged yet"

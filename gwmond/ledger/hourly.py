@@ -35,10 +35,10 @@ from gwmond.ledger.pilot_codec import counted_rules
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import entries, pilots, runs, series, series_hours
 from gwmond.ledger.tables import stored_state
-from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.hours import from_columns
-from gwmond.model.pilot_facts import Assumption, Category, Measure, Validation
-from gwmond.model.stored_pilots import ASSUMED, CountKey, PilotSeries
+from gwmond.model.pilot_life import Assumption, Category, Measure, Validation
+from gwmond.model.pilots.stored_pilots import ASSUMED, CountKey, PilotSeries
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour, SiteKey
 from gwmond.model.units import MICRO, Resource

@@ -30,8 +30,8 @@ from gwmond.ledger.pilot_codec import pilot_row, run_row
 from gwmond.ledger.pilot_life import life_of, posted
 from gwmond.ledger.pilot_reader import PILOT_ROWS, RUN_ROWS
 from gwmond.ledger.schema import pilots, runs
-from gwmond.model.pilot_facts import KINDS, Category, Measure
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilot_life import KINDS, Category, Measure
+from gwmond.model.pilots.stored_pilots import (
     PilotDifference,
     PilotResidual,
     PilotRow,

@@ -21,7 +21,7 @@ from gwmond.ledger.columns import (
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.schema import pilots, runs
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     KINDS,
     Assumption,
     Category,
@@ -32,8 +32,8 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.model.pilot_sources import PilotFacts, replace
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilots.pilot_facts import PilotFacts, replace
+from gwmond.model.pilots.stored_pilots import (
     OwnAmounts,
     PilotIdentity,
     PilotKind,

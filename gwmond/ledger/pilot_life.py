@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     Category,
     Measure,
     PilotLife,
     RunKey,
     estimates,
 )
-from gwmond.model.stored_pilots import OwnAmounts, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import OwnAmounts, PilotRow, RunRow
 from gwmond.model.totals import Micros
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import Amounts

@@ -21,12 +21,12 @@ from gwmond.ledger.pilot_codec import (
 )
 from gwmond.ledger.schema import pilots, runs
 from gwmond.ledger.session import Session
-from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import AGE_US
+from gwmond.model.entries.experiments import Experiment
+from gwmond.model.factory.jobs import AGE_US
 from gwmond.model.facts import AD_LIFETIME_S, Cursor, Gap
-from gwmond.model.pilot_evidence import short_node
-from gwmond.model.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
+from gwmond.model.pilots.file_facts import short_node
+from gwmond.model.pilots.stored_pilots import PilotId, PilotKind, PilotRow, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.times import SECOND_US
 
 AT_ONCE = 500

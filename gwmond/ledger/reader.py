@@ -41,16 +41,12 @@ from gwmond.ledger.pilot_reader import (
 from gwmond.ledger.schema import corrections, pilots, problems, runs
 from gwmond.ledger.sites_reader import SitesReader, state_of_sites
 from gwmond.ledger.stats import LedgerStats, stats
-from gwmond.model.batch import LedgerState, TimedProblem
+from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.elapsed import Tick
-from gwmond.model.endings import EARLY_US
-from gwmond.model.factory_totals import FactoryKey
+from gwmond.model.factory.totals import FactoryKey
 from gwmond.model.facts import ANYWHERE, Place, Problem
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Category, Validation
-from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.stored_pilots import (
     DoingNow,
     PilotCorrection,
     PilotHour,
@@ -61,6 +57,10 @@ from gwmond.model.stored_pilots import (
     RunFilter,
     RunRow,
 )
+from gwmond.model.poll.batch import LedgerState, TimedProblem
+from gwmond.model.problem_names import ProblemName
+from gwmond.model.runs.endings import EARLY_US
+from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.model.times import ALWAYS, Period
 from gwmond.model.totals import Hour, HourTotal
 from gwmond.model.units import DEFAULT_MEMORY_MIB

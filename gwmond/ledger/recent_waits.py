@@ -16,10 +16,10 @@ from gwmond.ledger.pilot_codec import run_row
 from gwmond.ledger.pilot_reader import PilotLookup
 from gwmond.ledger.schema import factory_jobs, pilots, runs
 from gwmond.ledger.tables import PLACE, place_row
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.past_waits import PastWaits
-from gwmond.model.pilot_evidence import QueueState
-from gwmond.model.run_phases import waited_us
+from gwmond.model.demand.past_waits import PastWaits
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.pilots.file_facts import QueueState
+from gwmond.model.runs.phases import waited_us
 from gwmond.model.times import SECOND_US
 
 LATEST_RUNS, LATEST_PILOTS = 20_000, 5_000

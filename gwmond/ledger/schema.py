@@ -158,7 +158,7 @@ pilots = Table(
     Column("last_heard_us", BigInteger, nullable=False, server_default="0"),
     # cluster.proc of factory_job.
     Column("factory_number", Text, nullable=False, server_default="", index=True),
-    # What each source reports on it, as JSON (see gwmond.model.pilot_sources).
+    # What each source reports on it, as JSON (see gwmond.model.pilots.pilot_facts).
     Column("facts", Text, nullable=False, server_default="{}"),
     # When a poll last found an ad of it; NULL: at the last look (``memory.sights``).
     Column("last_polled_us", BigInteger),
@@ -257,7 +257,7 @@ unsent = Table(
 )
 
 # Since when groups of idle jobs wait for which reason; ``wants``: what records of runs know of a
-# group (see gwmond.model.idle_history).
+# group (see gwmond.model.demand.idle_history).
 waits = Table(
     "waits",
     metadata,

@@ -8,7 +8,7 @@ from gwmond.ledger import counters, tables
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.schema import pilots
 from gwmond.ledger.session import Session
-from gwmond.model.batch import LedgerState
+from gwmond.model.poll.batch import LedgerState
 from gwmond.model.times import HOUR_US, SECOND_US
 
 

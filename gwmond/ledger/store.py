@@ -20,8 +20,8 @@ from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import pilots
 from gwmond.ledger.tables import Stored
-from gwmond.model.batch import Batch, Part, Parts, Totals
-from gwmond.model.stored_pilots import CountKey, PilotSeries
+from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
+from gwmond.model.poll.batch import Batch, Part, Parts, Totals
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import Hour
 

@@ -35,15 +35,15 @@ from gwmond.ledger.schema import (
     problems,
     verdict_checks,
 )
-from gwmond.model.batch import EntryState, Peak, TimedProblem
 from gwmond.model.cursor_kinds import BEGIN_KINDS, SCHEDD_KINDS
 from gwmond.model.elapsed import Tick
-from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
-from gwmond.model.factory_jobs import Output, QueueRecord
+from gwmond.model.entries.experiments import Experiment, PilotResult, SiteVerdict
+from gwmond.model.factory.jobs import Output, QueueRecord
 from gwmond.model.facts import Cursor, EntryKey, Gap
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.stored_pilots import PilotId
+from gwmond.model.poll.batch import EntryState, Peak, TimedProblem
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import PilotId
 from gwmond.model.totals import Hour
 from gwmond.model.units import MICRO, RESOURCES
 

@@ -13,7 +13,7 @@ from gwmond.ledger.backend import chunks
 from gwmond.ledger.columns import clean, identity, maybe_time, time_us
 from gwmond.ledger.schema import waits
 from gwmond.ledger.tables import Row
-from gwmond.model.idle_history import WaitInterval
+from gwmond.model.demand.idle_history import WaitInterval
 
 _COLUMNS = tuple(waits.c[name] for name in WaitInterval._fields)
 

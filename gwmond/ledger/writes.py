@@ -34,8 +34,8 @@ from gwmond.ledger.schema import (
     waits,
 )
 from gwmond.ledger.tables import Row, Stored
-from gwmond.model.batch import Batch
-from gwmond.model.stored_pilots import PilotCorrection, PilotId
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotId
+from gwmond.model.poll.batch import Batch
 
 PROBLEMS_KEPT = GAPS_KEPT = 10_000
 

@@ -30,7 +30,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
 from gwmond.metrics.render import escaped, metadata
-from gwmond.model.pilot_facts import Measure
+from gwmond.model.pilot_life import Measure
 from gwmond.model.times import HOUR_S, HOUR_US
 from gwmond.model.units import MICRO
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from gwmond.metrics.family import POLLED, Family, Sample, known
-from gwmond.model.evaluation import SCALE
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.entries.evaluation import SCALE
+from gwmond.model.poll.snapshot import Snapshot
 
 
 def _reasons(s: Snapshot) -> Iterable[Sample]:

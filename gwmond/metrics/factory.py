@@ -12,7 +12,7 @@ from typing import TypeAlias
 from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.model.facts import EntryRequest
 from gwmond.model.monitor import Monitor
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 
 _Samples: TypeAlias = Callable[[Snapshot], Iterator[Sample]]
 

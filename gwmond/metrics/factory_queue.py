@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.metrics.zeros import places, with_zeros
-from gwmond.model.factory_totals import FactoryKind
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.factory.totals import FactoryKind
+from gwmond.model.poll.snapshot import Snapshot
 
 _EVENTS = "gwmond_factory_queue_events_total"
 _QUEUE = "queue_"

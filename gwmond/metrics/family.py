@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from gwmond.model.snapshot import Exemplar, Snapshot
+    from gwmond.model.poll.snapshot import Exemplar, Snapshot
 
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 

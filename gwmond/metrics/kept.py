@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from gwmond.metrics.family import Family, Sample
 from gwmond.model.names import OTHER
-from gwmond.model.snapshot import KeptNames
+from gwmond.model.poll.snapshot import KeptNames
 
 
 def shown(family: Family, samples: Iterable[Sample], names: KeptNames | None) -> list[Sample]:

@@ -11,13 +11,13 @@ from functools import partial
 
 from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.metrics.zeros import entries, places, with_zeros
-from gwmond.model.experiments import CHECKED
+from gwmond.model.entries.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
-from gwmond.model.outcomes import RUNS
-from gwmond.model.pilot_facts import BEARS, Assumption, Category, Measure
-from gwmond.model.run_phases import FailedTransfer, Measured, buckets
-from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
-from gwmond.model.stored_pilots import ASSUMED, MICROS, CountKey
+from gwmond.model.pilot_life import BEARS, Assumption, Category, Measure
+from gwmond.model.pilots.stored_pilots import ASSUMED, MICROS, CountKey
+from gwmond.model.poll.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
+from gwmond.model.runs.outcomes import RUNS
+from gwmond.model.runs.phases import FailedTransfer, Measured, buckets
 from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.life.partition import OWN

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.model.facts import EntryRequest
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 
 _PLACE = ("site", "entry", "group")
 _WAITING = {

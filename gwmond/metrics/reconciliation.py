@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gwmond.metrics.family import POLLED, Family, Sample, known
-from gwmond.model.factory_totals import FactoryKind
-from gwmond.model.reconciliation import Cause, Reconciled
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.factory.reconciliation import Cause, Reconciled
+from gwmond.model.factory.totals import FactoryKind
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 
 _DAY = (

@@ -15,7 +15,7 @@ from gwmond.metrics import budget, kept
 from gwmond.metrics.family import POLLED, Family, Sample
 
 if TYPE_CHECKING:
-    from gwmond.model.snapshot import Exemplar, Snapshot
+    from gwmond.model.poll.snapshot import Exemplar, Snapshot
 
 TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS_TYPE = openmetrics_exposition.CONTENT_TYPE_LATEST

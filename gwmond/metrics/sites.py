@@ -9,8 +9,8 @@ from typing import TypeAlias
 from gwmond.metrics.family import POLLED, Family, Sample, known
 from gwmond.metrics.pilots import requested
 from gwmond.metrics.zeros import entries, with_zeros
-from gwmond.model.evaluation import PROVISIONED, SCALE, EntryJobs, entry_states
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.entries.evaluation import PROVISIONED, SCALE, EntryJobs, entry_states
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import MICRO
 from gwmond.sites.reasons import REASONS

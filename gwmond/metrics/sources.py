@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from gwmond import __version__
 from gwmond.metrics.family import POLLED, Family, Sample, known
-from gwmond.model.pilot_facts import MEASURES
-from gwmond.model.snapshot import STAGES, Snapshot
+from gwmond.model.pilot_life import MEASURES
+from gwmond.model.poll.snapshot import STAGES, Snapshot
 
 
 def _up(s: Snapshot) -> Iterator[Sample]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from gwmond.metrics.family import POLLED, Family, Sample, known
-from gwmond.model.snapshot import Snapshot, TraceExport
+from gwmond.model.poll.snapshot import Snapshot, TraceExport
 
 
 def _by(part: Callable[[TraceExport], Mapping[str, int]]) -> Callable[[Snapshot], Iterator[Sample]]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from gwmond.metrics.family import Sample
 from gwmond.model.facts import EntryKey, EntryRequest
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
 
 Place: TypeAlias = tuple[str, str, str]

@@ -77,7 +77,7 @@ class Pilot(NamedTuple):
     None if its ads have none that makes sense.
 
     ``failed``: its validation failed, and that is all that it advertises (see
-    ``sources.advertised``): it never registered, ``started`` is when it first said so, ``failure``
+    ``htcondor.advertised``): it never registered, ``started`` is when it first said so, ``failure``
     is why.
 
     ``node`` is the machine, ``factory_job`` the pilot as a job of its factory

@@ -24,14 +24,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
-from gwmond.model.batch import Batch, LedgerState, Part, Parts, Settled
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
-from gwmond.model.pilot_evidence import CentralEvent, FileFact
-from gwmond.model.pilot_keys import PilotKeys, PilotRows
+from gwmond.model.pilots.file_facts import CentralEvent, FileFact
+from gwmond.model.pilots.stored_pilots import PilotId, PilotKind, RunRow
+from gwmond.model.poll.batch import Batch, LedgerState, Part, Parts, Settled
+from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import PilotId, PilotKind, RunRow
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory.files import FactoryFacts

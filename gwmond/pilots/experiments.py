@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
-from gwmond.model.experiments import Experiment, PilotResult
+from gwmond.model.entries.experiments import Experiment, PilotResult
 from gwmond.model.facts import Pilot
-from gwmond.model.stored_pilots import CountKey, PilotId
+from gwmond.model.pilots.stored_pilots import CountKey, PilotId
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from gwmond.model.pilot_facts import Assumption, Measure
-from gwmond.model.pilot_sources import replace
+from gwmond.model.pilot_life import Assumption, Measure
+from gwmond.model.pilots.pilot_facts import replace
 from gwmond.pilots.early.comparison import Trial
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory.files import FactoryFacts

@@ -24,12 +24,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.digits import is_number
-from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
+from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.times import SECOND_US
 
 if TYPE_CHECKING:
-    from gwmond.model.evaluation import EntryTime, Evaluation
+    from gwmond.model.entries.evaluation import EntryTime, Evaluation
 
 ADVERTISED_US = 60 * SECOND_US
 """How long a startd that has begun may take until its first ad is in the collector."""

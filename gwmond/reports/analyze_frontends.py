@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
 from gwmond.reports.analyze_entries import ByFrontend

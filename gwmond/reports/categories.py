@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from gwmond.model.pilot_facts import MEASURES, Category, Kind, Measure
+from gwmond.model.pilot_life import MEASURES, Category, Kind, Measure
 from gwmond.model.units import MICRO, RESOURCES, Resource
 from gwmond.reports.render.formats import ratio, seconds
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.pilot_evidence import FailureClass
+from gwmond.model.pilots.file_facts import FailureClass
 
 WIDE, MOSTLY = 3, 0.9
 """A test that fails so many pilots at each of so many entries is said to fail at all of them."""

@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from gwmond.model.pilot_facts import KINDS
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import KINDS
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.reports.categories import CORES, CPU, GPU, kinds_json
 from gwmond.reports.common_failures import CommonFailure, OfGroup, common, split
 from gwmond.reports.figures import NOT_KNOWN

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.model.pilot_evidence import FailureClass
-from gwmond.model.run_phases import failed_transfer
-from gwmond.model.stored_pilots import PilotIdentity, PilotSeries, RunRow
+from gwmond.model.pilots.file_facts import FailureClass
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotSeries, RunRow
+from gwmond.model.runs.phases import failed_transfer
 from gwmond.model.times import DAY_US, HOUR_US
 from gwmond.reports.periods import short
 from gwmond.reports.render.formats import UNKNOWN, words

@@ -29,7 +29,7 @@ from gwmond.model.cursor_kinds import (
     WAITING_LINES,
 )
 from gwmond.model.facts import Cursor, Place
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.periods import both, rfc3339, span
 from gwmond.reports.stored_pilot import UNDATED, AsOf, StoredPilot

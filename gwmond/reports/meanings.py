@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
-from gwmond.model.evaluation import CapacityEvidence
+from gwmond.model.entries.evaluation import CapacityEvidence
 from gwmond.model.states import State
 from gwmond.reports.render.table import Cell
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN

@@ -17,8 +17,8 @@ from gwmond.reports.render.formats import counted
 if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
     from gwmond.model.facts import Place
+    from gwmond.model.runs.waits import Wait
     from gwmond.model.times import Period
-    from gwmond.model.waits import Wait
     from gwmond.pilots.life.rules import Rules
 
 SCHEDD_SILENT_S = 600.0

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from gwmond.model.pilot_facts import Measure
-from gwmond.model.run_phases import FailedTransfer, Phases, phases_of, ranked, recorded
+from gwmond.model.pilot_life import Measure
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.runs.phases import FailedTransfer, Phases, phases_of, ranked, recorded
 from gwmond.model.shares import apportion
-from gwmond.model.stored_pilots import RunRow
 from gwmond.model.units import Resource
 from gwmond.reports.render.fields import LENGTH, Datum
 

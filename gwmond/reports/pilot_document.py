@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import KINDS, MEASURES, Category, Kind, Validation
-from gwmond.model.run_facts import Source
-from gwmond.model.stored_pilots import PilotCorrection, RunRow
+from gwmond.model.pilot_life import KINDS, MEASURES, Category, Kind, Validation
+from gwmond.model.pilots.stored_pilots import PilotCorrection, RunRow
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
 from gwmond.reports.categories import CATEGORIES, CPU, GPU, INFO, kinds_json, of_kind

@@ -12,9 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.reader import LedgerReader, PilotFilter
 from gwmond.model.digits import is_number
-from gwmond.model.endings import Ending
-from gwmond.model.outcomes import EARLY_EXIT, SUMMARISED, rule_of
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     KINDS,
     Assumption,
     Category,
@@ -23,9 +21,11 @@ from gwmond.model.pilot_facts import (
     RunKey,
     Validation,
 )
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.run_phases import FailedTransfer, Phases, failed_transfer
-from gwmond.model.stored_pilots import PilotCorrection, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import EARLY_EXIT, SUMMARISED, rule_of
+from gwmond.model.runs.phases import FailedTransfer, Phases, failed_transfer
 from gwmond.pilots.life.merged_runs import Merged, merge
 from gwmond.pilots.life.partition import is_settled, own_category, partition
 from gwmond.pilots.life.rules import Rules

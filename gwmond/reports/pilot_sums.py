@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple, Self, TypeAlias
 
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Category, Kind, Measure
+from gwmond.model.pilot_life import Category, Kind, Measure
+from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.model.units import Resource
 from gwmond.reports.categories import CORES, CPU
 from gwmond.reports.render.formats import ratio

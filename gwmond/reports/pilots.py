@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from gwmond.ledger.backend import chunks
 from gwmond.ledger.reader import LedgerReader, Order, PilotFilter
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Category, Validation
-from gwmond.model.stored_pilots import PilotIdentity, PilotRow
-from gwmond.model.waits import Wait
+from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow
+from gwmond.model.runs.waits import Wait
 from gwmond.reports import open_runs
 from gwmond.reports.categories import (
     CPU,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
 from gwmond.ledger.reader import PilotFilter
+from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import EntryKey, Place
-from gwmond.model.run_phases import FailedTransfer
-from gwmond.model.suspects import Suspect
+from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.categories import CPU
 from gwmond.reports.failures import Failures

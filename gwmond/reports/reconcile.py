@@ -3,7 +3,7 @@
 Units: times and lengths are whole microseconds; of pilots they are wall-clock time, of jobs
 core-time (``_core_us``) or wall-clock time (``_wall_us``).
 
-The causes, and what is compared, are in ``gwmond.model.reconciliation``.
+The causes, and what is compared, are in ``gwmond.model.factory.reconciliation``.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from fnmatch import fnmatchcase
 
 from gwmond.ledger import factory_lives
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.factory_jobs import GUARD_US, FactoryJob
-from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives
-from gwmond.model.reconciliation import FIT_US, Cause, Reconciled, Reconciliation
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.factory.jobs import GUARD_US, FactoryJob
+from gwmond.model.factory.reconciliation import FIT_US, Cause, Reconciled, Reconciliation
+from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.stored_pilot import StoredPilot
 

@@ -9,8 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from gwmond.model.factory_totals import FactoryKind, RunTime
-from gwmond.model.reconciliation import UNEXPLAINED, Cause, CausePart, Reconciled, Reconciliation
+from gwmond.model.factory.reconciliation import (
+    UNEXPLAINED,
+    Cause,
+    CausePart,
+    Reconciled,
+    Reconciliation,
+)
+from gwmond.model.factory.totals import FactoryKind, RunTime
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.periods import both, rfc3339

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.facts import Place
-from gwmond.model.pilot_facts import Category, Kind, Measure
+from gwmond.model.pilot_life import Category, Kind, Measure
 from gwmond.model.times import DAY_US, HOUR_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import groupings
@@ -33,7 +33,7 @@ from gwmond.reports.render.formats import ratio
 from gwmond.reports.report_suspects import Suspected
 
 if TYPE_CHECKING:
-    from gwmond.model.waits import Wait
+    from gwmond.model.runs.waits import Wait
 
 Key: TypeAlias = tuple[str | int, ...]
 """Values of what is grouped by; an hour or a day is the time (microseconds) at which it begins."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import Category, Kind
+from gwmond.model.pilot_life import Category, Kind
 from gwmond.model.units import RESOURCES
 from gwmond.reports import figures, report_plots, report_suspects
 from gwmond.reports.categories import (

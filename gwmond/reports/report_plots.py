@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Category, Kind
+from gwmond.model.pilot_life import Category, Kind
 from gwmond.model.times import HOUR_US
 from gwmond.reports.categories import INFOS
 from gwmond.reports.groupings import STEPS

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
+from gwmond.model.entries.suspects import Finding, Suspect
 from gwmond.model.facts import Place
-from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.times import DAY_US, Period
 from gwmond.pilots.early.comparison import suspects
 from gwmond.pilots.life.rules import Rules

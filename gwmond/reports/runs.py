@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.model.pilot_facts import Category
-from gwmond.model.run_phases import Phases, failed_transfer
-from gwmond.model.stored_pilots import PilotRow, RunFilter, RunRow
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import PilotRow, RunFilter, RunRow
+from gwmond.model.runs.phases import Phases, failed_transfer
 from gwmond.reports.categories import INFO, kinds_json
 from gwmond.reports.ledger_reading import age_of, ledger_for_page
 from gwmond.reports.periods import both

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from gwmond.ledger.demand_taken import PilotCounts, pilot_counts, runs_begun
 from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader, PilotFilter
-from gwmond.model.experiments import Experiment
+from gwmond.model.entries.experiments import Experiment
 from gwmond.model.facts import EntryKey, Place
-from gwmond.model.pilot_evidence import QueueState
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.file_facts import QueueState
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.analyze_frontends import watched
 from gwmond.reports.common_failures import CommonFailure, common, split

@@ -7,9 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from gwmond.model.evaluation import SCALE, EntryTime, Evaluation, entry_states, overall
+from gwmond.model.entries.evaluation import SCALE, EntryTime, Evaluation, entry_states, overall
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Reach, Unregistered
-from gwmond.model.snapshot import Checked, PilotGroup, Snapshot
+from gwmond.model.poll.snapshot import Checked, PilotGroup, Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource, known_sum
 from gwmond.reports.meanings import state_cell

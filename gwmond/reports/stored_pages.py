@@ -9,8 +9,8 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.ledger.reader import Doing, LedgerReader, PilotFilter
 from gwmond.model.facts import Place
-from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import DoingNow, PilotRow
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import DoingNow, PilotRow
 from gwmond.model.times import Period
 from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports import pilot_document

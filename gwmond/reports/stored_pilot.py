@@ -25,8 +25,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.pilot_life import life_of
 from gwmond.model.facts import Size
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     KINDS,
     Assumption,
     Category,
@@ -38,9 +37,10 @@ from gwmond.model.pilot_facts import (
     Validation,
     union,
 )
-from gwmond.model.run_facts import Source
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
+from gwmond.model.runs.outcomes import SUMMARISED
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.shares import MILLI
-from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.life.partition import own_category, partition, total
 from gwmond.pilots.life.segments import NOTHING, total_rate

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeAlias
 from gwmond.ledger import hourly
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.hourly import Labels
-from gwmond.model.evaluation import PROVISIONED
+from gwmond.model.entries.evaluation import PROVISIONED
 from gwmond.model.facts import ANYWHERE, Place
+from gwmond.model.pilots.stored_pilots import PilotSeries
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import PilotSeries
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import Hour, SiteKey
 from gwmond.model.units import Resource

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.reports.categories import INFO
 from gwmond.reports.periods import short, span
 from gwmond.reports.pilot_story import OwnSpan, RunStory, Story

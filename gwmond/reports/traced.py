@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.factory_jobs import QueueRecord, place_name
-from gwmond.model.pilot_facts import Interval
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.factory.jobs import QueueRecord, place_name
+from gwmond.model.pilot_life import Interval
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.pilots.life.partition import settled_times
 from gwmond.reports.stored_pilot import StoredPilot
 from gwmond.traces.contexts import is_traced

@@ -26,9 +26,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Assumption, PilotLife
+from gwmond.model.pilot_life import Assumption, PilotLife
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.shares import milli
-from gwmond.model.stored_pilots import PilotRow
 from gwmond.pilots.life.segments import cut
 from gwmond.reports.pilot_sums import KnownJobCounts, core_time, is_good
 from gwmond.reports.stored_pilot import KnownJobs, StoredPilot

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gwmond.model.pilot_facts import Category, Interval, beside
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilot_life import Category, Interval, beside
+from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import INFOS
 from gwmond.reports.ledger_reading import Age

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
-from gwmond.model.evaluation import Evaluation
+from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryRequest, Pilot, Problem
 from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.problem_names import ProblemName

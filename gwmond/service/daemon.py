@@ -24,8 +24,8 @@ from gwmond.config.settings import Config, ConfigError
 from gwmond.config.tracing import Export, export_of
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import entry_state_counts
 from gwmond.service import file_readers
 from gwmond.service.known_entries import EMPTY, Memory

@@ -18,14 +18,14 @@ from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import EarlierRun, Situation, is_at
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
-from gwmond.model.evaluation import IdleJobs, MatchedKind
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.demand.order import Limits, Order
+from gwmond.model.demand.past_waits import PastWaits
+from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
+from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size, Template
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.order import Limits, Order
-from gwmond.model.past_waits import PastWaits
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.model.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.reports import sites
 from gwmond.reports.common_failures import CommonFailure, common
 from gwmond.reports.phases import phases

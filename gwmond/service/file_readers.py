@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
 from gwmond.model.facts import Cursor, Problem
-from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.model.problem_names import ProblemName
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.log_socket import LogSocket, PlaceError

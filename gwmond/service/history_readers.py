@@ -21,8 +21,8 @@ from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Result
 from gwmond.pilots.memory.open_pilot import OpenPilot

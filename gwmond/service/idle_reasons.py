@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, Kind, kind_of, nowhere
-from gwmond.model.evaluation import Evaluation, IdleJobs
+from gwmond.model.entries.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Template
-from gwmond.model.snapshot import Checked, PilotGroup
+from gwmond.model.poll.snapshot import Checked, PilotGroup
 from gwmond.reports.sites import SiteRow, cpu_rows
 from gwmond.service.pool import Pool
 from gwmond.service.pool_state import PoolState

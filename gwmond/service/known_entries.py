@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config, Pledge
-from gwmond.model.batch import EntryState, LedgerState
 from gwmond.model.cursor_kinds import KEPT_NAMES
-from gwmond.model.evaluation import Capacity, Evaluation, Taken
+from gwmond.model.entries.evaluation import Capacity, Evaluation, Taken
+from gwmond.model.entries.waiting import PendingHistory, Waiting
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Pilot, Size
 from gwmond.model.names import Standing
+from gwmond.model.poll.batch import EntryState, LedgerState
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.model.waiting import PendingHistory, Waiting
 from gwmond.service.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown

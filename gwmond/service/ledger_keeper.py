@@ -28,17 +28,17 @@ from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerLocked, Ledg
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
+from gwmond.model.demand.idle_history import GroupKey, WaitInterval, WaitLog, Waits
 from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.entries.suspects import SIGNS, Suspect
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
 from gwmond.model.hours import microseconds, split_hours
-from gwmond.model.idle_history import GroupKey, WaitInterval, WaitLog, Waits
 from gwmond.model.names import Names
-from gwmond.model.pilot_evidence import FileFact
-from gwmond.model.records import JobRecord
-from gwmond.model.snapshot import LedgerStatus, PilotTime, SilentPilot
-from gwmond.model.suspects import SIGNS, Suspect
+from gwmond.model.pilots.file_facts import FileFact
+from gwmond.model.poll.batch import Batch, LedgerState, Peak, TimedProblem, Totals
+from gwmond.model.poll.snapshot import LedgerStatus, PilotTime, SilentPilot
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.model.totals import Hour, Micros, SiteKey
 from gwmond.model.units import RESOURCES, Resource

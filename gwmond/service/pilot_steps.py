@@ -12,9 +12,9 @@ from types import MappingProxyType
 from gwmond.ledger.backend import chunks
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot, Size
-from gwmond.model.pilot_evidence import FileFact
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.records import JobRecord
+from gwmond.model.pilots.file_facts import FileFact
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.records import JobRecord
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.factory.records import NewFact
 from gwmond.pilots.runs.verdicts import Evidence

@@ -12,11 +12,10 @@ from gwmond.config.settings import Config
 from gwmond.ledger import location
 from gwmond.ledger.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
-from gwmond.model.evaluation import Evaluation, residual
+from gwmond.model.entries.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status
 from gwmond.model.names import Limits, Names, Together
-from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import (
+from gwmond.model.poll.snapshot import (
     Checked,
     KeptNames,
     LedgerStatus,
@@ -24,6 +23,7 @@ from gwmond.model.snapshot import (
     Stage,
     checked_verdicts,
 )
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.periods import short
 from gwmond.service import log

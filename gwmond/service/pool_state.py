@@ -13,6 +13,8 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
+from gwmond.model.demand.order import AccountingQuota, Limits
+from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import (
     AD_LIFETIME_S,
     Berth,
@@ -26,12 +28,10 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import OTHER_ENTRY
-from gwmond.model.order import AccountingQuota, Limits
+from gwmond.model.poll.snapshot import PilotGroup
 from gwmond.model.sizes import is_below_one_unit
-from gwmond.model.snapshot import PilotGroup
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES
-from gwmond.model.waiting import PendingHistory
 from gwmond.service.contradictions import (
     ALL_JOBS,
     Contradiction,

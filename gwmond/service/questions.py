@@ -9,9 +9,9 @@ from gwmond.config.settings import Config
 from gwmond.explain import all_jobs
 from gwmond.explain import document as job_document
 from gwmond.explain.place_document import place_document
+from gwmond.model.demand.question import Question, Unanswered
 from gwmond.model.facts import Pilot
-from gwmond.model.question import Question, Unanswered
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.render.document import Document
 from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, NotRead

@@ -11,10 +11,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.factory_totals import FactoryKind, FactoryTotalKey
+from gwmond.model.factory.reconciliation import Reconciliation
+from gwmond.model.factory.totals import FactoryKind, FactoryTotalKey
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.reconciliation import Reconciliation
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.reconcile import gather
 

@@ -22,14 +22,14 @@ from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Settled
-from gwmond.model.factory_jobs import place_name
+from gwmond.model.factory.jobs import place_name
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.pilots.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.poll.batch import Settled
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.poll.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Exemplar, ExemplarKey, TraceExport
-from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.service.otlp_client import OtlpClient, Reply
 from gwmond.traces.exemplars import noting

@@ -26,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from gwmond.model.evaluation import Capacity
+from gwmond.model.entries.evaluation import Capacity
 from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Size
 from gwmond.model.shares import apportion
 from gwmond.model.sizes import units_of_pilot

@@ -6,7 +6,7 @@ A pilot that was killed, or whose node is gone, takes no leave: its ad stays in 
 it expires (CLASSAD_LIFETIME, 900 s), beside that of the pilot which has taken its place.
 
 - **Late** is a pilot of which an update is overdue: whether it runs is an estimate.
-- **Silent** is a pilot whose ad was not renewed for two updates (see ``model.update_gaps``),
+- **Silent** is a pilot whose ad was not renewed for two updates (see ``model.pilots.update_gaps``),
   measured against the newest ad of the same collector: it does not run any more.  Neither does one
   of which something else has told that it **ended**, and that was not heard of since.
 - If **no ad at all** was renewed for so long, it is in doubt whether pilots or collector are gone.
@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Pilot
+from gwmond.model.pilots.update_gaps import OwnGaps, UpdateGaps, is_timed
 from gwmond.model.sizes import units_of_pilot
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.model.update_gaps import OwnGaps, UpdateGaps, is_timed
 
 _FAR = 1 << 62
 

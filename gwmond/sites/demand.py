@@ -22,7 +22,7 @@ from math import lcm
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.evaluation import JobCounts
+from gwmond.model.entries.evaluation import JobCounts
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Template, Verdict
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.sites.absorb import Absorption, Places, Rest, Shape, absorption, of_group

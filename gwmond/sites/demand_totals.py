@@ -10,7 +10,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from operator import ge
 
-from gwmond.model.evaluation import SCALE, DemandTotals, EntryJobs, IdleJobs, JobCounts, MatchedKind
+from gwmond.model.entries.evaluation import (
+    SCALE,
+    DemandTotals,
+    EntryJobs,
+    IdleJobs,
+    JobCounts,
+    MatchedKind,
+)
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Size
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.absorb import Places

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gwmond.model.evaluation import SCALE
+from gwmond.model.entries.evaluation import SCALE
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.shares import apportion
 from gwmond.model.units import RESOURCES, Resource

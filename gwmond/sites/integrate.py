@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from gwmond.model.elapsed import Elapsed
-from gwmond.model.evaluation import SCALE, Evaluation
+from gwmond.model.entries.evaluation import SCALE, Evaluation
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.units import Resource

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.model.waiting import Waiting
+from gwmond.model.entries.waiting import Waiting
 
 
 class Filling(NamedTuple):

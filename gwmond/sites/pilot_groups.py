@@ -8,8 +8,8 @@ from functools import lru_cache
 from math import floor
 
 from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot, Size
+from gwmond.model.poll.snapshot import PilotGroup, PilotUnits
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
-from gwmond.model.snapshot import PilotGroup, PilotUnits
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.need import need_at, own_need
 

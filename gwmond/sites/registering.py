@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Reach, Unregistered
-from gwmond.model.waiting import PendingHistory
 
 Histories: TypeAlias = Mapping[EntryKey, PendingHistory]
 

@@ -55,13 +55,13 @@ from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.evaluation import SCALE, Capacity, EntryTime, Evaluation, Part, Taken
+from gwmond.model.entries.evaluation import SCALE, Capacity, EntryTime, Evaluation, Part, Taken
+from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import DemandGroup, EntryKey, EntryTotals, Evidence, Pilot, Template
 from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.sizes import units_of_pilot
 from gwmond.model.states import State
 from gwmond.model.units import DEFAULT_MEMORY_MIB, RESOURCES, Resource
-from gwmond.model.waiting import Waiting
 from gwmond.sites.absorb import Pending, pending_by_group, pending_pilots, places
 from gwmond.sites.capacity import beyond, limit, provisioned
 from gwmond.sites.demand import Match, Verdicts, demand, match

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
-from gwmond.model.evaluation import SCALE, Taken
+from gwmond.model.entries.evaluation import SCALE, Taken
+from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import Berth, EntryKey, Pilot
 from gwmond.model.sizes import units_of
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.model.waiting import PendingHistory
 
 
 def note(

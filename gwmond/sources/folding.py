@@ -22,7 +22,7 @@ from gwmond.model.names import (
     SERVERS,
     Names,
 )
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.units import known_sum
 from gwmond.sources.htcondor import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer

@@ -21,7 +21,7 @@ from gwmond.sources.gwms.rare import zones
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gwmond.model.pilot_evidence import CentralEvent
+    from gwmond.model.pilots.file_facts import CentralEvent
     from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits, ParsedLog
 
 T = TypeVar("T")

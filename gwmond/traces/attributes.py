@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.pilot_life import Category, Outcome
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Attributes, Value
 

@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from gwmond.model.digits import is_number
-from gwmond.model.run_facts import JobFact
-from gwmond.model.stored_pilots import PilotIdentity, RunRow
+from gwmond.model.pilots.stored_pilots import PilotIdentity, RunRow
+from gwmond.model.runs.run_facts import JobFact
 from gwmond.model.times import SECOND_US
 from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.spans import SpanContext

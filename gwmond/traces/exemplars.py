@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
 
-from gwmond.model.pilot_facts import Category
-from gwmond.model.run_phases import bucket_of
-from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey
+from gwmond.model.pilot_life import Category
+from gwmond.model.poll.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey
+from gwmond.model.runs.phases import bucket_of
 from gwmond.model.times import SECOND_US
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Span

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from gwmond.model.pilot_facts import Category, RunKey
-from gwmond.model.run_facts import Transfer
-from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.pilot_life import Category, RunKey
+from gwmond.model.pilots.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.runs.run_facts import Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes, error_of, result_of
 from gwmond.traces.contexts import job_context, job_fact, pilot_context, run_identity

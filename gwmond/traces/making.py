@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Interval
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Interval
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.ids import SpanName

@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gwmond.model.factory_jobs import AGE_US, QueueRecord
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_evidence import QueueState
-from gwmond.model.pilot_facts import Category, Interval, Validation, beside, union
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.factory.jobs import AGE_US, QueueRecord
+from gwmond.model.pilot_life import Category, Interval, Validation, beside, union
+from gwmond.model.pilots.file_facts import QueueState
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.model.times import SECOND_US
 from gwmond.traces.attributes import attributes
 from gwmond.traces.contexts import is_traced, job_context, job_fact, pilot_context, run_identity

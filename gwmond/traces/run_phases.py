@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Outcome
-from gwmond.model.run_facts import RunFact, Transfer
-from gwmond.model.run_phases import Phase, moved_bytes, ranked, recorded
+from gwmond.model.pilot_life import Outcome
+from gwmond.model.runs.phases import Phase, moved_bytes, ranked, recorded
+from gwmond.model.runs.run_facts import RunFact, Transfer
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Value
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from fnmatch import translate
 from typing import NamedTuple
 
-from gwmond.model.pilot_facts import Category
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.traces.attributes import result_of
 from gwmond.traces.contexts import JobContext
 from gwmond.traces.spans import Span

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from gwmond.model.idle_history import SEVERAL, WaitInterval
-from gwmond.model.run_facts import JobFact
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.demand.idle_history import SEVERAL, WaitInterval
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.runs.run_facts import JobFact
 from gwmond.traces.attributes import attributes
 from gwmond.traces.making import SpanTimes
 from gwmond.traces.spans import Event

@@ -16,12 +16,12 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from gwmond.config.settings import Config
+from gwmond.model.demand.question import MOST_AD
 from gwmond.model.facts import Place
-from gwmond.model.pilot_facts import Category
-from gwmond.model.question import MOST_AD
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import DoingNow, RunFilter
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import DoingNow, RunFilter
 from gwmond.model.times import DAY_US, SECOND_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports import pilot_document, report_document, sites, waterfall

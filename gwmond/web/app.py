@@ -18,10 +18,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
-from gwmond.model.pilot_facts import Category
+from gwmond.model.demand.question import MOST_AD, What
+from gwmond.model.pilot_life import Category
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.question import MOST_AD, What
-from gwmond.model.snapshot import Snapshot
 from gwmond.model.units import Resource
 from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from gwmond.model.facts import EntryKey, Place
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.web.parts import ago, entry_link, link, site_link, time_text
 
 _NAMES = 1000

@@ -14,9 +14,17 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
+from gwmond.model.demand.question import (
+    NOT_READ,
+    OF_JOBS,
+    POOL,
+    WITHHELD,
+    Question,
+    Unanswered,
+    What,
+)
 from gwmond.model.facts import ANYWHERE, Place
-from gwmond.model.question import NOT_READ, OF_JOBS, POOL, WITHHELD, Question, Unanswered, What
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.periods import both, span
 from gwmond.reports.render import writing

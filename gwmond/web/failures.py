@@ -9,8 +9,8 @@ from markupsafe import Markup
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Place
-from gwmond.model.run_phases import FailedTransfer
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
+from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.categories import CPU
 from gwmond.reports.failures import NAMES, FailureLine

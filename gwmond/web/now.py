@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from gwmond.model.facts import Status
-from gwmond.model.snapshot import IdleReason, SilentPilot, Snapshot
+from gwmond.model.poll.snapshot import IdleReason, SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.meanings import reason_meaning, state_meaning

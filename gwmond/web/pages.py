@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.render.html import template

@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Place
-from gwmond.model.pilot_facts import Category
-from gwmond.model.snapshot import Snapshot
-from gwmond.model.stored_pilots import DoingNow
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import DoingNow
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import HOUR_US
 from gwmond.reports.ledger_reading import Unreadable
 from gwmond.reports.pilots import FIELDS

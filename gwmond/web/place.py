@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
-from gwmond.model.pilot_facts import Category
-from gwmond.model.snapshot import PilotGroup, SilentPilot, Snapshot
+from gwmond.model.pilot_life import Category
+from gwmond.model.poll.snapshot import PilotGroup, SilentPilot, Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.categories import INFO
 from gwmond.reports.meanings import capacity_meanings, reason_meaning, state_meaning

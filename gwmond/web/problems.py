@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
 from gwmond.reports.render.table import Column, table
 from gwmond.web.parts import ago, render, time_text
 

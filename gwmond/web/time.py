@@ -9,7 +9,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from gwmond.model.facts import Place
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.reports.categories import INFOS
 from gwmond.reports.render.formats import UNKNOWN, number

@@ -18,12 +18,12 @@ from gwmond.advise.judge import (
 )
 from gwmond.advise.tally import EntryTally, GroupTally, upload_of, waits
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption, Category, Measure, Outcome, RunKey
-from gwmond.model.run_facts import Source, Transfer, Used
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Assumption, Category, Measure, Outcome, RunKey
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.poll.batch import Batch
+from gwmond.model.runs.run_facts import Source, Transfer, Used
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
 from gwmond.model.units import Resource

@@ -25,7 +25,7 @@ from functools import cache
 from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
 from gwmond.explain.document import document
-from gwmond.model.question import Question
+from gwmond.model.demand.question import Question
 from tests.bench.harness import say
 from tests.bench.poll_cycle import crowd
 from tests.explain.advice import failures, table, trials

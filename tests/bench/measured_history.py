@@ -65,7 +65,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
-    from gwmond.model.evaluation import Evaluation  # noqa: PLC0415
+    from gwmond.model.entries.evaluation import Evaluation  # noqa: PLC0415
     from gwmond.service.accountant import Accountant, Seen  # noqa: PLC0415
     from gwmond.service.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.pool import Pool  # noqa: PLC0415

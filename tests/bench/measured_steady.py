@@ -11,10 +11,10 @@ from pathlib import Path
 
 from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
-from gwmond.model.evaluation import Evaluation
+from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.service.accountant import Accountant, Seen
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pool import Pool

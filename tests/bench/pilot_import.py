@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.stored_pilots import PilotSeries
+from gwmond.model.pilots.stored_pilots import PilotSeries
 from tests.bench import pilot_files
 from tests.bench.harness import Numbers, in_child, numbers, say
 from tests.bench.pilot_files import Written

@@ -30,9 +30,9 @@ from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import Export
 from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, Settled
-from gwmond.model.run_facts import Transfer
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.poll.batch import Batch, Settled
+from gwmond.model.runs.run_facts import Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.service.trace_export import ChosenSpans, TraceExporter
 from gwmond.traces.otlp import MOST_SPANS, Encoder

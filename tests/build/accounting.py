@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
+from gwmond.model.poll.batch import Batch
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.pilot_steps import PilotSteps
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.config.settings import Config
+from gwmond.model.demand.order import ScheddLoad
 from gwmond.model.facts import (
     DemandGroup,
     EntryKey,
@@ -13,7 +14,6 @@ from gwmond.model.facts import (
     Pilot,
     Status,
 )
-from gwmond.model.order import ScheddLoad
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.service.known_entries import EMPTY, Memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import PilotLife, Run, Validation
+from gwmond.model.pilot_life import PilotLife, Run, Validation
 from tests.build.pilots import BROKEN, CUT, FAILED, GOOD, HELD, HOUR, job, pilot
 
 CORES = st.sampled_from([0, 0.1, 0.333, 0.5, 1, 1, 2, 3, 8, 12])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilots.file_facts import (
     CentralEvent,
     CentralKind,
     PilotName,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Step
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Step
+from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.ledger.pilot_batches import HOUR, pilot_at
 
 ORIGIN = 1_700_000_000 * 10**6

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gwmond.model.evaluation import Capacity
+from gwmond.model.entries.evaluation import Capacity
+from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import (
     DemandGroup,
     EntryKey,
@@ -19,7 +20,6 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.units import Resource
-from gwmond.model.waiting import Waiting
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.site_time import Facts
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot
-from gwmond.model.pilot_evidence import Failure, FailureClass, PilotName, PilotOutput
-from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import Failure, FailureClass, PilotName, PilotOutput
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules

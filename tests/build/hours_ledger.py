@@ -6,12 +6,12 @@ from collections import defaultdict
 from pathlib import Path
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import PilotSeries
+from gwmond.model.poll.batch import Batch
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import PilotSeries
 from gwmond.model.times import HOUR_US
 from gwmond.model.totals import SiteKey
 from tests.build.facts import NOW

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.build.command_line import gwmond
 
 Totals = dict[tuple[str, ...], int]

@@ -15,10 +15,10 @@ from gwmond.ledger import sqlite, tables
 from gwmond.ledger.backend import Backend
 from gwmond.ledger.schema import metadata
 from gwmond.ledger.store import Ledger
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.stored_pilots import CountKey, PilotId, PilotRow, PilotSeries, RunRow
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.pilots.stored_pilots import CountKey, PilotId, PilotRow, PilotSeries, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys
 
 MEMORY = Path("/dev/shm")
 FAR = 1 << 40

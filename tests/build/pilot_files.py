@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import (
     CompletedPilot,
     Failure,
     FailureClass,
@@ -14,7 +15,6 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
-from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
 from tests.build.play import T0
 

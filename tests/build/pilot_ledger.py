@@ -15,13 +15,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.elapsed import Tick
-from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.hours import split_hours
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.poll.batch import Batch
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import SiteKey
 from gwmond.pilots.accounting import PilotAccounting

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     Category,
     Estimates,
     Measure,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gwmond.explain.places import PlaceSituation
+from gwmond.model.demand.order import NO_LIMITS, Limits, Negotiator
+from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
-from gwmond.model.order import NO_LIMITS, Limits, Negotiator
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.waiting_job import JobPlace
 from gwmond.reports.sites import SiteRow
 from tests.build.waiting import place
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Assumption, Interval
+from gwmond.model.pilots.file_facts import (
     FileFact,
     PilotOutput,
 )
-from gwmond.model.pilot_facts import Assumption, Interval
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, SIZE, output, us
 from tests.build.play import Play, shown
 

@@ -10,7 +10,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import Poller
 from gwmond.service.pool import Pool

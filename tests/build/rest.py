@@ -9,11 +9,11 @@ from typing import Any
 
 from gwmond.config.settings import Http
 from gwmond.metrics.render import Exposition
-from gwmond.model.evaluation import EntryTime
+from gwmond.model.entries.evaluation import EntryTime
+from gwmond.model.entries.suspects import Finding, Suspect
 from gwmond.model.facts import EntryKey
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
-from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.units import Resource
 from gwmond.web.app import create
 from gwmond.web.connections import Listener

@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.ledger.pilot_prune import Retention
-from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.pilot_evidence import FileFact, PilotName, PilotOutput, QueueEvent, QueueState
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import FileFact, PilotName, PilotOutput, QueueEvent, QueueState
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.kept import Kept, kept

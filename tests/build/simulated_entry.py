@@ -15,8 +15,8 @@ from gwmond.advise.idle_timeout import GRID_S
 from gwmond.advise.samples import Floats
 from gwmond.advise.tally import EntryTally
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Step
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilot_life import Step
+from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.reports.stored_pilot import StoredPilot
 from tests.build import traced
 from tests.build.traced import CUT, ZERO

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from gwmond.model.pilot_facts import Category, Measure, RunKey
+from gwmond.model.pilot_life import Category, Measure, RunKey
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import Amounts, Increments, Partition, Row, Totals
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gwmond.model.evaluation import (
+from gwmond.model.entries.evaluation import (
     Capacity,
     CapacityEvidence,
     DemandTotals,
@@ -15,7 +15,9 @@ from gwmond.model.evaluation import (
     JobCounts,
     Part,
 )
-from gwmond.model.factory_totals import FactoryKind, RunTime
+from gwmond.model.entries.suspects import Finding, Suspect
+from gwmond.model.factory.reconciliation import Cause, Reconciled, Reconciliation
+from gwmond.model.factory.totals import FactoryKind, RunTime
 from gwmond.model.facts import (
     Berth,
     Cursor,
@@ -29,10 +31,9 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.names import Together
-from gwmond.model.pilot_facts import Category, Measure
-from gwmond.model.problem_names import ProblemName
-from gwmond.model.reconciliation import Cause, Reconciled, Reconciliation
-from gwmond.model.snapshot import (
+from gwmond.model.pilot_life import Category, Measure
+from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
+from gwmond.model.poll.snapshot import (
     Checked,
     IdleReason,
     KeptNames,
@@ -43,9 +44,8 @@ from gwmond.model.snapshot import (
     Snapshot,
     TraceExport,
 )
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey, PilotSeries
-from gwmond.model.suspects import Finding, Suspect
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource

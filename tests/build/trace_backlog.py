@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, Settled
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Category, Outcome, RunKey
-from gwmond.model.run_facts import JobFact, RunFact, Source
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilot_life import Category, Outcome, RunKey
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.poll.batch import Batch, Settled
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source
 from tests.ledger.pilot_batches import HOUR, MINUTE, ORIGIN, identity, pilot_at
 
 GOOD = Outcome(Category.GOODPUT, "exit_zero")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.outcomes import classify
-from gwmond.model.pilot_facts import RunKey, Step
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer
-from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilot_life import RunKey, Step
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import classify
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.spans import Span

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size
 from gwmond.model.names import DAY_S, Limits, Names
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import FAR_US, Rules

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from gwmond.model.demand.order import AccountingQuota, Negotiator, Order, ScheddLoad, Submitter
+from gwmond.model.demand.waiting_job import JobPlace, WaitingJob
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.order import AccountingQuota, Negotiator, Order, ScheddLoad, Submitter
 from gwmond.model.states import State
-from gwmond.model.waiting_job import JobPlace, WaitingJob
 from gwmond.reports.sites import SiteRow
 
 _PLACE = JobPlace(

@@ -12,11 +12,11 @@ from gwmond.explain.place_document import place_document
 from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import Situation
 from gwmond.metrics.render import Exposition
+from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
+from gwmond.model.demand.question import Question, Unanswered
+from gwmond.model.demand.waiting_job import Examined
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.question import Question, Unanswered
-from gwmond.model.snapshot import Snapshot
-from gwmond.model.waiting_job import Examined
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.reports.render.document import Document
 from gwmond.web import now
 from gwmond.web.explain import Asked, Explanations, Turns

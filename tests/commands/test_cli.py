@@ -24,8 +24,8 @@ from gwmond.ledger.classify import KEEP
 from gwmond.ledger.store import Ledger
 from gwmond.metrics.render import render
 from gwmond.model.facts import EntryKey, Status
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
 from gwmond.reports.sites import SiteRow
 from gwmond.sources.registry import SOURCES
 from gwmond.web.server import bind

@@ -15,10 +15,10 @@ import pytest
 
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
+from gwmond.model.poll.batch import Batch
 from gwmond.model.totals import SiteKey
 from gwmond.reports.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write

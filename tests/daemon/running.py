@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys
 from tests.build import command_line
 from tests.daemon import sooner
 from tests.daemon.probe import LatencyProbe

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from tests.daemon.running import RunningDaemon, patient
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from tests.daemon.running import RunningDaemon, patient
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from gwmond.model.pilot_facts import Category, RunKey
+from gwmond.model.pilot_life import Category, RunKey
 from tests.daemon.running import RunningDaemon, patient
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool

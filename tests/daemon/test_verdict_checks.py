@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.experiments import PilotResult
+from gwmond.model.entries.experiments import PilotResult
 from gwmond.model.states import State
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import QUICK, Scene, pledged

@@ -19,7 +19,7 @@ import pytest
 from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
 from gwmond.explain.document import document
-from gwmond.model.question import Question
+from gwmond.model.demand.question import Question
 from tests.explain.advice_draw import Job
 from tests.explain.advice_pool import Stage, Trial
 

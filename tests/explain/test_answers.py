@@ -20,11 +20,9 @@ from gwmond.explain.evidence import Proof
 from gwmond.explain.expected import record, texts, waited_s
 from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import Fate, Situation
-from gwmond.model.facts import DemandGroup, EntryKey, Size
-from gwmond.model.order import ScheddLoad, Submitter
-from gwmond.model.past_waits import PastWaits
-from gwmond.model.states import State
-from gwmond.model.waiting_job import (
+from gwmond.model.demand.order import ScheddLoad, Submitter
+from gwmond.model.demand.past_waits import PastWaits
+from gwmond.model.demand.waiting_job import (
     Change,
     ChangeKind,
     ConcurrencyLimit,
@@ -32,6 +30,8 @@ from gwmond.model.waiting_job import (
     Examined,
     JobPlace,
 )
+from gwmond.model.facts import DemandGroup, EntryKey, Size
+from gwmond.model.states import State
 from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.render.writing import text
 from gwmond.reports.sites import SiteRow

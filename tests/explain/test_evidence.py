@@ -18,10 +18,10 @@ from gwmond.explain.movers import MOVERS, limited, without_pilots
 from gwmond.explain.places import place_answers
 from gwmond.explain.reasons import Explanation, Reason, Tier
 from gwmond.explain.situation import Situation
+from gwmond.model.demand.order import Limits, ScheddLoad
+from gwmond.model.demand.waiting_job import Change, Edit, Examined, JobPlace
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.order import Limits, ScheddLoad
 from gwmond.model.states import State
-from gwmond.model.waiting_job import Change, Edit, Examined, JobPlace
 from gwmond.reports.sites import SiteRow
 from tests.build.places import FITTING
 from tests.build.places import group as _group

@@ -14,8 +14,8 @@ from gwmond.config.settings import Config
 from gwmond.explain.answers import answers
 from gwmond.explain.document import first_line
 from gwmond.explain.situation import Situation
-from gwmond.model.question import Question
-from gwmond.model.waiting_job import JobPlace
+from gwmond.model.demand.question import Question
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.sources import child
 from tests.explain.forty import KINDS, MOVES, forty
 from tests.pool.condor import CondorPool

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
-from gwmond.model.evaluation import IdleJobs, MatchedKind
+from gwmond.model.demand.order import Limits, ScheddLoad
+from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
-from gwmond.model.order import Limits, ScheddLoad
-from gwmond.model.snapshot import IdleReason
+from gwmond.model.poll.snapshot import IdleReason
 from tests.build.waiting import QUOTAS, row
 
 A, B = EntryKey("S", "E"), EntryKey("T", "F")

@@ -15,9 +15,9 @@ from gwmond.explain.order import (
     rivals,
     words,
 )
-from gwmond.model.evaluation import IdleJobs, MatchedKind
+from gwmond.model.demand.order import AccountingQuota, Submitter
+from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Size
-from gwmond.model.order import AccountingQuota, Submitter
 from gwmond.sources.htcondor.order import ahead
 from tests.build import waiting
 from tests.build.waiting import QUOTAS, order, waiting_job

@@ -10,10 +10,10 @@ from gwmond.explain.evidence import Proof
 from gwmond.explain.place_document import place_document, place_line
 from gwmond.explain.places import PlaceSituation, place_answers
 from gwmond.explain.reasons import Explanation, Mover
+from gwmond.model.demand.order import Limits, Negotiator, ScheddLoad
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import DemandGroup, Rejection, Size
-from gwmond.model.order import Limits, Negotiator, ScheddLoad
 from gwmond.model.states import State
-from gwmond.model.waiting_job import JobPlace
 from gwmond.reports.render.writing import text
 from tests.build.places import FITTING, group, here, pilot
 from tests.build.waiting import place, row

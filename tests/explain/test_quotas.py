@@ -9,7 +9,7 @@ import pytest
 from gwmond.commands.explain import asked
 from gwmond.config.settings import Config
 from gwmond.explain.answers import answers
-from gwmond.model.question import Question
+from gwmond.model.demand.question import Question
 from tests.pool.condor import CondorPool
 
 _QUOTAS = """

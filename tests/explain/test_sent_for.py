@@ -17,12 +17,12 @@ from gwmond.explain.reasons import Explanation, Mover
 from gwmond.explain.sent_for import sent_for_answers, sent_for_document
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.demand.question import Question
+from gwmond.model.entries.experiments import Experiment, PilotResult, SiteVerdict
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.question import Question
+from gwmond.model.pilot_life import Validation
+from gwmond.model.poll.batch import Batch
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import SiteKey

@@ -13,7 +13,7 @@ from gwmond.config.settings import Config
 from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.situation import Situation
-from gwmond.model.question import Question
+from gwmond.model.demand.question import Question
 from gwmond.service.explainer import Explainer
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool

@@ -18,14 +18,14 @@ from gwmond.explain.sent_for import sent_for_answers
 from gwmond.ledger.failed import validated
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.endings import Ending
+from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Limit, Pilot
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.model.outcomes import COMPARED, classify, rule_of
-from gwmond.model.pilot_facts import Category, Validation
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
+from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import COMPARED, classify, rule_of
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import PilotIdentity, PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.reports.failures import Failures
 from gwmond.reports.pilot_story import find

@@ -16,12 +16,12 @@ from gwmond.explain.earlier import record
 from gwmond.explain.reasons import Mover
 from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.ledger.store import Ledger
+from gwmond.model.demand.waiting_job import Examined, JobPlace
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.model.run_phases import Phases
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.phases import Phases
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.model.waiting_job import Examined, JobPlace
 from gwmond.reports.render.writing import text
 from gwmond.service.explainer import runs_of_job
 from tests.build import pilot_ledger

@@ -15,12 +15,12 @@ from gwmond.explain.answers import answers
 from gwmond.explain.idle import Causes
 from gwmond.explain.reasons import Mover, Tier
 from gwmond.explain.situation import Situation
-from gwmond.model.evaluation import Evaluation
+from gwmond.model.demand.order import Limits
+from gwmond.model.demand.waiting_job import Examined
+from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
-from gwmond.model.order import Limits
-from gwmond.model.snapshot import Checked, PilotGroup
+from gwmond.model.poll.snapshot import Checked, PilotGroup
 from gwmond.model.states import State
-from gwmond.model.waiting_job import Examined
 from gwmond.reports.sites import SiteRow, columns, cpu_rows
 from gwmond.service.pool_state import limits_of
 from gwmond.sites.site_time import evaluate

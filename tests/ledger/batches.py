@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from gwmond.ledger.errors import LedgerLocked
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem
 from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.poll.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.model.totals import SiteKey

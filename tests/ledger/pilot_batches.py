@@ -14,18 +14,13 @@ from typing import NamedTuple
 from gwmond.ledger.pilot_life import life_of, posted
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.batch import Batch, TimedProblem
-from gwmond.model.endings import Ending
-from gwmond.model.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
-from gwmond.model.pilot_facts import Assumption, Category, Outcome, RunKey, Step, Validation
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.problem_names import ProblemName
-from gwmond.model.run_facts import RunFact, Source
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.stored_pilots import (
     CountKey,
     PilotCorrection,
     PilotIdentity,
@@ -33,6 +28,11 @@ from gwmond.model.stored_pilots import (
     PilotSeries,
     RunRow,
 )
+from gwmond.model.poll.batch import Batch, TimedProblem
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.problem_names import ProblemName
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.factory.records import add
 from gwmond.pilots.life.partition import Row, advance, partition
 from tests.build.site_sums import by_hour

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from gwmond import __version__
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Settled
-from gwmond.model.idle_history import WaitInterval
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.poll.batch import Settled
 from tests.build import pilot_ledger
 from tests.build.command_line import gwmond
 from tests.ledger import pilot_batches

@@ -22,11 +22,11 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours
-from gwmond.model.batch import Batch
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
-from gwmond.model.pilot_facts import Assumption, Category
-from gwmond.model.snapshot import PilotTime, Snapshot
-from gwmond.model.stored_pilots import ASSUMED, CountKey
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
+from gwmond.model.pilot_life import Assumption, Category
+from gwmond.model.pilots.stored_pilots import ASSUMED, CountKey
+from gwmond.model.poll.batch import Batch
+from gwmond.model.poll.snapshot import PilotTime, Snapshot
 from gwmond.model.totals import Total
 from gwmond.model.units import RESOURCES
 from gwmond.service.ledger_keeper import LedgerKeeper

@@ -13,7 +13,7 @@ from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.schema import VERSION_TABLE
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, Settled
+from gwmond.model.poll.batch import Batch, Settled
 
 
 def settled(first: int, number: int) -> tuple[Settled, ...]:

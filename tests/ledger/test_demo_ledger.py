@@ -10,8 +10,8 @@ from gwmond import cli
 from gwmond.commands import demo
 from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.facts import Cursor
+from gwmond.model.poll.batch import Batch
 from gwmond.service.clock import ReplayClock
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged

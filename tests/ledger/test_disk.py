@@ -11,8 +11,8 @@ import pytest
 from gwmond.ledger.errors import LedgerFull, LedgerLocation, LedgerReadOnly
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.facts import Problem
+from gwmond.model.poll.batch import Batch, TimedProblem
 from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, killed_after, prove, tick
 from tests.ledger.conftest import as_nobody

@@ -15,7 +15,7 @@ import pytest
 from gwmond import cli
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.model.states import State
 from tests.ledger.pilot_batches import poll
 from tests.ledger.server import Server

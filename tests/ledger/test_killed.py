@@ -16,7 +16,7 @@ from gwmond.ledger import sqlite
 from gwmond.ledger.errors import LedgerLocked
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
+from gwmond.model.poll.batch import Batch
 from tests.ledger.batches import await_commits, batch, commit_many, fork, prove, take_over
 from tests.ledger.pilot_batches import poll, prove_polls
 

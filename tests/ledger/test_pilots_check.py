@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
-from gwmond.model.stored_pilots import PilotResidual
+from gwmond.model.pilots.stored_pilots import PilotResidual
 from tests.ledger import batches
 from tests.ledger.pilot_batches import batch, now_us
 from tests.ledger.server import Server

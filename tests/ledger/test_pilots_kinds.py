@@ -7,11 +7,11 @@ from sqlalchemy import text
 
 from gwmond.ledger.errors import LedgerCorrupt
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption, Step
-from gwmond.model.pilot_sources import AdFacts, OutputFacts, PilotFacts, ReportedSize
-from gwmond.model.stored_pilots import PilotKind, PilotRow
+from gwmond.model.pilot_life import Assumption, Step
+from gwmond.model.pilots.pilot_facts import AdFacts, OutputFacts, PilotFacts, ReportedSize
+from gwmond.model.pilots.stored_pilots import PilotKind, PilotRow
+from gwmond.model.poll.batch import Batch
 from tests.ledger.pilot_batches import ORIGIN, batch, identity, pilots_at
 
 LIFE = (ORIGIN, ORIGIN + 1000)

@@ -15,13 +15,13 @@ from gwmond.ledger.errors import LedgerRefused
 from gwmond.ledger.pilot_codec import Values, pilot_values
 from gwmond.ledger.schema import pilots, series, series_hours
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, Parts
-from gwmond.model.factory_jobs import QueueRecord
+from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot
-from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow
+from gwmond.model.poll.batch import Batch, Parts
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import PilotCorrection, PilotRow
+from gwmond.model.runs.records import JobRecord
 from gwmond.service.ledger_keeper import LedgerKeeper
 from tests.build.accounting import attached
 from tests.build.pilot_files import us

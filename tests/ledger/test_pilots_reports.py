@@ -16,12 +16,12 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.failed import NOT_JUDGED, ended_within
 from gwmond.ledger.reader import Doing, LedgerReader, Order, PilotFilter
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.endings import EARLY_US
 from gwmond.model.facts import Gap, Place
-from gwmond.model.pilot_facts import Category
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.stored_pilots import DoingNow, PilotRow, RunRow
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.stored_pilots import DoingNow, PilotRow, RunRow
+from gwmond.model.poll.batch import Batch
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.endings import EARLY_US
 from gwmond.model.times import ALWAYS, Period
 from gwmond.pilots.early.comparison import Result, Trial
 from gwmond.reports.stored_pilot import AsOf, StoredPilot

@@ -12,8 +12,8 @@ from gwmond.ledger.errors import LedgerRefused
 from gwmond.ledger.pilot_prune import Pruned, Retention
 from gwmond.ledger.reader import PilotFilter
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.stored_pilots import PilotCorrection, PilotSeries
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotSeries
+from gwmond.model.poll.batch import Batch
 from tests.ledger.pilot_batches import (
     HOUR,
     NOTHING,

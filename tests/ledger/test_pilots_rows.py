@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.endings import Ending
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
-from gwmond.model.pilot_sources import (
+from gwmond.model.pilot_life import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     FailedAdFacts,
     OutputFacts,
     PilotFacts,
     ValidationTest,
 )
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
-from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.poll.batch import Batch
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
 from tests.ledger.pilot_batches import now_us, pilot_at

@@ -10,13 +10,13 @@ import pytest
 from gwmond.ledger.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
-from gwmond.model.pilot_facts import Category, RunKey
-from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.pilot_life import Category, RunKey
+from gwmond.model.pilots.stored_pilots import CountKey, PilotCorrection, PilotSeries
+from gwmond.model.poll.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import CountKey, PilotCorrection, PilotSeries
 from gwmond.model.totals import SiteKey, Total
 from tests.ledger import batches
 from tests.ledger.pilot_batches import (

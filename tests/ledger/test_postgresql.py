@@ -21,8 +21,8 @@ from gwmond.ledger.errors import (
 )
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import TimedProblem
 from gwmond.model.facts import Problem
+from gwmond.model.poll.batch import TimedProblem
 from gwmond.model.problem_names import ProblemName
 from tests.ledger.batches import EPOCH, batch, prove, take_over
 from tests.ledger.server import PASSWORD, Server

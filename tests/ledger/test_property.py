@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
 from gwmond.model.elapsed import Tick
+from gwmond.model.poll.batch import Batch
 from gwmond.model.times import HOUR_S
 from gwmond.model.totals import SiteKey
 from tests.examples import examples

@@ -5,9 +5,9 @@ from __future__ import annotations
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.recent_waits import past_waits
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
+from gwmond.model.poll.batch import Batch
 from gwmond.model.times import SECOND_US
 from tests.build.trace_backlog import PILOT, commit_jobs
 from tests.ledger.pilot_batches import identity

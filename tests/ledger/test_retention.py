@@ -11,8 +11,8 @@ from gwmond.ledger.columns import Undecodable
 from gwmond.ledger.counters import Kind
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, TimedProblem
 from gwmond.model.facts import Problem
+from gwmond.model.poll.batch import Batch, TimedProblem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from tests.ledger.batches import EPOCH, SITE, amount, batch, expected, key, spent, tick, totals

@@ -11,9 +11,9 @@ from gwmond.ledger.errors import LedgerClosed, LedgerConflict
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, EntryState, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem
+from gwmond.model.poll.batch import Batch, EntryState, LedgerState, Peak, TimedProblem, Totals
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
 from gwmond.model.totals import SiteKey, Total

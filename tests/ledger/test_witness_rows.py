@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import event
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import OutputFacts, PilotFacts
+from gwmond.model.pilots.pilot_facts import OutputFacts, PilotFacts
+from gwmond.model.poll.batch import Batch
+from gwmond.model.poll.pilot_keys import PilotKeys
 from tests.ledger.pilot_batches import pilots_at
 
 S = 10**6

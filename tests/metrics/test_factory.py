@@ -9,7 +9,7 @@ from gwmond.metrics.budget import within
 from gwmond.metrics.factory import FAMILIES
 from gwmond.metrics.family import Family
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from tests.build.facts import NOW, A, B, request
 from tests.build.snapshots import MONITOR, snapshot
 

@@ -22,7 +22,7 @@ from gwmond.metrics.family import Family, Sample
 from gwmond.metrics.render import DuplicateSeries, Exposition, render
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.names import OTHER
-from gwmond.model.snapshot import KeptNames, LedgerStatus
+from gwmond.model.poll.snapshot import KeptNames, LedgerStatus
 from tests.build.facts import request
 from tests.build.snapshots import DARK, ODD, STARVING, snapshot
 from tests.metrics import golden

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pytest
 
 from gwmond.metrics import catalog, factory
-from gwmond.model.factory_totals import FactoryKind
-from gwmond.model.pilot_facts import Category
+from gwmond.model.factory.totals import FactoryKind
+from gwmond.model.pilot_life import Category
 from tests.metrics import golden
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "rrd.md"

@@ -9,11 +9,11 @@ from gwmond.metrics import catalog
 from gwmond.metrics.budget import within
 from gwmond.metrics.family import Sample
 from gwmond.metrics.zeros import places
-from gwmond.model.factory_totals import FactoryKind
+from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import EntryKey
-from gwmond.model.outcomes import RUNS
-from gwmond.model.pilot_facts import Category
-from gwmond.model.snapshot import LedgerStatus, PilotTime, Snapshot
+from gwmond.model.pilot_life import Category
+from gwmond.model.poll.snapshot import LedgerStatus, PilotTime, Snapshot
+from gwmond.model.runs.outcomes import RUNS
 from gwmond.model.totals import Total
 from gwmond.sites.reasons import REASONS
 from tests.build.facts import NOW, request

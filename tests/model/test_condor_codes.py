@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.condor_codes import (
+from gwmond.model.runs.condor_codes import (
     HOLD_CODES,
     MEANINGS,
     VACATE_BASE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.idle_history import A_DAY, SEVERAL, GroupKey, WaitInterval, WaitLog, Waits
+from gwmond.model.demand.idle_history import A_DAY, SEVERAL, GroupKey, WaitInterval, WaitLog, Waits
 
 MINUTE = 60_000_000
 KEY: GroupKey = ("ap1", "g")

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.condor_codes import MEANINGS, Meaning
-from gwmond.model.endings import Ending
-from gwmond.model.outcomes import COMPARED, RULES, classify, rule_of
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
+from gwmond.model.runs.condor_codes import MEANINGS, Meaning
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import COMPARED, RULES, classify, rule_of
 from tests.examples import examples
 
 GOOD, MISCONFIGURED = Category.GOODPUT, Category.MISCONFIGURATION_BADPUT

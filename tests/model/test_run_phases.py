@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gwmond.model.run_facts import RunFact, Source, Transfer
-from gwmond.model.run_phases import Phase, Phases, counted_lengths, phases_of
+from gwmond.model.runs.phases import Phase, Phases, counted_lengths, phases_of
+from gwmond.model.runs.run_facts import RunFact, Source, Transfer
 
 S = 10**6
 T0 = 1_700_000_000 * S

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Assumption, Validation, union
+from gwmond.model.pilots.file_facts import (
     CentralEvent,
     PilotName,
     PilotOutput,
     StarterRun,
 )
-from gwmond.model.pilot_facts import Assumption, Validation, union
-from gwmond.model.pilot_sources import FailedAdFacts, PilotFacts
+from gwmond.model.pilots.pilot_facts import FailedAdFacts, PilotFacts
+from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.run_facts import Source
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.memory.cache import PilotCache

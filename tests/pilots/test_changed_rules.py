@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model import outcomes
 from gwmond.model.facts import Pilot
-from gwmond.model.outcomes import Rule
-from gwmond.model.pilot_facts import Category
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import Category
+from gwmond.model.runs import outcomes
+from gwmond.model.runs.outcomes import Rule
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Source
 from gwmond.pilots.life import merged_runs
 from gwmond.pilots.life.merged_runs import Field
 from gwmond.service.ledger_keeper import LedgerKeeper

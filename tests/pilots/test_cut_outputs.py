@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.pilot_evidence import FileFact
+from gwmond.model.pilots.file_facts import FileFact
 from tests.build.pilot_files import SIZE, S, event, output, us
 from tests.build.play import T0, Play
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.endings import EARLY_US, is_early
-from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.model.suspects import Kind
+from gwmond.model.entries.suspects import Kind
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.endings import EARLY_US, is_early
 from gwmond.pilots.early.comparison import (
     SHORT_US,
     WINDOW_US,

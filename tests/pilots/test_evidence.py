@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import BEARS, Assumption, divided
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import BEARS, Assumption, divided
+from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.accounting import PilotAccounting

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_evidence import FileFact, Jobs, JobStatistics, PilotOutput, QueueState
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import FileFact, Jobs, JobStatistics, PilotOutput, QueueState
+from gwmond.model.runs.run_facts import Source
 from tests.build.pilot_files import SIZE, event, line, output, queue, us
 from tests.build.play import Play, record
 from tests.build.played import add_files, booked, lives

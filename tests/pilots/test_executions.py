@@ -6,11 +6,11 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.factory_jobs import MOST
-from gwmond.model.pilot_evidence import FileFact, QueueEvent
-from gwmond.model.pilot_facts import Assumption
+from gwmond.model.factory.jobs import MOST
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import FileFact, QueueEvent
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, S, event, line, output, queue, us
 from tests.build.play import Play, shown
 from tests.build.played import add_files, times

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from gwmond.model.batch import Batch
-from gwmond.model.experiments import PilotResult, SiteVerdict
+from gwmond.model.entries.experiments import PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
-from gwmond.model.records import JobRecord
+from gwmond.model.pilots.stored_pilots import CountKey
+from gwmond.model.poll.batch import Batch
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.states import State
-from gwmond.model.stored_pilots import CountKey
 from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.verdict_check import Verdicts
 from tests.build.play import DELAY_S, POLL_S, T0, Play, claim, record, shown

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.factory_jobs import MOST, FactoryJob, QueueRecord
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.factory.jobs import MOST, FactoryJob, QueueRecord
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent, QueueState
 from gwmond.pilots.factory.records import add, jobs
 
 S = QueueState

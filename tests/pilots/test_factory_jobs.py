@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Assumption, Validation
+from gwmond.model.pilots.file_facts import (
     CompletedPilot,
     FileFact,
     PilotOutput,
 )
-from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.pilot_keys import PilotKeys
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules

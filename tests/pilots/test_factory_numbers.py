@@ -6,12 +6,12 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.factory_jobs import MOST as MOST_OF_PLACE
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKind
+from gwmond.model.factory.jobs import MOST as MOST_OF_PLACE
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.factory.totals import WATCHED_FIELDS, FactoryKind
 from gwmond.model.facts import EntryKey
 from gwmond.model.monitor import Monitor
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilots.file_facts import (
     CentralEvent,
     CentralKind,
     CompletedPilot,

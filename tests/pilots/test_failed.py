@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 
 from gwmond.model.facts import Pilot, Size
-from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.pilot_sources import FailedAdFacts, Origin, OutputFacts, PilotFacts, RunBounds
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.pilot_life import Assumption, Validation
+from gwmond.model.pilots.pilot_facts import (
+    FailedAdFacts,
+    Origin,
+    OutputFacts,
+    PilotFacts,
+    RunBounds,
+)
+from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.memory.failed import follow
 from gwmond.pilots.memory.open_pilot import OpenPilot

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.endings import Ending
 from gwmond.model.names import Limits, Names
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Source
 from gwmond.sources import folding
 from gwmond.sources.htcondor import histories
 from gwmond.sources.htcondor.history_endings import server_of

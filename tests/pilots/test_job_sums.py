@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_evidence import CompletedPilot, Jobs, JobStatistics, PilotName
+from gwmond.model.pilots.file_facts import CompletedPilot, Jobs, JobStatistics, PilotName
 from gwmond.pilots.factory.job_sums import Sums, of_line, of_statistics, tells_jobs
 
 CONDOR = 8000

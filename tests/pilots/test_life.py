@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Assumption, PilotLife, Step, Validation, estimates
-from gwmond.model.pilot_sources import (
+from gwmond.model.pilot_life import Assumption, PilotLife, Step, Validation, estimates
+from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     Decisions,
     DefaultSize,

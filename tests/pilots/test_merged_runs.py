@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.life.merged_runs import (
     FIELDS,
     Contradiction,

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.factory_jobs import AGE_US
-from gwmond.model.pilot_evidence import (
+from gwmond.model.factory.jobs import AGE_US
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import (
     CentralEvent,
     CentralKind,
     PilotName,
@@ -17,7 +18,6 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
-from gwmond.model.pilot_facts import Validation
 from gwmond.model.times import SECOND_US
 from tests.build.pilot_files import us
 from tests.build.play import T0, Play, shown

@@ -7,9 +7,9 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.pilot_evidence import FileFact, PilotOutput
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import FileFact, PilotOutput
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.sources.gwms import pilot_output
 from tests.build.gwms import generate
 from tests.build.gwms.simulated import one

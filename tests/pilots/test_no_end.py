@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.pilot_evidence import QueueEvent
+from gwmond.model.pilots.file_facts import QueueEvent
 from gwmond.model.problem_names import ProblemName
 from tests.build.pilot_files import S, event, line, output
 from tests.build.play import Play

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
-from gwmond.model.run_facts import JobFact, RunFact, Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source
 from gwmond.pilots.life.merged_runs import merge
 from tests.build.play import DONE, T0, Play, claim, record, shown
 

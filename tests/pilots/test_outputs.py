@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import (
     PilotOutput,
     StarterRun,
 )
-from gwmond.model.pilot_facts import Validation
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import Source
 from tests.build.pilot_files import FAILED, JOB, output, us
 from tests.build.play import DONE, Play, claim, record, shown
 from tests.build.played import add_outputs

@@ -11,7 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import MEASURES, Category, PilotLife, Step
+from gwmond.model.pilot_life import MEASURES, Category, PilotLife, Step
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life.partition import (
     Amounts,

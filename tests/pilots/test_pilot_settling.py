@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.pilot_life import Category, Outcome
 from gwmond.pilots.life.partition import CorrectionCause, advance, partition
 from tests.build.pilots import BROKEN, CUT, GOOD, HELD, HOUR, S, hours, job, pilot, us
 from tests.build.site_sums import added, by_category, by_hour, fold, residual, sums

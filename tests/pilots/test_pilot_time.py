@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Category, PilotLife, Run, Step, Validation
+from gwmond.model.pilot_life import Category, PilotLife, Run, Step, Validation
 from gwmond.pilots.life.partition import own_category, partition
 from gwmond.pilots.life.segments import cut
 from tests.build.pilots import CUT, EIGHT, HOUR, T0, S, hours, job, of_job, pilot

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import union
+from gwmond.model.pilot_life import union
+from gwmond.model.runs.endings import Ending
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from tests.build.play import T0, Play, claim, record, shown

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.pilots.stored_pilots import PilotIdentity
 from tests.build.kept import Kept
 from tests.build.truths import Truth, play, truths
 from tests.examples import examples

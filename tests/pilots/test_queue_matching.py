@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.factory_jobs import FactoryJob, QueueRecord
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.pilot_sources import OutputFacts, PilotFacts, QueueFacts
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.factory.jobs import FactoryJob, QueueRecord
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.pilot_facts import OutputFacts, PilotFacts, QueueFacts
+from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.pilots.factory.queue_matching import QueueMatching
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from tests.build.facts import A

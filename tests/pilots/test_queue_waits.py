@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import JobFact, Source
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobFact, Source
 from gwmond.model.times import SECOND_US
 from tests.build.play import T0, Play, record, shown
 

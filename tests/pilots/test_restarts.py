@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Pilot
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import Validation
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from tests.build.pilot_files import queue

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import FileFact, StarterRun
-from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.pilot_sources import ReportedSize
-from gwmond.model.stored_pilots import PilotKind, PilotRow
+from gwmond.model.pilot_life import Assumption, Validation
+from gwmond.model.pilots.file_facts import FileFact, StarterRun
+from gwmond.model.pilots.pilot_facts import ReportedSize
+from gwmond.model.pilots.stored_pilots import PilotKind, PilotRow
 from gwmond.pilots.factory.revision import SizeChange, changes
 from tests.build.pilot_files import line, queue, us
 from tests.build.play import DONE, Play, record

@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import Evidence

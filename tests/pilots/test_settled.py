@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gwmond.model.batch import Batch, Settled
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import JobFact, Source
+from gwmond.model.poll.batch import Batch, Settled
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobFact, Source
 from gwmond.model.times import SECOND_US
 from tests.build.play import T0, UPDATE_S, Play, record, shown
 

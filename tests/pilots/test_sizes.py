@@ -10,9 +10,9 @@ import pytest
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption, Step, Validation
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import Assumption, Step, Validation
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import MAX_CORES
 from gwmond.pilots.accounting import PilotAccounting

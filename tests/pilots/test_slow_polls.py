@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import pytest
 
-from gwmond.model.endings import Ending
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
 from gwmond.pilots.life.rules import Rules
 from tests.build.play import DONE, Play, claim, record, shown
 

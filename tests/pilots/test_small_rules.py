@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.batch import Batch
 from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
-from gwmond.model.factory_jobs import AGE_US, GUARD_US, MOST, FactoryJob
+from gwmond.model.factory.jobs import AGE_US, GUARD_US, MOST, FactoryJob
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotOutput, QueueState
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import Decisions, OutputFacts, PilotFacts
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import CentralEvent, CentralKind, PilotOutput, QueueState
+from gwmond.model.pilots.pilot_facts import Decisions, OutputFacts, PilotFacts
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.update_gaps import FEW
+from gwmond.model.poll.batch import Batch
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.model.times import SECOND_US
-from gwmond.model.update_gaps import FEW
 from gwmond.pilots.factory import returned_outputs
 from gwmond.pilots.factory.entry_defaults import Entries
 from gwmond.pilots.factory.queue_records import QueueRecords

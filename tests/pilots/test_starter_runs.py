@@ -8,9 +8,9 @@ from itertools import permutations
 
 import pytest
 
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName, StarterRun
-from gwmond.model.run_facts import Source
+from gwmond.model.pilots.file_facts import CentralEvent, CentralKind, PilotName, StarterRun
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.runs.starter_runs import Better, fact_of
 from tests.build.pilot_files import JOB, output, us

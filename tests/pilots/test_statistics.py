@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_evidence import FileFact, Jobs, JobStatistics, PilotOutput
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import FileFact, Jobs, JobStatistics, PilotOutput
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Source
 from tests.build.pilot_files import JOB, SIZE, line, lost, output, queue, us
 from tests.build.play import Play, record, shown
 from tests.build.played import add_outputs, only, runs_counted

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from gwmond.model.records import group_name
+from gwmond.model.runs.records import group_name
 from gwmond.pilots.early.exact_test import Stratum
 from gwmond.pilots.early.strata import (
     MIN_GROUP,

@@ -7,8 +7,8 @@ from itertools import permutations
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import CompletedPilot, FileFact, Jobs, JobStatistics
-from gwmond.model.pilot_facts import Assumption
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import CompletedPilot, FileFact, Jobs, JobStatistics
 from tests.build.pilot_files import line, lost, queue
 from tests.build.play import Play
 from tests.build.played import one, only, revise

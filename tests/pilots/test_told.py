@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_facts import Category, Kind
+from gwmond.model.pilot_life import Category, Kind
 from gwmond.model.times import SECOND_US
 from gwmond.reports.pilot_story import Story, story_of
 from tests.build.kept import Kept

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import Assumption, Category, Validation
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Assumption, Category, Validation
+from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import ExpectedInput
 from gwmond.reports.stored_pilot import AsOf, StoredPilot

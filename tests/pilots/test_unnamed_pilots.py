@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_evidence import FileFact, PilotOutput
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.file_facts import FileFact, PilotOutput
+from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.build.pilot_files import JOB, event, line, output, queue, us
 from tests.build.play import Play, record, shown
 from tests.build.played import add_files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.experiments import Experiment, PilotResult, SiteVerdict
+from gwmond.model.entries.experiments import Experiment, PilotResult, SiteVerdict
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.states import State
 from gwmond.pilots.experiments import Experiments

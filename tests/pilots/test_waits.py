@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Place
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.waits import Wait, Why
 from gwmond.model.times import SECOND_US
-from gwmond.model.waits import Wait, Why
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.waits import waits as what_waits
 from gwmond.reports.open_runs import open_runs, sentence

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.run_facts import Source
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.run_facts import Source
 
 MICRO = 1_000_000
 

@@ -20,7 +20,7 @@ from gwmond.config.settings import Config, Replay
 from gwmond.metrics import factory
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 from gwmond.service import log

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_evidence import FailureClass
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilots.file_facts import FailureClass
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.service.reconciler import Reconciler
 from gwmond.sources import gwms
 from gwmond.sources.gwms import condor_events

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules

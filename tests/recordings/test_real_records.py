@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.sources.htcondor import claims, histories
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad

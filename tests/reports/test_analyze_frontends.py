@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.analyze_frontends import FrontendMeans, records, text, watched
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.outcomes import SUMMARISED
-from gwmond.model.pilot_facts import Assumption, Category, Outcome, RunKey, Step, Validation
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.reports.figures import COLUMNS
 from gwmond.reports.pilot_sums import PilotSums, core_time
 from gwmond.reports.stored_pilot import StoredPilot

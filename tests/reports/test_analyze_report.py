@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
+from gwmond.model.poll.batch import Batch
 from gwmond.reports.analyze_entries import COLUMNS
 from gwmond.reports.analyze_frontends import FIELDS
 from gwmond.reports.render.formats import flatten

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_facts import Assumption, Validation
+from gwmond.model.pilot_life import Assumption, Validation
 from gwmond.reports.pilot_story import RULES, rules_of
 from gwmond.reports.pilots import record
 from gwmond.reports.stored_pilot import StoredPilot

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gwmond.model.pilot_facts import Category
+from gwmond.model.pilot_life import Category
 from gwmond.reports.categories import INFOS, within
 
 

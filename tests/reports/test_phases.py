@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.endings import Ending
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Transfer
-from gwmond.model.run_phases import FailedTransfer
-from gwmond.model.stored_pilots import RunFilter
+from gwmond.model.pilots.stored_pilots import RunFilter
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.phases import FailedTransfer
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Transfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules

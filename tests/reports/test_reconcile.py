@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.factory_jobs import FactoryJob
-from gwmond.model.factory_totals import FactoryKind, FactoryLife, FactoryLives, RunTime
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName
-from gwmond.model.pilot_facts import Category
-from gwmond.model.reconciliation import Cause, CausePart, Reconciled, Reconciliation
+from gwmond.model.factory.jobs import FactoryJob
+from gwmond.model.factory.reconciliation import Cause, CausePart, Reconciled, Reconciliation
+from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives, RunTime
+from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.ledger_reading import Age
 from gwmond.reports.reconcile import reconcile, unexplained_ratio

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
-from gwmond.model.reconciliation import Cause, Reconciled
+from gwmond.model.factory.reconciliation import Cause, Reconciled
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.reconcile import gather
 from tests.build.gwms import generate, simulated

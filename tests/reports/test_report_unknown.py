@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from gwmond.ledger.store import Ledger
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.pilot_sources import replace
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.pilot_facts import replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.pilot_facts import Assumption, Category, Interval, Kind, Validation
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Assumption, Category, Interval, Kind, Validation
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.reports.failures import Failures
 from gwmond.reports.pilot_document import phases_json, phases_text
 from gwmond.reports.pilot_sums import PilotSums

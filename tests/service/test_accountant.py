@@ -9,9 +9,9 @@ import structlog
 
 from gwmond.ledger.errors import LedgerFull
 from gwmond.ledger.store import Ledger
-from gwmond.model.factory_totals import FactoryKey, FactoryKind
+from gwmond.model.factory.totals import FactoryKey, FactoryKind
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import Snapshot
 from gwmond.pilots.factory.numbers import FactoryNumbers
 from tests.build.polls import Polls, made
 from tests.pool.feign import failed_validation, glidein, glideresource, partitionable_slot

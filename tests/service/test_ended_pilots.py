@@ -8,8 +8,8 @@ import pytest
 
 from gwmond.explain.answers import answers
 from gwmond.explain.reasons import Explanation
-from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.sites import cpu_rows
 from gwmond.service.explainer import Explainer

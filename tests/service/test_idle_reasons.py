@@ -7,10 +7,10 @@ from typing import Any
 
 from gwmond.config.settings import Config
 from gwmond.explain.idle import NOT_ANALYSED
-from gwmond.model.evaluation import Evaluation, IdleJobs
+from gwmond.model.demand.order import NO_LIMITS
+from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined
+from gwmond.model.entries.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import DemandGroup, Size
-from gwmond.model.order import NO_LIMITS
-from gwmond.model.waiting_job import UNKNOWN_JOB, Examined
 from gwmond.service.idle_reasons import AGAIN_S, AT_ONCE, IdleReasons
 from tests.build.waiting import place
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger.reader import LedgerReader
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from tests.build.command_line import gwmond
 from tests.build.gwms import generate, simulated
 from tests.build.imports import pilots, run, totals

@@ -11,11 +11,11 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.runs.endings import Ending
 from gwmond.service.importer import Importer
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child

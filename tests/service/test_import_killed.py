@@ -8,7 +8,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, Totals
+from gwmond.model.poll.batch import Batch, Totals
 from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.build.gwms import generate

@@ -18,7 +18,7 @@ from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.run_facts import Source
 from gwmond.service.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child

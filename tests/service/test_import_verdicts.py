@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
-from gwmond.model.pilot_evidence import FileFact, PilotOutput
+from gwmond.model.pilots.file_facts import FileFact, PilotOutput
 from gwmond.service.file_readers import LIMITS
 from gwmond.service.importer import Importer
 from gwmond.service.ledger_keeper import LedgerKeeper

@@ -21,14 +21,14 @@ from gwmond.ledger.pilot_codec import Values
 from gwmond.ledger.pilot_prune import Retention
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.cursor_kinds import IMPORTED_LOG, SCHEDD_KINDS
+from gwmond.model.demand.idle_history import Waits
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import Cursor, EntryKey, Problem
-from gwmond.model.idle_history import Waits
 from gwmond.model.names import Standing
+from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.poll.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import PilotRow
 from gwmond.model.totals import SiteKey
 from gwmond.service.known_entries import EMPTY, Memory, Recalled
 from gwmond.service.ledger_keeper import LedgerKeeper

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.model.pilot_evidence import CentralKind
+from gwmond.model.pilots.file_facts import CentralKind
 from gwmond.service import file_readers, log_socket
 from gwmond.service.log_socket import LogSocket, PlaceError, Received
 from gwmond.sources.child import QueryError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.model.evaluation import SCALE
+from gwmond.model.entries.evaluation import SCALE
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State

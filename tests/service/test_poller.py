@@ -9,10 +9,10 @@ import structlog
 
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
-from gwmond.model.evaluation import SCALE, Part
+from gwmond.model.entries.evaluation import SCALE, Part
 from gwmond.model.facts import Problem
+from gwmond.model.poll.snapshot import STAGES, IdleReason, Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import STAGES, IdleReason, Snapshot
 from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.evaluation import Capacity
+from gwmond.model.entries.evaluation import Capacity
+from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import (
     EntryKey,
     EntryRequest,
@@ -14,7 +15,6 @@ from gwmond.model.facts import (
     Size,
 )
 from gwmond.model.monitor import Monitor
-from gwmond.model.waiting import Waiting
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.pool_state import merge_pilots
 from gwmond.sites.capacity import PeakWindow

@@ -13,7 +13,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_evidence import CompletedPilot, FileFact
+from gwmond.model.pilots.file_facts import CompletedPilot, FileFact
 from gwmond.service import file_readers
 from gwmond.service.file_readers import CentralLogs, FactoryFiles, read_on
 from gwmond.sources import gwms_tasks, tail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.model.factory_totals import FactoryKind as K
+from gwmond.model.factory.totals import FactoryKind as K
 from gwmond.service.reconciler import Reconciler
 
 DAY = 86400.0

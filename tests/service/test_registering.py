@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.evaluation import EntryTime
+from gwmond.model.entries.evaluation import EntryTime
 from gwmond.model.facts import EntryKey, Held, Limit, Unregistered, Verdict
 from gwmond.model.states import State
 from gwmond.service.known_entries import EMPTY

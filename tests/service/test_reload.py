@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gwmond.config.settings import Config, ConfigError
-from gwmond.model.snapshot import Snapshot
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.service import daemon as module
 from gwmond.service.daemon import Service
 from gwmond.service.poller import Poller

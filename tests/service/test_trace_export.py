@@ -24,7 +24,7 @@ from gwmond.config.tracing import export_of
 from gwmond.ledger.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_facts import RunKey
+from gwmond.model.pilot_life import RunKey
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.service import trace_export

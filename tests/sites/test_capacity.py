@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.evaluation import Capacity
+from gwmond.model.entries.evaluation import Capacity
 from gwmond.model.facts import EntryKey, Limit, Size
 from gwmond.model.units import Resource
 from gwmond.sites.capacity import PeakWindow, capacities, limit, provisioned, share_pledge

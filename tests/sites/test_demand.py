@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.evaluation import SCALE, JobCounts
+from gwmond.model.entries.evaluation import SCALE, JobCounts
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.absorb import (

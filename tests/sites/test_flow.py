@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from gwmond.model.evaluation import SCALE
+from gwmond.model.entries.evaluation import SCALE
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.flow import Assignment, Share, assign

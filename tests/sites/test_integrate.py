@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.elapsed import Elapsed, Tick, elapsed
-from gwmond.model.evaluation import SCALE, Evaluation
-from gwmond.model.waiting import Waiting
+from gwmond.model.entries.evaluation import SCALE, Evaluation
+from gwmond.model.entries.waiting import Waiting
 from gwmond.sites.integrate import SiteTime, integrate
 from gwmond.sites.site_time import evaluate
 from tests.build.facts import NOW, A, B, C, facts, group, peak, pilot, request, totals

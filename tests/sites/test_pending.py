@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.waiting import RESOLUTION, PendingHistory, Waiting
+from gwmond.model.entries.waiting import RESOLUTION, PendingHistory, Waiting
 from gwmond.sites.pending import Filling, filling, measured
 
 GRACE = 3600

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.elapsed import Elapsed
-from gwmond.model.evaluation import SCALE, Capacity, Evaluation, residual
+from gwmond.model.entries.evaluation import SCALE, Capacity, Evaluation, residual
+from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size, Verdict
 from gwmond.model.states import State
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.model.waiting import Waiting
 from gwmond.sites.integrate import integrate
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from gwmond.sites.site_time import Facts, evaluate

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.evaluation import (
+from gwmond.model.entries.evaluation import (
     SCALE,
     Capacity,
     DemandTotals,
@@ -19,10 +19,10 @@ from gwmond.model.evaluation import (
     overall,
     residual,
 )
+from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import EntryKey, Limit, Pilot, Size, Verdict
 from gwmond.model.states import State
 from gwmond.model.units import Resource
-from gwmond.model.waiting import Waiting
 from gwmond.sites.capacity import capacities, provisioned
 from gwmond.sites.pending import measured
 from gwmond.sites.site_time import Facts, Settings, evaluate

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from gwmond.explain.movers import limited
-from gwmond.model.evaluation import Evaluation
+from gwmond.model.demand.order import ScheddLoad
+from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Limit, Verdict
-from gwmond.model.order import ScheddLoad
-from gwmond.model.snapshot import Checked
+from gwmond.model.poll.snapshot import Checked
 from gwmond.model.states import State
 from gwmond.reports.sites import SiteRow, cpu_rows
 from gwmond.service.known_entries import EMPTY, evaluated

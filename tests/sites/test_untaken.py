@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.evaluation import SCALE, EntryTime, Taken, residual
+from gwmond.model.entries.evaluation import SCALE, EntryTime, Taken, residual
 from gwmond.model.facts import Berth, Size, Verdict
 from gwmond.model.units import Resource
 from gwmond.sites.contacts import Contacts

@@ -13,8 +13,8 @@ import htcondor2  # noqa: F401 (names are looked up in both ads once it has been
 import pytest
 
 from gwmond.config.settings import DemandOptions
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
-from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import matching, waiting_job
 from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.places import ExplainTerms

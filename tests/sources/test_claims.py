@@ -6,7 +6,7 @@ import classad2
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.run_facts import Source
+from gwmond.model.runs.run_facts import Source
 from gwmond.sources.htcondor import claims
 from tests.build.histories import RECORDINGS
 from tests.build.histories import load as load_history

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.outcomes import classify, rule_of
-from gwmond.model.pilot_facts import Category
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import Transfer, Used
+from gwmond.model.pilot_life import Category
+from gwmond.model.runs.outcomes import classify, rule_of
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import Transfer, Used
 from gwmond.pilots.life import merged_runs, same_run
 from gwmond.sources.htcondor import ads, histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load

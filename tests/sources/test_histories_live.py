@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from gwmond.config.settings import Attributes
-from gwmond.model.outcomes import rule_of
+from gwmond.model.runs.outcomes import rule_of
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query, Terms
 from gwmond.sources.htcondor.claims import Claims

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.outcomes import classify
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.outcomes import classify
+from gwmond.model.runs.records import JobRecord
 from gwmond.pilots.life import merged_runs
 from gwmond.sources.htcondor import ads, claims, histories, slots, startds
 from tests.build.histories import HISTORIES, KINDS, POOLS

@@ -7,7 +7,7 @@ from pathlib import Path
 import classad2
 
 from gwmond.config.settings import DemandOptions
-from gwmond.model.order import Negotiator
+from gwmond.model.demand.order import Negotiator
 from gwmond.sources.htcondor import order
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
 from gwmond.sources.htcondor.places import ExplainTerms

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.model.demand.order import ScheddLoad
 from gwmond.model.facts import JobCount
-from gwmond.model.order import ScheddLoad
 from gwmond.sources.htcondor import schedds
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.schedds import ScheddSeen

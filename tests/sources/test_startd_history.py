@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.sources.htcondor import histories, startd_history
 from tests.build.gwms import generate, simulated
 from tests.build.histories import RECORDINGS

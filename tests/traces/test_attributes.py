@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gwmond.model.endings import Ending
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.outcomes import RUNS, SUMMARISED
-from gwmond.model.pilot_facts import Category, Outcome, Validation
-from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
-from gwmond.model.run_facts import JobFact
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.pilot_life import Category, Outcome, Validation
+from gwmond.model.pilots.pilot_facts import OutputFacts, ValidationTest, replace
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import RUNS, SUMMARISED
+from gwmond.model.runs.run_facts import JobFact
 from gwmond.traces.attributes import ATTRIBUTES, error_of, result_of
 from gwmond.traces.pilot_trace import pilot_spans
 from gwmond.traces.spans import Span

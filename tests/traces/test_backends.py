@@ -28,7 +28,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from gwmond.commands.check import check_traces
 from gwmond.config.settings import Traces
 from gwmond.config.tracing import Export
-from gwmond.model.run_phases import buckets
+from gwmond.model.runs.phases import buckets
 from tests.build.otlp_sink import Sink, sink
 from tests.daemon.running import RunningDaemon, Tables
 from tests.daemon.scene import PUNCTUAL, REAL

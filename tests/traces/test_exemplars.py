@@ -8,10 +8,10 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from gwmond.metrics import pilot_time
 from gwmond.metrics.render import render
-from gwmond.model.run_facts import JobFact
-from gwmond.model.run_phases import buckets
-from gwmond.model.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey, TraceExport
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.poll.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey, TraceExport
+from gwmond.model.runs.phases import buckets
+from gwmond.model.runs.run_facts import JobFact
 from gwmond.traces.exemplars import noting
 from tests.build import traced
 from tests.build.snapshots import STARVING, snapshot

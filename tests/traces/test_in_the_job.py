@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.model.run_facts import RunFact
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.times import SECOND_US
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.endings import Ending
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.run_facts import JobFact, Transfer
-from gwmond.model.stored_pilots import RunRow
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.pilots.stored_pilots import RunRow
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import JobFact, Transfer
 from gwmond.traces.contexts import is_traced, parse_traceparent, pilot_context
 from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.job_trace import JobTrace

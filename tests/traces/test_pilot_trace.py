@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.pilot_evidence import PilotName, QueueEvent, QueueState
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.pilot_sources import OutputFacts, ValidationTest, replace
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.pilot_facts import OutputFacts, ValidationTest, replace
 from gwmond.traces import pilot_trace
 from gwmond.traces.contexts import pilot_context
 from gwmond.traces.ids import SpanName

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.model.run_facts import JobFact
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.run_facts import JobFact
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.selection import TraceSelection, name_pattern
 from gwmond.traces.spans import SpanContext

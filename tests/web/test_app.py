@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from gwmond.metrics.render import Exposition
 from gwmond.model import elapsed
+from gwmond.model.poll.snapshot import LedgerStatus
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import LedgerStatus
 from gwmond.model.states import State
 from gwmond.reports.meanings import STATES as STATE_WORDS
 from gwmond.reports.meanings import reason_meaning

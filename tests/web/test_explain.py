@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from gwmond.config.settings import Http
-from gwmond.model.question import Question, Unanswered
+from gwmond.model.demand.question import Question, Unanswered
 from gwmond.reports.render.document import Document
 from gwmond.web.app import create
 from gwmond.web.explain import A_MINUTE, AT_ONCE, BURST, Explanations, Turns

@@ -6,10 +6,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from gwmond.model.evaluation import EntryTime
+from gwmond.model.entries.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
+from gwmond.model.poll.snapshot import IdleReason, SilentPilot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import IdleReason, SilentPilot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
 from gwmond.web import now

@@ -8,8 +8,8 @@ from html import unescape
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
+from gwmond.model.poll.snapshot import SilentPilot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.snapshot import SilentPilot
 from gwmond.web import problems
 from gwmond.web.pages import Pages
 from gwmond.web.place import entry_page, site_page

@@ -42,10 +42,17 @@ from enum import StrEnum
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.endings import EARLY_US
-from gwmond.model.outcomes import COMPARED, EARLY_EXIT, EXIT_RETRIED, NOT_COMPARED
-from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.model.suspects import FALSE_DISCOVERIES, MIN_FAILURES, Finding, Kind, Sign, Suspect
+from gwmond.model.entries.suspects import (
+    FALSE_DISCOVERIES,
+    MIN_FAILURES,
+    Finding,
+    Kind,
+    Sign,
+    Suspect,
+)
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.endings import EARLY_US
+from gwmond.model.runs.outcomes import COMPARED, EARLY_EXIT, EXIT_RETRIED, NOT_COMPARED
 from gwmond.pilots.early.exact_test import Stratum, compare, finding_of
 from gwmond.pilots.early.strata import RunStart, Strata, groups_of
 

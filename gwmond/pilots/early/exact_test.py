@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
-from gwmond.model.suspects import FALSE_DISCOVERIES, MIN_FAILURES, Finding
+from gwmond.model.entries.suspects import FALSE_DISCOVERIES, MIN_FAILURES, Finding
 
 if TYPE_CHECKING:
     import numpy as np

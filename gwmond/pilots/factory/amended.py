@@ -6,11 +6,11 @@ may be called again with the same facts, or with others: the last call counts.
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import FactoryJob, QueueRecord
+from gwmond.model.factory.jobs import FactoryJob, QueueRecord
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_sources import QueueFacts, replace
-from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.model.synthetic_names import synthetic_name
+from gwmond.model.pilots.pilot_facts import QueueFacts, replace
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.synthetic_names import synthetic_name
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.memory.open_pilot import OpenPilot
 

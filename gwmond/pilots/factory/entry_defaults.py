@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.stored_pilots import PilotRow
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.sizes import Sizes
 

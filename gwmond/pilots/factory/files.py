@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gwmond.model.pilot_evidence import CompletedPilot, FileFact, PilotOutput, QueueEvent
-from gwmond.model.pilot_keys import PilotKeys, PilotRows
+from gwmond.model.pilots.file_facts import CompletedPilot, FileFact, PilotOutput, QueueEvent
+from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.factory.entry_defaults import Entries
 from gwmond.pilots.factory.jobs import FactoryJobs

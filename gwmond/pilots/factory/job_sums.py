@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.model.pilot_evidence import CompletedPilot, JobStatistics
+from gwmond.model.pilots.file_facts import CompletedPilot, JobStatistics
 
 EXTRA = 1.5
 """Slots beyond the cores (GLIDEIN_Resource_Slots) let divided times be above HTCondor's by less."""
@@ -46,7 +46,7 @@ class Sums(NamedTuple):
 def tells_jobs(line: CompletedPilot) -> bool | None:
     """Return whether a line says that jobs ran, or that none did; None if it says neither.
 
-    >>> from gwmond.model.pilot_evidence import PilotName
+    >>> from gwmond.model.pilots.file_facts import PilotName
     >>> tells_jobs(CompletedPilot("", PilotName(), 0, 90, True, 80, None, None, 9, 9, 0, 0, 0, 0))
     True
     """

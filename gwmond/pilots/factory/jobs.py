@@ -28,12 +28,12 @@ tenth and a minute, and whether HTCondor started, count as contradictions.
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import FactoryJob, QueueRecord
-from gwmond.model.pilot_evidence import CompletedPilot
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import Decisions, PilotFacts
+from gwmond.model.factory.jobs import FactoryJob, QueueRecord
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.file_facts import CompletedPilot
+from gwmond.model.pilots.pilot_facts import Decisions, PilotFacts
+from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import PilotIdentity
 from gwmond.pilots.factory import records, summaries
 from gwmond.pilots.factory.amended import amend, identity_of, named, queue_facts
 from gwmond.pilots.factory.entry_defaults import Entries

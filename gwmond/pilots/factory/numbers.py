@@ -18,16 +18,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import floor
 
-from gwmond.model.factory_totals import WATCHED_FIELDS, FactoryKey, FactoryKind
+from gwmond.model.factory.totals import WATCHED_FIELDS, FactoryKey, FactoryKind
 from gwmond.model.facts import EntryRequest
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilots.file_facts import (
     CompletedPilot,
     PilotName,
     PilotOutput,
     QueueEvent,
     QueueState,
 )
-from gwmond.model.synthetic_names import client_name
+from gwmond.model.pilots.synthetic_names import client_name
 from gwmond.model.times import HOUR_US
 from gwmond.pilots.factory.records import NewFact
 from gwmond.pilots.factory.returned_outputs import OutputNoLongerEmpty

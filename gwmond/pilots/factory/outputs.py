@@ -27,21 +27,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TypeVar
 
-from gwmond.model.factory_jobs import ZONES_US
+from gwmond.model.factory.jobs import ZONES_US
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_facts import Assumption, Validation
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import (
+from gwmond.model.pilot_life import Assumption, Validation
+from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.pilot_facts import (
     Decisions,
     DefaultSize,
     OutputFacts,
     PilotFacts,
     replace,
 )
-from gwmond.model.run_facts import RunFact
-from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.model.synthetic_names import client_name, is_synthetic
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.synthetic_names import client_name, is_synthetic
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.factory.entry_defaults import Entries
 from gwmond.pilots.factory.known_pilots import KnownPilots

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from gwmond.model.factory_jobs import AGE_US, FactoryJob
-from gwmond.model.pilot_evidence import QueueEvent, QueueState
+from gwmond.model.factory.jobs import AGE_US, FactoryJob
+from gwmond.model.pilots.file_facts import QueueEvent, QueueState
 
 _S = QueueState
 _ENDS = frozenset({_S.ENDED, _S.KILLED, _S.EVICTED, _S.REMOVED, _S.FAILED, _S.HELD})

@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from gwmond.model.factory_jobs import GUARD_US, ZONES_US, FactoryJob, QueueRecord
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import replace
-from gwmond.model.stored_pilots import End
-from gwmond.model.synthetic_names import same_user
+from gwmond.model.factory.jobs import GUARD_US, ZONES_US, FactoryJob, QueueRecord
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.pilot_facts import replace
+from gwmond.model.pilots.stored_pilots import End
+from gwmond.model.pilots.synthetic_names import same_user
 from gwmond.pilots.life.derive import ends_of, start_of
 from gwmond.pilots.memory.open_pilot import OpenPilot
 

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.model.pilot_keys import PilotKeys, PilotRows
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotOutput
+from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
 from gwmond.pilots.factory.records import NewFact, PlaceFact, add
 from gwmond.pilots.life.rules import sane

@@ -24,8 +24,8 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from gwmond.model.factory_jobs import AGE_US, MOST, FactoryJob, QueueRecord
-from gwmond.model.pilot_evidence import (
+from gwmond.model.factory.jobs import AGE_US, MOST, FactoryJob, QueueRecord
+from gwmond.model.pilots.file_facts import (
     CompletedPilot,
     PilotName,
     PilotOutput,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gwmond.model.factory_jobs import MOST, Output
-from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.model.factory.jobs import MOST, Output
+from gwmond.model.pilots.file_facts import PilotOutput
 
 
 class OutputNoLongerEmpty(NamedTuple):

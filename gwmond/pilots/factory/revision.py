@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import DefaultSize, ReportedSize, replace
-from gwmond.model.stored_pilots import PilotId, PilotKind
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.pilot_facts import DefaultSize, ReportedSize, replace
+from gwmond.model.pilots.stored_pilots import PilotId, PilotKind
 from gwmond.pilots.factory.summaries import resize
 from gwmond.pilots.memory.open_pilot import SIZES, OpenPilot
 from gwmond.pilots.memory.sizes import Filled, Sizes, most

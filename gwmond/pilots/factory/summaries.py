@@ -40,13 +40,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gwmond.model.endings import Ending
-from gwmond.model.factory_jobs import FactoryJob
+from gwmond.model.factory.jobs import FactoryJob
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
-from gwmond.model.pilot_facts import Assumption, Interval, Validation
-from gwmond.model.pilot_sources import DefaultSize, SummaryFacts, replace
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilot_life import Assumption, Interval, Validation
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotOutput
+from gwmond.model.pilots.pilot_facts import DefaultSize, SummaryFacts, replace
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.factory import job_sums
 from gwmond.pilots.factory.amended import queue_facts

@@ -35,9 +35,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import Assumption, Interval, Step, Validation
-from gwmond.model.pilot_sources import LIFETIME_US, Origin, PilotFacts
-from gwmond.model.stored_pilots import End
+from gwmond.model.pilot_life import Assumption, Interval, Step, Validation
+from gwmond.model.pilots.pilot_facts import LIFETIME_US, Origin, PilotFacts
+from gwmond.model.pilots.stored_pilots import End
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import FAR_US, LATEST_US
 

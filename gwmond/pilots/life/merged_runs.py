@@ -16,11 +16,11 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from gwmond.model.condor_codes import Meaning, meaning
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Evidence, Size
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.runs.condor_codes import Meaning, meaning
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.life.same_run import TOLERANCE_US, gather
 
 

@@ -32,7 +32,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import Evidence
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     KINDS,
     Category,
     Interval,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from gwmond.model.endings import EARLY_US
+from gwmond.model.runs.endings import EARLY_US
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB
 from gwmond.pilots.early.comparison import WINDOW_US

@@ -15,11 +15,11 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gwmond.model.pilot_facts import UNNUMBERED, RunKey
+from gwmond.model.pilot_life import UNNUMBERED, RunKey
 from gwmond.model.times import SECOND_US
 
 if TYPE_CHECKING:
-    from gwmond.model.run_facts import RunFact
+    from gwmond.model.runs.run_facts import RunFact
 
 TOLERANCE_US = 60_000_000
 """Clocks of hosts may differ by this, and ends may be reported this late."""
@@ -28,7 +28,7 @@ SAME_START_US = 5_000_000
 """A log may be so far from other sources about when a run began."""
 
 CLOCK_US = 10_000_000
-"""By so much the clock of a slot may be off without being seen (see ``sources.claims``)."""
+"""By so much the clock of a slot may be off without being seen (see ``htcondor.claims``)."""
 
 _STARTD, _SLOT, _INFERRED = "startd_history", "live_slot", "inferred"  # of ``run_facts.Source``
 

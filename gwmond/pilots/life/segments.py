@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import KINDS, Interval, Kind, Measure, PilotLife, Run, Step
+from gwmond.model.pilot_life import KINDS, Interval, Kind, Measure, PilotLife, Run, Step
 from gwmond.model.shares import MILLI, accrued, cascade, milli
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units

@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.digits import is_number
 from gwmond.model.facts import Cursor
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.update_gaps import UpdateGaps
 from gwmond.model.times import SECOND_US
-from gwmond.model.update_gaps import UpdateGaps
 from gwmond.pilots.memory.failed import is_failed
 from gwmond.pilots.memory.open_pilot import OpenPilot
 

@@ -20,15 +20,15 @@ the former name is moved when the pilot is posted next.
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import ZONES_US, place_name
+from gwmond.model.factory.jobs import ZONES_US, place_name
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
-from gwmond.model.pilot_evidence import PilotOutput
-from gwmond.model.pilot_sources import PilotFacts
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact
-from gwmond.model.stored_pilots import PilotIdentity
-from gwmond.model.synthetic_names import is_synthetic, same_user, synthetic_name
+from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.pilot_facts import PilotFacts
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.synthetic_names import is_synthetic, same_user, synthetic_name
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.cache import PilotCache

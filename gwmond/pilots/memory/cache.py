@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from operator import attrgetter
 
-from gwmond.model.factory_jobs import place_name
+from gwmond.model.factory.jobs import place_name
 from gwmond.model.facts import Cursor
 from gwmond.model.names import OTHER_ENTRY
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.records import JobRecord
-from gwmond.model.stored_pilots import PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
+from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
+from gwmond.model.runs.records import JobRecord
 from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 from gwmond.pilots.memory.posting import counted

@@ -1,4 +1,4 @@
-"""Pilots that only advertise that their validation failed (see ``sources.advertised``).
+"""Pilots that only advertise that their validation failed (see ``htcondor.advertised``).
 
 Units: times are microseconds since the epoch.
 
@@ -21,8 +21,8 @@ No startd is behind their ads, so other rules hold than for pilots that register
 from __future__ import annotations
 
 from gwmond.model.facts import FAILED_SILENT_S, Pilot
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.pilot_sources import FailedAdFacts, replace
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.pilot_facts import FailedAdFacts, replace
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import sane
 from gwmond.pilots.memory.missing_end import give_up

@@ -26,9 +26,9 @@ that a record has on it; ``factory.amended`` knows when its factory's queue has 
 
 from __future__ import annotations
 
-from gwmond.model.factory_jobs import AGE_US, GUARD_US, FactoryJob
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import replace
+from gwmond.model.factory.jobs import AGE_US, GUARD_US, FactoryJob
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.pilot_facts import replace
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.memory.open_pilot import OpenPilot
 

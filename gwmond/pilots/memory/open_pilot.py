@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     Assumption,
     Category,
     Interval,
@@ -24,10 +24,10 @@ from gwmond.model.pilot_facts import (
     Validation,
     estimates,
 )
-from gwmond.model.pilot_sources import PilotFacts, Restart, replace
-from gwmond.model.run_facts import RunFact, Source
-from gwmond.model.run_phases import Measured, counted_lengths
-from gwmond.model.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
+from gwmond.model.pilots.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.runs.phases import Measured, counted_lengths
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life.derive import (
     Derived,

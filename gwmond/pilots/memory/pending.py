@@ -12,10 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from gwmond.model.batch import Batch, Part, Parts
-from gwmond.model.pilot_facts import Assumption, Category, Outcome, divided
-from gwmond.model.run_phases import Measured, bucket_of, counted_lengths
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilot_life import Assumption, Category, Outcome, divided
+from gwmond.model.pilots.stored_pilots import (
     ASSUMED,
     MICROS,
     CountKey,
@@ -23,6 +21,8 @@ from gwmond.model.stored_pilots import (
     PilotId,
     PilotSeries,
 )
+from gwmond.model.poll.batch import Batch, Part, Parts
+from gwmond.model.runs.phases import Measured, bucket_of, counted_lengths
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun

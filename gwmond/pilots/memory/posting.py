@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     Category,
     Measure,
     RunKey,
 )
-from gwmond.model.pilot_sources import replace
-from gwmond.model.stored_pilots import PilotIdentity, PilotSeries
+from gwmond.model.pilots.pilot_facts import replace
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotSeries
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource

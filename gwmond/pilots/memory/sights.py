@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from gwmond.model.cursor_kinds import LOOKS
 from gwmond.model.digits import is_number
 from gwmond.model.facts import Cursor
-from gwmond.model.run_facts import Source
-from gwmond.model.stored_pilots import PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.run_facts import Source
 from gwmond.pilots.memory.ad_times import SOURCE, PersistedState
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from gwmond.model.facts import EntryRequest, Size
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_sources import DefaultSize, replace
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.pilot_facts import DefaultSize, replace
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.pilots.memory.open_pilot import OpenPilot

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gwmond.model.run_facts import RunFact
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.runs.later_runs import LaterRuns, is_decided

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from gwmond.model.outcomes import EARLY_EXIT, NOT_COMPARED, SUMMARISED, classify
-from gwmond.model.pilot_facts import UNNUMBERED, RunKey
-from gwmond.model.run_facts import Source
+from gwmond.model.pilot_life import UNNUMBERED, RunKey
+from gwmond.model.runs.outcomes import EARLY_EXIT, NOT_COMPARED, SUMMARISED, classify
+from gwmond.model.runs.run_facts import Source
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 

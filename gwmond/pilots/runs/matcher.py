@@ -14,12 +14,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_facts import Assumption
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import PilotFacts, RunBounds, replace
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilots.pilot_facts import PilotFacts, RunBounds, replace
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.merged_runs import Merged, merge_each
 from gwmond.pilots.life.rules import Rules, sane

@@ -1,6 +1,6 @@
 """When a run's outcome is known, and what it is.
 
-Rules besides the table of ``model.outcomes``:
+Rules besides the table of ``model.runs.outcomes``:
 
 - Whether the pilot ended with the run is known once the pilot was heard of ``end_tolerance``
   after the run's end, or has ended.  As long as the table's line depends on it, it is open.
@@ -21,9 +21,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gwmond.model.condor_codes import Meaning
-from gwmond.model.endings import Ending
-from gwmond.model.outcomes import (
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.condor_codes import Meaning
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.outcomes import (
     AWAITING,
     EARLY_EXIT,
     NOT_COMPARED,
@@ -31,8 +32,7 @@ from gwmond.model.outcomes import (
     classify,
     rule_of,
 )
-from gwmond.model.pilot_facts import Category, Outcome
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.early.comparison import Result, result_of
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.life.same_run import claim_of

@@ -15,9 +15,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import StarterRun
-from gwmond.model.pilot_facts import Interval, union
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilot_life import Interval, union
+from gwmond.model.pilots.file_facts import StarterRun
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.life.merged_runs import tells_exit
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 

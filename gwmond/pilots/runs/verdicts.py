@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from gwmond.model.cursor_kinds import BEGIN_KINDS, SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Gap
-from gwmond.model.pilot_facts import Outcome
+from gwmond.model.pilot_life import Outcome
 from gwmond.model.times import DAY_US, SECOND_US
 from gwmond.pilots.early.comparison import Result, Trial, judge, weigh
 from gwmond.pilots.life.rules import FAR_US, Rules

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from gwmond.model.waits import Wait, Why
+from gwmond.model.runs.waits import Wait, Why
 from gwmond.pilots.early.comparison import Result, result_of
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.ad_times import is_silent

@@ -30,13 +30,13 @@ from typing import NamedTuple
 import msgspec
 
 from gwmond.model.cursor_kinds import WAITING_LINES
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Cursor
-from gwmond.model.pilot_evidence import CentralEvent, CentralKind
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import replace
+from gwmond.model.pilots.file_facts import CentralEvent, CentralKind
+from gwmond.model.pilots.pilot_facts import replace
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.life.merged_runs import tells_exit
 from gwmond.pilots.life.rules import FAR_US, Rules, sane
 from gwmond.pilots.memory.ad_times import PersistedState

@@ -25,9 +25,8 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from gwmond.model.facts import Cursor, Pilot
-from gwmond.model.pilot_facts import Step
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.pilot_sources import (
+from gwmond.model.pilot_life import Step
+from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     Decisions,
     FailedAdFacts,
@@ -35,9 +34,10 @@ from gwmond.model.pilot_sources import (
     Restart,
     replace,
 )
-from gwmond.model.stored_pilots import PilotIdentity
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.pilots.update_gaps import is_timed, watched_gap
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.times import SECOND_US
-from gwmond.model.update_gaps import is_timed, watched_gap
 from gwmond.pilots.life.rules import Rules, sane
 from gwmond.pilots.memory import failed
 from gwmond.pilots.memory.ad_times import StoredGaps

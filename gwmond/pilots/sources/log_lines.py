@@ -9,10 +9,10 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from gwmond.model.factory_jobs import AGE_US
-from gwmond.model.pilot_evidence import CentralEvent, PilotName, short_node
-from gwmond.model.pilot_keys import PilotKeys
-from gwmond.model.synthetic_names import is_synthetic
+from gwmond.model.factory.jobs import AGE_US
+from gwmond.model.pilots.file_facts import CentralEvent, PilotName, short_node
+from gwmond.model.pilots.synthetic_names import is_synthetic
+from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.pilots.life.rules import FAR_US, Rules, sane
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.missing_end import last_reported_us

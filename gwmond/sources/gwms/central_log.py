@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from datetime import tzinfo
 
-from gwmond.model.pilot_evidence import CentralEvent, CentralKind, PilotName
+from gwmond.model.pilots.file_facts import CentralEvent, CentralKind, PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.directory_cursor import ParsedLog

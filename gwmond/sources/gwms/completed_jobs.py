@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from itertools import pairwise
 
-from gwmond.model.factory_jobs import AGE_US
-from gwmond.model.pilot_evidence import CompletedPilot, PilotName
+from gwmond.model.factory.jobs import AGE_US
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
 
-from gwmond.model.pilot_evidence import EVENT_LOG, PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.file_facts import EVENT_LOG, PilotName, QueueEvent, QueueState
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts

@@ -13,7 +13,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
-    from gwmond.model.pilot_evidence import FileFact
+    from gwmond.model.pilots.file_facts import FileFact
     from gwmond.sources.gwms.rare.zones import ZoneSample
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import IO, TYPE_CHECKING
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import FileFact
+from gwmond.model.pilots.file_facts import FileFact
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import tail
 from gwmond.sources.gwms import directory_cursor, layout, log_kinds
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.model.pilot_evidence import QueueEvent
+    from gwmond.model.pilots.file_facts import QueueEvent
     from gwmond.sources.gwms.layout import Found
     from gwmond.sources.gwms.log_kinds import LogKind
     from gwmond.sources.gwms.rare.zones import ZoneSample

@@ -16,7 +16,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import EVENT_LOG, PilotName
+from gwmond.model.pilots.file_facts import EVENT_LOG, PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import texts
 from gwmond.sources.gwms.pilot_output import job_file

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gwmond.model.pilot_evidence import EVENT_LOG
+from gwmond.model.pilots.file_facts import EVENT_LOG
 from gwmond.sources.gwms import central_log, completed_jobs, condor_events, layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from datetime import tzinfo
 
-    from gwmond.model.pilot_evidence import PilotName
+    from gwmond.model.pilots.file_facts import PilotName
     from gwmond.sources.gwms.directory_cursor import ParsedLog
 
 

@@ -16,7 +16,7 @@ import re
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.pilot_evidence import PilotName
+from gwmond.model.pilots.file_facts import PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import blobs, starter_log, texts
 from gwmond.sources.gwms.rare import run_limits
@@ -25,8 +25,8 @@ from gwmond.sources.htcondor import startd_history
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gwmond.model.pilot_evidence import StarterRun
-    from gwmond.model.records import JobRecord
+    from gwmond.model.pilots.file_facts import StarterRun
+    from gwmond.model.runs.records import JobRecord
     from gwmond.sources.gwms.blobs import Blob
     from gwmond.sources.gwms.texts import Zone
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.factory_jobs import ZONES_US
+from gwmond.model.factory.jobs import ZONES_US
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import (
     LEAST_CONDOR_S,
     Failure,
     FailureClass,
@@ -31,7 +32,6 @@ from gwmond.model.pilot_evidence import (
     StarterRun,
     XmlResult,
 )
-from gwmond.model.pilot_facts import Validation
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts, validation_tests
@@ -42,7 +42,7 @@ from gwmond.sources.gwms.rare import run_limits
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gwmond.model.records import JobRecord
+    from gwmond.model.runs.records import JobRecord
 
 EMPTY_BYTES = 10
 """A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""

@@ -14,7 +14,7 @@ from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
 
 if TYPE_CHECKING:
-    from gwmond.model.pilot_evidence import PilotOutput
+    from gwmond.model.pilots.file_facts import PilotOutput
     from gwmond.sources.gwms.directory_cursor import Number, Position
     from gwmond.sources.gwms.layout import Found
 

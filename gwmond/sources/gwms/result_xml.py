@@ -15,7 +15,7 @@ import re
 from typing import NamedTuple
 from xml.parsers import expat
 
-from gwmond.model.pilot_evidence import Jobs, JobStatistics, PilotName, XmlResult
+from gwmond.model.pilots.file_facts import Jobs, JobStatistics, PilotName, XmlResult
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts

@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_evidence import StarterRun
+from gwmond.model.pilots.file_facts import StarterRun
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.runs.endings import Ending
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from gwmond.model.pilot_sources import ValidationTest
+from gwmond.model.pilots.pilot_facts import ValidationTest
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 

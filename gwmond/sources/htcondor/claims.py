@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, histories, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.waiting_job import OFFERED, Change, Edit
+from gwmond.model.demand.waiting_job import OFFERED, Change, Edit
 from gwmond.sources.htcondor import ads, clauses, matching
 from gwmond.sources.htcondor.alike import references
 from gwmond.sources.htcondor.places import Asking
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes
-    from gwmond.model.waiting_job import ChangeKind, JobPlace
+    from gwmond.model.demand.waiting_job import ChangeKind, JobPlace
     from gwmond.sources.htcondor.alike import Values
     from gwmond.sources.htcondor.places import EmptyPilot, EmptyPilots
 

@@ -20,11 +20,11 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_evidence import PilotName
+from gwmond.model.pilots.file_facts import PilotName
+from gwmond.model.pilots.synthetic_names import client_name
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord, group_name
-from gwmond.model.run_facts import JobFact, RunFact, Source, Transfer, Used
-from gwmond.model.synthetic_names import client_name
+from gwmond.model.runs.records import JobRecord, group_name
+from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, history_endings, pilot_ads
@@ -34,7 +34,7 @@ from gwmond.sources.htcondor.history_endings import EPOCHS_S, RecordedRun, epoch
 if TYPE_CHECKING:
     import classad2
 
-    from gwmond.model.endings import Ending
+    from gwmond.model.runs.endings import Ending
 
 _NOT_ON_A_SLOT = frozenset({7, 9, 12})  # universes: scheduler, grid, local
 _SIZES = (

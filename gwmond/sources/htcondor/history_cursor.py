@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.model.facts import Gap, Problem
-    from gwmond.model.records import JobRecord
+    from gwmond.model.runs.records import JobRecord
 
 Value: TypeAlias = str | int | bool | None
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gwmond.model.condor_codes import VACATE_BASE, Meaning, meaning
-from gwmond.model.endings import Ending, is_early
+from gwmond.model.runs.condor_codes import VACATE_BASE, Meaning, meaning
+from gwmond.model.runs.endings import Ending, is_early
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import classad2
 
-    from gwmond.model.endings import Side
+    from gwmond.model.runs.endings import Side
 
 EPOCHS_S = range(10**9, 10**11)
 RECONNECT_FAILED = 1008

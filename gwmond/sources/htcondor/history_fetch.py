@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import histories, history_cursor
 from gwmond.sources.htcondor.history_cursor import (

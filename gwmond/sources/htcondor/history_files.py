@@ -22,7 +22,7 @@ import msgspec
 
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
 from gwmond.sources.child import QueryError

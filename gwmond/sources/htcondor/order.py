@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.order import Negotiator, Order, ScheddLoad, Submitter
+from gwmond.model.demand.order import Negotiator, Order, ScheddLoad, Submitter
 from gwmond.sources.htcondor import ads, quotas
 from gwmond.sources.htcondor.access import LiveAccess, Query
 from gwmond.sources.htcondor.demand import IDLE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import classad2
 
-    from gwmond.model.waiting_job import WaitingJob
+    from gwmond.model.demand.waiting_job import WaitingJob
     from gwmond.sources.htcondor.access import Access, Daemon
     from gwmond.sources.htcondor.places import ExplainTerms
 

@@ -1,6 +1,6 @@
 """What every ad of a pilot reports: of slots, of a startd, or of a failed validation.
 
-A new attribute that is only shown is added to ``model.pilot_sources.SHOWN``.  One with which gwmond
+A new attribute that is only shown is added to ``pilot_facts.SHOWN``.  One with which gwmond
 computes is added here: its name to ``NAMES`` (or to the configuration), its field to ``pilot_of``.
 The attributes GLIDEIN_* and GLIDECLIENT_* are those of GlideinWMS unless
 configured.
@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S, EntryKey, Pilot, Size
-from gwmond.model.pilot_evidence import PilotName
-from gwmond.model.pilot_sources import SHOWN
-from gwmond.model.synthetic_names import client_name
+from gwmond.model.pilots.file_facts import PilotName
+from gwmond.model.pilots.pilot_facts import SHOWN
+from gwmond.model.pilots.synthetic_names import client_name
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads
 

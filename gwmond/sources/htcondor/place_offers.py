@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey
-from gwmond.model.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import ads, order, rejections, slots, waiting_job
 from gwmond.sources.htcondor.places import Asking, EmptyPilots, emptied, place, slot_place
 

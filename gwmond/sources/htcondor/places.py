@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey, Size, Template
-from gwmond.model.waiting_job import JobPlace
 from gwmond.sources.htcondor import ads, clauses, matching, pilot_ads, slots
 from gwmond.sources.htcondor.alike import Alike, References, Values, references
 

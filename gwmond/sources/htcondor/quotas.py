@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gwmond.model.order import AccountingQuota
+from gwmond.model.demand.order import AccountingQuota
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
 

@@ -10,8 +10,8 @@ import fnmatch
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.demand.order import ScheddLoad
 from gwmond.model.facts import JobCount
-from gwmond.model.order import ScheddLoad
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import CollectorSource, Daemon, Query
 

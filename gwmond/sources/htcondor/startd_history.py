@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import IO, TYPE_CHECKING, Any
 
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.records import JobRecord
+from gwmond.model.runs.records import JobRecord
 from gwmond.sources.htcondor import histories
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from gwmond.model.demand.waiting_job import ConcurrencyLimit, Examined, WaitingJob
 from gwmond.model.facts import EntryKey
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.waiting_job import ConcurrencyLimit, Examined, WaitingJob
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, rejections, slots
 from gwmond.sources.htcondor.access import Query

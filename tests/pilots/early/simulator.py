@@ -17,7 +17,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.records import group_name
+from gwmond.model.runs.records import group_name
 from gwmond.pilots.early.comparison import Result, Trial
 
 BEGIN_US = 1_795_000_000_000_000

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from gwmond.model.endings import EARLY_US
-from gwmond.model.suspects import Suspect
+from gwmond.model.entries.suspects import Suspect
+from gwmond.model.runs.endings import EARLY_US
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Trial, failing
 from gwmond.pilots.runs.verdicts import FALSE_ALARMS, LOOK_US, LOOKED_AT_US

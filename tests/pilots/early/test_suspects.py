@@ -9,9 +9,9 @@ from typing import cast
 
 from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics.pilot_time import FAMILIES
+from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import Place
-from gwmond.model.snapshot import PilotTime, Snapshot
-from gwmond.model.suspects import Suspect
+from gwmond.model.poll.snapshot import PilotTime, Snapshot
 from gwmond.model.times import Period
 from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial, suspects
 from gwmond.pilots.life.rules import Rules

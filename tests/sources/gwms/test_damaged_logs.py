@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.pilots.file_facts import QueueState
 from gwmond.sources.gwms import completed_jobs, condor_events
 from tests.build.gwms import generate, simulated
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_evidence import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
+from gwmond.model.pilots.file_facts import CentralEvent, CompletedPilot, PilotOutput, QueueEvent
 from gwmond.sources import tail
 from gwmond.sources.gwms import (
     factory_dir,

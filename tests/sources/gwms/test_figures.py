@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gwmond.model.pilot_evidence import CentralKind, Jobs
+from gwmond.model.pilots.file_facts import CentralKind, Jobs
 from gwmond.sources.gwms import central_log, completed_jobs, result_xml, starter_log
 from gwmond.sources.gwms.texts import Zone
 from tests.build.gwms.figures import FIGURE_5, FIGURE_7, FIGURE_8, FIGURE_9

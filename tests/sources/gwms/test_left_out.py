@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.model.pilot_evidence import PilotOutput, QueueEvent
+from gwmond.model.pilots.file_facts import PilotOutput, QueueEvent
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.build.gwms import generate, simulated

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.pilot_evidence import FailureClass, Jobs, PilotName, QueueState
-from gwmond.model.pilot_facts import Validation
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import FailureClass, Jobs, PilotName, QueueState
 from gwmond.sources.gwms import completed_jobs, condor_events, pilot_err, pilot_out, pilot_output
 from gwmond.sources.gwms import starter_log as starters
 from gwmond.sources.gwms.texts import Zone

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gwmond.model.pilot_evidence import PilotOutput
+from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.sources.gwms import pilot_err, pilot_output, texts
 from tests.build.gwms import generate
 from tests.pool.condor import CondorPool

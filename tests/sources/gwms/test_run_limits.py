@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_evidence import StarterRun
-from gwmond.model.records import JobRecord
-from gwmond.model.run_facts import RunFact, Source
+from gwmond.model.pilots.file_facts import StarterRun
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.sources.gwms import pilot_err
 from gwmond.sources.gwms.rare import run_limits
 from tests.build.play import T0

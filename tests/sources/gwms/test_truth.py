@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import (
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.file_facts import (
     CompletedPilot,
     FailureClass,
     Jobs,
@@ -18,7 +19,6 @@ from gwmond.model.pilot_evidence import (
     QueueEvent,
     QueueState,
 )
-from gwmond.model.pilot_facts import Validation
 from gwmond.sources.gwms import factory_dir, layout
 from gwmond.sources.gwms.directory_cursor import FileLimits
 from tests.build.gwms import generate, simulated

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_evidence import CompletedPilot, PilotOutput
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotOutput
 from gwmond.sources.gwms import factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from tests.build.gwms import generate, simulated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.model.pilot_sources import ValidationTest
+from gwmond.model.pilots.pilot_facts import ValidationTest
 from gwmond.sources.gwms import validation_tests
 
 HOUR = "2022-02-28T22:{:02}:{:02}-08:00"

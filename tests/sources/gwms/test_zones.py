@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import QueueEvent
+from gwmond.model.pilots.file_facts import QueueEvent
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import completed_jobs, factory_dir
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits

@@ -11,8 +11,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from gwmond.model.pilot_evidence import StarterRun
-from gwmond.model.records import JobRecord
+from gwmond.model.pilots.file_facts import StarterRun
+from gwmond.model.runs.records import JobRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilot_evidence import QueueState
+from gwmond.model.pilots.file_facts import QueueState
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
@@ -22,7 +22,7 @@ from gwmond.sources.gwms import pilot_out
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gwmond.model.pilot_evidence import QueueEvent
+    from gwmond.model.pilots.file_facts import QueueEvent
 
 QUARTER_S = 900
 LEAST, MOST = 3, 20

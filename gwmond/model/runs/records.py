@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gwmond.model.run_facts import RunFact
+from gwmond.model.runs.run_facts import RunFact
 
 
 class JobRecord(NamedTuple):

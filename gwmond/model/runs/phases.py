@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.run_facts import RunFact, Source, Transfer
+from gwmond.model.runs.run_facts import RunFact, Source, Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import Micros
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.factory_jobs import QueueRecord, place_name
-from gwmond.model.stored_pilots import PilotId, PilotRow, RunRow
+from gwmond.model.factory.jobs import QueueRecord, place_name
+from gwmond.model.pilots.stored_pilots import PilotId, PilotRow, RunRow
 
 Moment: TypeAlias = tuple[str, int]
 """A node (``short_node``), and a time at which a line about it was written."""

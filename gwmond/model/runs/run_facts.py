@@ -10,8 +10,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Size
+from gwmond.model.runs.endings import Ending
 
 
 class Source(StrEnum):

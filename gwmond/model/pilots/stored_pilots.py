@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, Evidence, Place, Size
-from gwmond.model.pilot_facts import (
+from gwmond.model.pilot_life import (
     Assumption,
     Category,
     Interval,
@@ -22,9 +22,9 @@ from gwmond.model.pilot_facts import (
     Step,
     Validation,
 )
-from gwmond.model.pilot_sources import Origin, PilotFacts, ReportedSize
-from gwmond.model.run_facts import RunFact
-from gwmond.model.run_phases import Measured
+from gwmond.model.pilots.pilot_facts import Origin, PilotFacts, ReportedSize
+from gwmond.model.runs.phases import Measured
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.states import State
 from gwmond.model.times import Period
 from gwmond.model.totals import Hour, Micros
@@ -206,7 +206,7 @@ class CountKey(NamedTuple):
     the rule (as ``outcome``) that stands for a missing fact in that time; ``assumed_gpu``: of GPUs.
 
     ``queue``: first runs of jobs, by how long these had waited: ``outcome`` is the upper bound
-    (``run_phases``).  ``queue_micros``: the sum of these waits.  ``stage_in`` and ``stage_out``:
+    (``runs.phases``).  ``queue_micros``: the sum of these waits.  ``stage_in`` and ``stage_out``:
     the same of transfers.  ``failed_transfers``: by ``Ending.failed_transfer`` (as ``outcome``), as
     soon as a record has one.  Their category is always unclassified, for these have none.
     """

@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from gwmond.model.factory_totals import FactoryTotalKey
+from gwmond.model.factory.totals import FactoryTotalKey
 from gwmond.model.facts import Berth, Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
 from gwmond.model.names import Together
-from gwmond.model.pilot_facts import Measure
+from gwmond.model.pilot_life import Measure
+from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.stored_pilots import CountKey, PilotSeries
 from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource
 
 if TYPE_CHECKING:
-    from gwmond.model.evaluation import Evaluation
+    from gwmond.model.entries.evaluation import Evaluation
+    from gwmond.model.entries.suspects import Suspect
+    from gwmond.model.factory.reconciliation import Reconciliation
     from gwmond.model.facts import Reported, Status
     from gwmond.model.monitor import EntryMonitor
-    from gwmond.model.reconciliation import Reconciliation
-    from gwmond.model.suspects import Suspect
-    from gwmond.model.waits import Wait
+    from gwmond.model.runs.waits import Wait
 
 
 Stage: TypeAlias = Literal[

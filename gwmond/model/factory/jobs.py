@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import inf
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.pilot_evidence import CompletedPilot, QueueEvent
+from gwmond.model.pilots.file_facts import CompletedPilot, QueueEvent
 from gwmond.model.times import SECOND_US
 
 AGE_US = 60 * 86400 * SECOND_US

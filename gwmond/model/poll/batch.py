@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.elapsed import Tick
-from gwmond.model.experiments import Experiment
-from gwmond.model.factory_jobs import QueueRecord
-from gwmond.model.factory_totals import FactoryKey, FactoryTotalKey
+from gwmond.model.entries.experiments import Experiment
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.factory.totals import FactoryKey, FactoryTotalKey
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem
-from gwmond.model.idle_history import WaitInterval
-from gwmond.model.pilot_facts import RunKey
-from gwmond.model.stored_pilots import (
+from gwmond.model.pilot_life import RunKey
+from gwmond.model.pilots.stored_pilots import (
     CountKey,
     PilotCorrection,
     PilotId,

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.factory_jobs import FactoryJob
-from gwmond.model.pilot_facts import Category
+from gwmond.model.factory.jobs import FactoryJob
+from gwmond.model.pilot_life import Category
 from gwmond.model.totals import Hour
 
 

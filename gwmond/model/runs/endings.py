@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.condor_codes import STARTER_LOST_SHADOW, VACATE_BASE, Meaning, meaning
+from gwmond.model.runs.condor_codes import STARTER_LOST_SHADOW, VACATE_BASE, Meaning, meaning
 
 Side: TypeAlias = Literal["access_point", "execution_point"]
 
@@ -63,7 +63,7 @@ class Ending(NamedTuple):
     # A central log has a failure of a container at the beginning of this run.
     container_failed: bool | None = None
     # Which way, and protocol and host of the server: "input root se.example.org"
-    # (``run_phases.FailedTransfer``).
+    # (``runs.phases.FailedTransfer``).
     failed_transfer: str | None = None
 
     @property

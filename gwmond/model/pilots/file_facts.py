@@ -13,11 +13,11 @@ import re
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from gwmond.model.endings import Ending
 from gwmond.model.facts import Evidence, Problem
-from gwmond.model.pilot_facts import Validation
-from gwmond.model.pilot_sources import ValidationTest
-from gwmond.model.records import JobRecord
+from gwmond.model.pilot_life import Validation
+from gwmond.model.pilots.pilot_facts import ValidationTest
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.records import JobRecord
 
 EVENT_LOG = re.compile(r"condor_activity_(?P<day>[0-9]{8})(?:_(?P<client>.*))?\.log", re.S)
 """The names of a factory's event logs: day of the first event, and client (frontend.group)."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gwmond.model.demand.order import Negotiator
+from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey
-from gwmond.model.order import Negotiator
-from gwmond.model.waiting_job import JobPlace
 
 _HIDDEN = "a clause that is not shown here"
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from gwmond.model.factory_totals import FactoryKind, RunTime
+from gwmond.model.factory.totals import FactoryKind, RunTime
 from gwmond.model.times import SECOND_US, Period
 
 FIT_US = SECOND_US

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from gwmond.model.condor_codes import MISTAKES_AT_THE_ACCESS_POINT, Meaning
-from gwmond.model.endings import Ending
-from gwmond.model.pilot_facts import Category, Outcome
+from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.runs.condor_codes import MISTAKES_AT_THE_ACCESS_POINT, Meaning
+from gwmond.model.runs.endings import Ending
 
 
 class Rule(NamedTuple):

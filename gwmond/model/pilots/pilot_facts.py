@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace as replace  # noqa: PLC0414
 
 from gwmond.model.facts import AD_LIFETIME_S, Size
-from gwmond.model.pilot_facts import Assumption, Interval, Step, Validation
+from gwmond.model.pilot_life import Assumption, Interval, Step, Validation
 from gwmond.model.times import SECOND_US
 
 Origin: TypeAlias = Literal["collector", "jobs", "files"]

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
+from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Evidence
 from gwmond.model.states import State
 from gwmond.model.units import Resource
-from gwmond.model.waiting import PendingHistory
 
 PROVISIONED = "provisioned"
 """What our running pilots hold of an entry's capacity, busy or not."""
