@@ -21,7 +21,7 @@ from gwmond.explain import reasons as job_reasons
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
 from gwmond.model.problem_names import ProblemName
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from gwmond.traces.ids import CONTRACT
 from tests.promql import ROOT

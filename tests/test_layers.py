@@ -65,6 +65,10 @@ ROOMS: dict[str, set[str]] = {
 WITHIN: dict[str, tuple[str, ...]] = {
     "model": ("", "runs", "pilots", "entries", "demand", "factory", "poll"),
     "pilots": ("early", "life", "memory", "runs", "sources", "factory", ""),
+    "reports": (
+        *("render", "stored", "ledger", "sites", "factory_tools", "failures", "pilots"),
+        *("reconcile", "report", ""),
+    ),
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
 CORE = (

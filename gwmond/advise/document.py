@@ -15,14 +15,14 @@ from gwmond.advise.judge import AskedLine, Loss, LostLine, OverlapLine, RequestL
 from gwmond.advise.tally import EARLY_END_S, MEASURED_S
 from gwmond.model.pilot_life import Category
 from gwmond.model.times import SECOND_US
-from gwmond.reports.ledger_reading import Age
-from gwmond.reports.overlap import LEAST
-from gwmond.reports.periods import both, rfc3339, span
+from gwmond.reports.ledger.ledger_reading import Age
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
 from gwmond.reports.render.fields import HOURS, Datum, Unit
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, number, percent, ratio
+from gwmond.reports.render.periods import both, rfc3339, span
 from gwmond.reports.render.table import table
+from gwmond.reports.stored.overlap import LEAST
 
 LARGEST = 3
 """So many losses are said in words."""

@@ -13,8 +13,8 @@ from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import ANYWHERE, EntryKey, Place
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import DEFAULT_MEMORY_MIB
-from gwmond.reports.ledger_reading import Report, pilots_ended
-from gwmond.reports.stored_pilot import AsOf
+from gwmond.reports.ledger.ledger_reading import Report, pilots_ended
+from gwmond.reports.stored.stored_pilot import AsOf
 
 T = TypeVar("T")
 _ASKED = frozenset(kind for kind in FactoryKind if kind.startswith(("asked_idle", "status_idle")))

@@ -18,7 +18,7 @@ from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category
 from gwmond.model.units import MICRO
-from gwmond.reports.overlap import Overlap, overlap
+from gwmond.reports.stored.overlap import Overlap, overlap
 
 Entries: TypeAlias = Mapping[EntryKey, EntryTally]
 Interval: TypeAlias = tuple[float, float]

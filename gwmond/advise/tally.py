@@ -17,8 +17,8 @@ from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.run_facts import RunFact, Source, Used
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.merged_runs import executing
-from gwmond.reports.categories import CPU, of_kind
-from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.render.categories import CPU, of_kind
+from gwmond.reports.stored.stored_pilot import StoredPilot
 
 MEASURED_S = 300
 """Of programs that ran for less, the starter seldom measures what they use."""

@@ -23,8 +23,8 @@ from gwmond.commands.common import (
     show,
 )
 from gwmond.config.settings import Config
-from gwmond.reports.ledger_reading import add_ledger_option, nothing, progress
-from gwmond.reports.periods import FORMS_HELP
+from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing, progress
+from gwmond.reports.render.periods import FORMS_HELP
 from gwmond.reports.render.writing import add_format
 from gwmond.service import log
 

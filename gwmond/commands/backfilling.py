@@ -18,9 +18,9 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.metrics import backfill
 from gwmond.metrics.backfill import Hours, Written
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_reading import NOTHING_YET
-from gwmond.reports.periods import LATEST_US, parse_time, rfc3339, to_us
+from gwmond.reports.ledger import ledger_reading
+from gwmond.reports.ledger.ledger_reading import NOTHING_YET
+from gwmond.reports.render.periods import LATEST_US, parse_time, rfc3339, to_us
 
 HELP = """\
 OpenMetrics has the counters of pilot time, runs, pilots and site time as they would have stood at

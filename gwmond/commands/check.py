@@ -26,10 +26,10 @@ from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Status
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.reports.periods import short, span
 from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import number
+from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log, places
 from gwmond.service.daemon_client import is_running

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gwmond.ledger.reader import LedgerReader
     from gwmond.model.pilots.stored_pilots import PilotRow
     from gwmond.model.times import Period
-    from gwmond.reports.ledger_reading import Age
+    from gwmond.reports.ledger.ledger_reading import Age
     from gwmond.reports.render.document import Document
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
@@ -57,7 +57,7 @@ def add_period(parser: argparse._ActionsContainer, default: str = "24 h before t
 
 def period_of(arguments: argparse.Namespace, now_us: int) -> Period:
     """Return the period that is asked for; raises ConfigError."""
-    from gwmond.reports.periods import parse_period  # noqa: PLC0415
+    from gwmond.reports.render.periods import parse_period  # noqa: PLC0415
 
     with usage():
         return parse_period(arguments.since, arguments.until, now_us)
@@ -86,7 +86,7 @@ def opened(
 ) -> Iterator[tuple[LedgerReader, Age]]:
     """Open the ledger that is asked for, and say how old it is; raises LedgerError."""
     from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy takes long to load)
-    from gwmond.reports.ledger_reading import age_of  # noqa: PLC0415
+    from gwmond.reports.ledger.ledger_reading import age_of  # noqa: PLC0415
 
     with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
         yield ledger, age_of(ledger, now_us, config.poll.interval)
@@ -94,8 +94,8 @@ def opened(
 
 def one_pilot(ledger: LedgerReader, text: str, what: str = "pilot") -> PilotRow | None:
     """Return the pilot that a person means; say so where there is none, or more than one."""
-    from gwmond.reports.periods import short  # noqa: PLC0415
-    from gwmond.reports.pilot_story import SOME, find  # noqa: PLC0415
+    from gwmond.reports.pilots.story import SOME, find  # noqa: PLC0415
+    from gwmond.reports.render.periods import short  # noqa: PLC0415
 
     found = find(ledger, text)
     if len(found) == 1:

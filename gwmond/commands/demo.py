@@ -20,7 +20,7 @@ from gwmond.config.settings import Config, ConfigError, LedgerOptions, Poll, par
 from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
 from gwmond.ledger.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
-from gwmond.reports import ledger_reading
+from gwmond.reports.ledger import ledger_reading
 from gwmond.service import history_readers
 from gwmond.service.clock import REPLAY
 from gwmond.sources.recording.recording import Recording

@@ -40,8 +40,8 @@ from gwmond.ledger import hourly, location
 from gwmond.ledger.errors import LedgerError
 from gwmond.ledger.store import Ledger
 from gwmond.model.problem_names import ProblemName
-from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_reading import reach_times
+from gwmond.reports.ledger import ledger_reading
+from gwmond.reports.ledger.ledger_reading import reach_times
 from gwmond.service import log
 from gwmond.service.importer import Imported, Importer
 from gwmond.sources import child

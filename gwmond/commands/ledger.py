@@ -19,12 +19,12 @@ from gwmond.ledger.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.stored_pilots import PilotResidual
 from gwmond.model.times import HOUR_US, SECOND_US
-from gwmond.reports import ledger_reading
-from gwmond.reports.ledger_reading import cursor_lines
-from gwmond.reports.periods import short
+from gwmond.reports.ledger import ledger_reading
+from gwmond.reports.ledger.ledger_reading import cursor_lines
 from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import exact_seconds
+from gwmond.reports.render.periods import short
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service import log
 

@@ -11,12 +11,12 @@ import textwrap
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
 from gwmond.config.settings import Config
-from gwmond.reports import pilot_document
-from gwmond.reports.categories import INFOS
-from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.pilot_story import story_of
+from gwmond.reports.ledger.ledger_reading import add_ledger_option
+from gwmond.reports.ledger.waiting_periods import rules
+from gwmond.reports.pilots import pilot_document
+from gwmond.reports.pilots.story import story_of
 from gwmond.reports.render import writing
-from gwmond.reports.waiting_periods import rules
+from gwmond.reports.render.categories import INFOS
 from gwmond.service import log
 
 _LANES = 40

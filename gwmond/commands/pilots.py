@@ -12,14 +12,14 @@ from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, place_
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import PilotFilter
 from gwmond.pilots.memory.ad_times import silent_before_us
-from gwmond.reports.categories import INFO, within
-from gwmond.reports.ledger_reading import add_ledger_option, nothing
-from gwmond.reports.open_runs import open_runs
-from gwmond.reports.periods import FORMS_HELP, parse_time
-from gwmond.reports.pilots import PilotList, stored_pilots
+from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing
+from gwmond.reports.ledger.open_runs import open_runs
+from gwmond.reports.ledger.waiting_periods import later_us, rules
+from gwmond.reports.pilots.listing import PilotList, stored_pilots
 from gwmond.reports.render import writing
-from gwmond.reports.stored_pilot import AsOf
-from gwmond.reports.waiting_periods import later_us, rules
+from gwmond.reports.render.categories import INFO, within
+from gwmond.reports.render.periods import FORMS_HELP, parse_time
+from gwmond.reports.stored.stored_pilot import AsOf
 from gwmond.service import log
 
 _LIMIT = 1000

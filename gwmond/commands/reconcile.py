@@ -22,11 +22,11 @@ from gwmond.commands.common import (
 )
 from gwmond.config.settings import Config
 from gwmond.model.factory.reconciliation import Reconciled
-from gwmond.reports import reconcile_document
-from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.periods import FORMS_HELP, rfc3339
-from gwmond.reports.reconcile import gather, unexplained_ratio
+from gwmond.reports.ledger.ledger_reading import add_ledger_option
+from gwmond.reports.reconcile import reconcile_document
+from gwmond.reports.reconcile.reconcile import gather, unexplained_ratio
 from gwmond.reports.render import writing
+from gwmond.reports.render.periods import FORMS_HELP, rfc3339
 from gwmond.service import log
 
 _EPILOG = f"""\

@@ -27,18 +27,19 @@ from gwmond.commands.common import (
 )
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reader import LedgerReader
-from gwmond.reports import analyze, report_document
-from gwmond.reports.analyze import STYLES, Asked, asked
-from gwmond.reports.categories import INFOS
-from gwmond.reports.failures import MOST
-from gwmond.reports.groupings import GROUPINGS, listed, parse_by
-from gwmond.reports.ledger_reading import Age, add_ledger_option, nothing, unknown
-from gwmond.reports.periods import FORMS_HELP
+from gwmond.reports.factory_tools import analyze
+from gwmond.reports.factory_tools.analyze import STYLES, Asked, asked
+from gwmond.reports.failures.failures import MOST
+from gwmond.reports.ledger.ledger_reading import Age, add_ledger_option, nothing, unknown
 from gwmond.reports.render import writing
+from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.document import Document
-from gwmond.reports.report import Scope
-from gwmond.reports.report_document import DEFINITIONS
-from gwmond.reports.report_gather import gather
+from gwmond.reports.render.periods import FORMS_HELP
+from gwmond.reports.report import report_document
+from gwmond.reports.report.gather import gather
+from gwmond.reports.report.groupings import GROUPINGS, listed, parse_by
+from gwmond.reports.report.report import Scope
+from gwmond.reports.report.report_document import DEFINITIONS
 from gwmond.service import log
 
 _OWN = " - ".join(info.header for info in INFOS if info.category and not info.of_jobs)

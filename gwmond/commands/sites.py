@@ -18,8 +18,8 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import Status
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.reports import sites
 from gwmond.reports.render import writing
+from gwmond.reports.sites import sites
 from gwmond.service import log
 from gwmond.service.poller import poll_once
 from gwmond.sources.folding import FRONTEND_JOBS

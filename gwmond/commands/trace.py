@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
 from gwmond.config.settings import Config
-from gwmond.reports import waterfall
-from gwmond.reports.ledger_reading import add_ledger_option
-from gwmond.reports.traced import (
+from gwmond.reports.ledger.ledger_reading import add_ledger_option
+from gwmond.reports.pilots import waterfall
+from gwmond.reports.pilots.traced import (
     SeveralJobs,
     Traced,
     find_job,

@@ -18,7 +18,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from gwmond.sites.need import need_at, own_need
 
 

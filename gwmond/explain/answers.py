@@ -23,7 +23,7 @@ from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection
 from gwmond.model.states import State
 from gwmond.reports.render.formats import counted, number
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 _RUNNING, _REMOVED, _COMPLETED, _HELD, _TRANSFERRING, _SUSPENDED = 2, 3, 4, 5, 6, 7
 _PARALLEL = 11

@@ -14,11 +14,11 @@ from gwmond.explain.phrases import duration, kinds, sentence
 from gwmond.explain.reasons import Explanation, Tier
 from gwmond.explain.situation import Fate, Situation
 from gwmond.model.facts import EntryKey
-from gwmond.reports.meanings import state_cell
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import counted, words
+from gwmond.reports.render.meanings import state_cell
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 _STATUS = {0: "not submitted", 1: "not running", 2: "running", 5: "not running", 7: "suspended"}
 

@@ -14,9 +14,9 @@ from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.model.pilot_life import Category, Outcome
 from gwmond.model.runs.outcomes import COMPARED
 from gwmond.model.times import SECOND_US
-from gwmond.reports.periods import rfc3339, short, span
 from gwmond.reports.render.document import Part
 from gwmond.reports.render.formats import counted, words
+from gwmond.reports.render.periods import rfc3339, short, span
 from gwmond.reports.render.table import Column, table
 
 _SHOWN = 20

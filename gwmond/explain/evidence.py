@@ -10,7 +10,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from gwmond.model.demand.waiting_job import JobPlace
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 
 class Proof(StrEnum):

@@ -11,9 +11,9 @@ from typing import Any
 from gwmond.explain.situation import Situation
 from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.times import SECOND_US
-from gwmond.reports.periods import rfc3339, short, span
 from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import words
+from gwmond.reports.render.periods import rfc3339, short, span
 from gwmond.reports.render.table import Column, table
 
 _SHOWN = 20

@@ -22,7 +22,7 @@ from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace
 from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
 from gwmond.model.poll.snapshot import IdleReason
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from gwmond.sites.reasons import UNKNOWN
 
 NONE = "none"

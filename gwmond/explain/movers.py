@@ -14,10 +14,10 @@ from typing import NamedTuple
 from gwmond.explain.evidence import Proof, of_rows
 from gwmond.explain.reasons import Mover, Step
 from gwmond.model.states import State
-from gwmond.reports.common_failures import CommonFailure
-from gwmond.reports.meanings import reason_meaning
+from gwmond.reports.failures.common_failures import CommonFailure
 from gwmond.reports.render.formats import counted, words
-from gwmond.reports.sites import SiteRow, hold_text
+from gwmond.reports.render.meanings import reason_meaning
+from gwmond.reports.sites.sites import SiteRow, hold_text
 from gwmond.sites.reasons import NO_MATCH
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.times import SECOND_US
-from gwmond.reports.periods import span
 from gwmond.reports.render.formats import counted
+from gwmond.reports.render.periods import span
 
 _FEW = 3
 

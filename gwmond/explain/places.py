@@ -26,9 +26,9 @@ from gwmond.model.demand.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection
 from gwmond.model.states import State
-from gwmond.reports.common_failures import CommonFailure
+from gwmond.reports.failures.common_failures import CommonFailure
 from gwmond.reports.render.formats import counted
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 _FEW_WORDS = 3
 SILENT_CYCLES = 5

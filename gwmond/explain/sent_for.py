@@ -13,11 +13,11 @@ from gwmond.explain.reasons import Explanation, Mover, Step, Tier, wait
 from gwmond.model.entries.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
-from gwmond.reports.periods import both, short, span
+from gwmond.reports.pilots.sent_for import DemandAt, SentFor
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.formats import counted, number, words
+from gwmond.reports.render.periods import both, short, span
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.sent_for import DemandAt, SentFor
 
 _SHOWN = 20
 

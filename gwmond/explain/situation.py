@@ -32,7 +32,7 @@ from gwmond.model.pilot_life import Outcome
 from gwmond.model.runs.phases import Phases
 from gwmond.model.states import State
 from gwmond.model.units import known_sum
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 
 class Fate(StrEnum):

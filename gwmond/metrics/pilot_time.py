@@ -21,7 +21,7 @@ from gwmond.model.runs.phases import FailedTransfer, Measured, buckets
 from gwmond.model.totals import Total
 from gwmond.model.units import MICRO, Resource
 from gwmond.pilots.life.partition import OWN
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 
 _KEPT = (
     " Kept in the ledger: it goes on after restarts, and a correction never makes it fall." + POLLED

@@ -26,7 +26,7 @@ from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.reports.sites import entry_state_counts
+from gwmond.reports.sites.sites import entry_state_counts
 from gwmond.service import file_readers
 from gwmond.service.known_entries import EMPTY, Memory
 from gwmond.service.ledger_keeper import LedgerKeeper

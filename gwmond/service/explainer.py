@@ -26,10 +26,10 @@ from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size, Template
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.reports import sites
-from gwmond.reports.common_failures import CommonFailure, common
-from gwmond.reports.phases import phases
+from gwmond.reports.failures.common_failures import CommonFailure, common
 from gwmond.reports.render.formats import counted
+from gwmond.reports.sites import sites
+from gwmond.reports.stored.phases import phases
 from gwmond.service.pool_state import limits_of
 from gwmond.sources import child
 from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
@@ -523,7 +523,7 @@ class Explainer:
                 return None
         except (LedgerError, OSError):
             return None
-        from gwmond.reports.ledger_reading import (  # noqa: PLC0415 (SQLAlchemy is slow to load)
+        from gwmond.reports.ledger.ledger_reading import (  # noqa: PLC0415 (SQLAlchemy is slow to load)
             Unreadable,
             ledger_for_page,
         )

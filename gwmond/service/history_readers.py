@@ -26,7 +26,7 @@ from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Result
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.reports.periods import span
+from gwmond.reports.render.periods import span
 from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer

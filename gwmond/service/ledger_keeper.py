@@ -57,7 +57,7 @@ from gwmond.pilots.runs.verdicts import (
     verdict_keys,
 )
 from gwmond.pilots.runs.waits import waits
-from gwmond.reports.waiting_periods import later_us, rules
+from gwmond.reports.ledger.waiting_periods import later_us, rules
 from gwmond.service.known_entries import Memory, entry_states, recall
 from gwmond.service.pilot_steps import PilotSteps
 from gwmond.sites.capacity import PeakWindow

@@ -25,7 +25,7 @@ from gwmond.model.poll.snapshot import (
 )
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S, SECOND_US
-from gwmond.reports.periods import short
+from gwmond.reports.render.periods import short
 from gwmond.service import log
 from gwmond.service.contradictions import Contradiction, Standing
 from gwmond.service.known_entries import EMPTY, Memory, evaluated, recall

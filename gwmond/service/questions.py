@@ -62,9 +62,9 @@ def _by_ledger(config: Config, explainer: Explainer, name: str) -> Document | Pi
     Of one that no collector shows any more, why it had no job.
     """
     from gwmond.explain.sent_for import sent_for_document  # noqa: PLC0415 (SQLAlchemy loads slowly)
-    from gwmond.reports.ledger_reading import Unreadable, ledger_for_page  # noqa: PLC0415
-    from gwmond.reports.pilot_story import find  # noqa: PLC0415
-    from gwmond.reports.sent_for import sent_for  # noqa: PLC0415
+    from gwmond.reports.ledger.ledger_reading import Unreadable, ledger_for_page  # noqa: PLC0415
+    from gwmond.reports.pilots.sent_for import sent_for  # noqa: PLC0415
+    from gwmond.reports.pilots.story import find  # noqa: PLC0415
 
     missing = f"the collectors know no pilot {name}"
     try:

@@ -16,7 +16,7 @@ from gwmond.model.factory.totals import FactoryKind, FactoryTotalKey
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.reconcile import gather
+from gwmond.reports.reconcile.reconcile import gather
 
 LENGTH_US = 24 * HOUR_US
 LATE_US = HOUR_US

@@ -24,25 +24,27 @@ from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import DAY_US, SECOND_US, Period
 from gwmond.model.units import Resource
-from gwmond.reports import pilot_document, report_document, sites, waterfall
-from gwmond.reports.groupings import GROUPINGS, parse_by
-from gwmond.reports.ledger_reading import (
+from gwmond.reports.failures.recent_failures import failures_json, recent_failures
+from gwmond.reports.ledger.ledger_reading import (
     DEADLINE_S,
     TOO_LONG,
     Unreadable,
     age_of,
     ledger_for_page,
 )
-from gwmond.reports.periods import FORMS, both, parse_period
-from gwmond.reports.recent_failures import failures_json, recent_failures
+from gwmond.reports.pilots import pilot_document, waterfall
+from gwmond.reports.pilots.runs import runs_json
+from gwmond.reports.pilots.stored_pages import pilot_list, pilot_story, traced
+from gwmond.reports.pilots.traced import SeveralJobs
 from gwmond.reports.render.document import Document
-from gwmond.reports.report import Scope
-from gwmond.reports.report_gather import gather
-from gwmond.reports.runs import runs_json
-from gwmond.reports.sites import SiteRow
-from gwmond.reports.stored_pages import pilot_list, pilot_story, traced
-from gwmond.reports.time_by_hour import RANGES, read
-from gwmond.reports.traced import SeveralJobs
+from gwmond.reports.render.periods import FORMS, both, parse_period
+from gwmond.reports.report import report_document
+from gwmond.reports.report.gather import gather
+from gwmond.reports.report.groupings import GROUPINGS, parse_by
+from gwmond.reports.report.report import Scope
+from gwmond.reports.sites import sites
+from gwmond.reports.sites.sites import SiteRow
+from gwmond.reports.sites.time_by_hour import RANGES, read
 from gwmond.web.pilots import WHO, Selection
 from gwmond.web.problems import counted_problems
 

@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gwmond import __version__
 from gwmond.model.demand.question import Question
-from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.render.formats import flatten
 from gwmond.reports.render.writing import write_csv
 from gwmond.web import answers

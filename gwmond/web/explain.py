@@ -26,9 +26,9 @@ from gwmond.model.demand.question import (
 from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.reports.periods import both, span
 from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part
+from gwmond.reports.render.periods import both, span
 from gwmond.reports.render.table import Table
 from gwmond.web.answers import MOST_LINES, bounded
 from gwmond.web.controls import FormField, Tab, heading, place_fields

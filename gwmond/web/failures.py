@@ -12,21 +12,21 @@ from gwmond.model.facts import EntryKey, Place
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.categories import CPU
-from gwmond.reports.failures import NAMES, FailureLine
-from gwmond.reports.ledger_reading import Unreadable
-from gwmond.reports.periods import short, span
-from gwmond.reports.pilot_sums import PilotSums
-from gwmond.reports.recent_failures import (
+from gwmond.reports.failures.failures import NAMES, FailureLine
+from gwmond.reports.failures.recent_failures import (
     RecentFailures,
     RunCause,
     RunCount,
     recent_failures,
 )
+from gwmond.reports.ledger.ledger_reading import Unreadable
+from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.document import Paragraph, Part, Sentences
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
+from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Column, Table, name_columns, table
-from gwmond.reports.time_by_hour import RANGES
+from gwmond.reports.sites.time_by_hour import RANGES
+from gwmond.reports.stored.pilot_sums import PilotSums
 from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 

@@ -11,11 +11,11 @@ from gwmond.model.facts import Status
 from gwmond.model.poll.snapshot import IdleReason, SilentPilot, Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.reports.meanings import reason_meaning, state_meaning
-from gwmond.reports.open_runs import sentence
+from gwmond.reports.ledger.open_runs import sentence
 from gwmond.reports.render.formats import counted, number, words
+from gwmond.reports.render.meanings import reason_meaning, state_meaning
 from gwmond.reports.render.table import Cell, Column, Table, table
-from gwmond.reports.sites import (
+from gwmond.reports.sites.sites import (
     SiteRow,
     entry_state_counts,
     jobs_text,

@@ -17,9 +17,9 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.render.html import template
-from gwmond.reports.time_by_hour import Times, read
+from gwmond.reports.sites.time_by_hour import Times, read
 from gwmond.web import failures, now, pilots, place, problems
 from gwmond.web import time as time_page
 from gwmond.web.explain import Explanations, Turns

@@ -14,12 +14,12 @@ from gwmond import __version__
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.reports.meanings import STATES, reason_meaning, state_meaning
-from gwmond.reports.periods import span
 from gwmond.reports.render.formats import number, words
 from gwmond.reports.render.html import template
+from gwmond.reports.render.meanings import STATES, reason_meaning, state_meaning
+from gwmond.reports.render.periods import span
 from gwmond.reports.render.table import Cell, Column
-from gwmond.reports.sites import SiteRow, reason_detail
+from gwmond.reports.sites.sites import SiteRow, reason_detail
 
 _AGE = re.compile(r"<age ([^>]*)>")
 

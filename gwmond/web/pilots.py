@@ -14,17 +14,17 @@ from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.stored_pilots import DoingNow
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import HOUR_US
-from gwmond.reports.ledger_reading import Unreadable
-from gwmond.reports.pilots import FIELDS
+from gwmond.reports.ledger.ledger_reading import Unreadable
+from gwmond.reports.pilots.listing import FIELDS
+from gwmond.reports.pilots.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
+from gwmond.reports.pilots.traced import SeveralJobs
+from gwmond.reports.pilots.waterfall import SpanBar
 from gwmond.reports.render import fields
 from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
-from gwmond.reports.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
-from gwmond.reports.stored_pilot import StoredPilot
-from gwmond.reports.time_by_hour import RANGES
-from gwmond.reports.traced import SeveralJobs
-from gwmond.reports.waterfall import SpanBar
+from gwmond.reports.sites.time_by_hour import RANGES
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from gwmond.web.controls import FormField, Heading, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 

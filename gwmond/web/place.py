@@ -10,12 +10,12 @@ from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.pilot_life import Category
 from gwmond.model.poll.snapshot import PilotGroup, SilentPilot, Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.reports.categories import INFO
-from gwmond.reports.meanings import capacity_meanings, reason_meaning, state_meaning
-from gwmond.reports.periods import span
+from gwmond.reports.render.categories import INFO
 from gwmond.reports.render.formats import hours, number, percent, ratio, words
+from gwmond.reports.render.meanings import capacity_meanings, reason_meaning, state_meaning
+from gwmond.reports.render.periods import span
 from gwmond.reports.render.table import Cell, Column, Table, table
-from gwmond.reports.sites import SiteRow, entry_rows, jobs_text, site_rows, verdicts_text
+from gwmond.reports.sites.sites import SiteRow, entry_rows, jobs_text, site_rows, verdicts_text
 from gwmond.web.parts import (
     ROW_COLUMNS,
     USES,

@@ -11,10 +11,10 @@ from markupsafe import Markup
 from gwmond.model.facts import Place
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.formats import UNKNOWN, number
 from gwmond.reports.render.table import Column, Table, table
-from gwmond.reports.time_by_hour import RANGES, Range, Times, Values
+from gwmond.reports.sites.time_by_hour import RANGES, Range, Times, Values
 from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import render, time_text
 

@@ -28,7 +28,7 @@ from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import partition
-from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build import traced
 from tests.build.command_line import gwmond
 from tests.build.simulated_entry import SPREAD_S, Entry, pilots, tally

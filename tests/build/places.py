@@ -9,7 +9,7 @@ from gwmond.model.demand.order import NO_LIMITS, Limits, Negotiator
 from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from tests.build.waiting import place
 
 AT = 10_000.0

@@ -17,7 +17,7 @@ from gwmond.advise.tally import EntryTally
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import Step
 from gwmond.model.pilots.stored_pilots import RunRow
-from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build import traced
 from tests.build.traced import CUT, ZERO
 

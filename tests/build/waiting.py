@@ -8,7 +8,7 @@ from gwmond.model.demand.order import AccountingQuota, Negotiator, Order, Schedd
 from gwmond.model.demand.waiting_job import JobPlace, WaitingJob
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 
 _PLACE = JobPlace(
     "pilot",

@@ -26,7 +26,7 @@ from gwmond.metrics.render import render
 from gwmond.model.facts import EntryKey, Status
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from gwmond.sources.registry import SOURCES
 from gwmond.web.server import bind
 from tests.build.snapshots import BORED, evaluation, row, snapshot, status

@@ -20,7 +20,7 @@ from gwmond.model.facts import Cursor
 from gwmond.model.pilot_life import Category
 from gwmond.model.poll.batch import Batch
 from gwmond.model.totals import SiteKey
-from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_ledger import BASE, LAST, write
 from tests.build.play import Play, claim
 from tests.build.play import shown as pilot_shown

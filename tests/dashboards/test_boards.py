@@ -15,7 +15,7 @@ from grafana_foundation_sdk.models import units
 
 from gwmond.metrics.catalog import TOPICS
 from gwmond.model.states import State
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 from gwmond.web.app import create
 from tests.build.snapshots import STARVING, snapshot
 from tests.build.web import Daemon

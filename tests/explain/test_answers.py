@@ -34,7 +34,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Size
 from gwmond.model.states import State
 from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.render.writing import text
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
 from tests.build.waiting import QUOTAS, negotiator, order, place, row, waiting_job
 

@@ -22,7 +22,7 @@ from gwmond.model.demand.order import Limits, ScheddLoad
 from gwmond.model.demand.waiting_job import Change, Edit, Examined, JobPlace
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.states import State
-from gwmond.reports.sites import SiteRow
+from gwmond.reports.sites.sites import SiteRow
 from tests.build.places import FITTING
 from tests.build.places import group as _group
 from tests.build.places import here as at_place

@@ -26,9 +26,9 @@ from gwmond.model.poll.batch import Batch
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, SECOND_US
 from gwmond.model.totals import SiteKey
-from gwmond.reports.pilot_story import find
+from gwmond.reports.pilots.sent_for import SentFor, sent_for
+from gwmond.reports.pilots.story import find
 from gwmond.reports.render.writing import text
-from gwmond.reports.sent_for import SentFor, sent_for
 from gwmond.service.explainer import Explainer, NoAnswer
 from gwmond.service.questions import explained
 from tests.build.pilot_ledger import BASE, LAST, write

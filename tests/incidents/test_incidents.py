@@ -27,9 +27,9 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.outcomes import COMPARED, classify, rule_of
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.reports.failures import Failures
-from gwmond.reports.pilot_story import find
-from gwmond.reports.sent_for import sent_for
+from gwmond.reports.failures.failures import Failures
+from gwmond.reports.pilots.sent_for import sent_for
+from gwmond.reports.pilots.story import find
 from gwmond.service.contradictions import of_jobs, of_queue, of_requests
 from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain

@@ -21,7 +21,7 @@ from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
 from gwmond.model.poll.snapshot import Checked, PilotGroup
 from gwmond.model.states import State
-from gwmond.reports.sites import SiteRow, columns, cpu_rows
+from gwmond.reports.sites.sites import SiteRow, columns, cpu_rows
 from gwmond.service.pool_state import limits_of
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor import schedds
@@ -64,7 +64,7 @@ OVERLOADED: dict[str, tuple[Ad, str]] = {
 
 @dataclass(frozen=True)
 class Polled:
-    """What a poll knows of entries (``reports.sites.Polled``)."""
+    """What a poll knows of entries (``reports.sites.sites.Polled``)."""
 
     evaluation: Evaluation
     pilots: Mapping[Berth, PilotGroup]

@@ -21,7 +21,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.times import DAY_US, Period
 from gwmond.pilots.factory.records import jobs
-from gwmond.reports.periods import LATEST_US
+from gwmond.reports.render.periods import LATEST_US
 from tests.ledger.pilot_batches import HOUR, batch, now_us, pilots_at, places, poll
 
 BATCHES = 24

@@ -24,7 +24,7 @@ from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.endings import EARLY_US
 from gwmond.model.times import ALWAYS, Period
 from gwmond.pilots.early.comparison import Result, Trial
-from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
 from tests.ledger.pilot_batches import (
     BLAMED,
     HOUR,

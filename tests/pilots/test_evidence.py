@@ -20,8 +20,8 @@ from gwmond.model.times import HOUR_US, Period
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
-from gwmond.reports.report import Scope
-from gwmond.reports.report_gather import gather
+from gwmond.reports.report.gather import gather
+from gwmond.reports.report.report import Scope
 from tests.build.accounting import Steps
 from tests.build.pilot_files import output, us
 from tests.build.pilots import S

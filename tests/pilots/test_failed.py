@@ -21,7 +21,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.memory.failed import follow
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.memory.sizes import Sizes
-from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
 from tests.build.facts import A
 from tests.build.pilot_files import FAILED, JOB, output, queue, us
 from tests.build.play import T0, Play, record, shown

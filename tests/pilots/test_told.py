@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gwmond.model.pilot_life import Category, Kind
 from gwmond.model.times import SECOND_US
-from gwmond.reports.pilot_story import Story, story_of
+from gwmond.reports.pilots.story import Story, story_of
 from tests.build.kept import Kept
 from tests.build.play import T0, Play, record, shown
 from tests.build.truths import RULES, Truth, play, truths

@@ -12,7 +12,7 @@ from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import ExpectedInput
-from gwmond.reports.stored_pilot import AsOf, StoredPilot
+from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
 from tests.build.play import T0, Play, record, shown
 from tests.build.played import lives, only, vanish

@@ -12,7 +12,7 @@ from gwmond.model.runs.waits import Wait, Why
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.waits import waits as what_waits
-from gwmond.reports.open_runs import open_runs, sentence
+from gwmond.reports.ledger.open_runs import open_runs, sentence
 from tests.build.play import POLL_S, T0, Play, claim, record, shown
 
 LATER_S = 300

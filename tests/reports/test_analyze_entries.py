@@ -7,10 +7,10 @@ import textwrap
 from pathlib import Path
 
 from gwmond.model.times import Period
-from gwmond.reports.analyze_entries import SHARES, Analysis, records
-from gwmond.reports.analyze_text import block, entries_text, frontends_text
-from gwmond.reports.stored_pilot import KnownJobs
-from gwmond.reports.wall_clock import WallClock, WallClockSums
+from gwmond.reports.factory_tools.analyze_entries import SHARES, Analysis, records
+from gwmond.reports.factory_tools.analyze_text import block, entries_text, frontends_text
+from gwmond.reports.stored.stored_pilot import KnownJobs
+from gwmond.reports.stored.wall_clock import WallClock, WallClockSums
 from tests.build.gwms.figures import FIGURE_10
 
 PAGE = Path(__file__).parents[2] / "docs" / "analyze.md"

@@ -10,7 +10,7 @@ import pytest
 
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, Period
-from gwmond.reports.analyze_frontends import FrontendMeans, records, text, watched
+from gwmond.reports.factory_tools.analyze_frontends import FrontendMeans, records, text, watched
 
 PAGE = Path(__file__).parents[2] / "docs" / "analyze.md"
 HOURS = Period(10 * HOUR_US, 12 * HOUR_US)

@@ -10,10 +10,10 @@ from gwmond.model.facts import Size
 from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, Step, Validation
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.outcomes import SUMMARISED
-from gwmond.reports.figures import COLUMNS
-from gwmond.reports.pilot_sums import PilotSums, core_time
-from gwmond.reports.stored_pilot import StoredPilot
-from gwmond.reports.wall_clock import WallClock, wall_clock
+from gwmond.reports.factory_tools.figures import COLUMNS
+from gwmond.reports.stored.pilot_sums import PilotSums, core_time
+from gwmond.reports.stored.stored_pilot import StoredPilot
+from gwmond.reports.stored.wall_clock import WallClock, wall_clock
 from tests.build.ended import LATE, LIFE, ORIGIN, pilot
 from tests.ledger.pilot_batches import FAILED, GOOD, HOUR, pilot_at
 

@@ -15,8 +15,8 @@ import pytest
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.poll.batch import Batch
-from gwmond.reports.analyze_entries import COLUMNS
-from gwmond.reports.analyze_frontends import FIELDS
+from gwmond.reports.factory_tools.analyze_entries import COLUMNS
+from gwmond.reports.factory_tools.analyze_frontends import FIELDS
 from gwmond.reports.render.formats import flatten
 from tests.build.pilot_ledger import BASE, write
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gwmond.model.pilot_life import Assumption, Validation
-from gwmond.reports.pilot_story import RULES, rules_of
-from gwmond.reports.pilots import record
-from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.pilots.listing import record
+from gwmond.reports.pilots.story import RULES, rules_of
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build.pilot_files import output, queue, us
 from tests.build.play import Play
 from tests.build.played import add_files, only

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gwmond.model.pilot_life import Category
-from gwmond.reports.categories import INFOS, within
+from gwmond.reports.render.categories import INFOS, within
 
 
 def test_each_category_has_one_record() -> None:

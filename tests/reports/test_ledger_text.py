@@ -5,7 +5,7 @@ from __future__ import annotations
 from gwmond.model.cursor_kinds import SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES
 from gwmond.model.facts import Cursor
 from gwmond.model.times import SECOND_US
-from gwmond.reports.ledger_reading import cursor_lines
+from gwmond.reports.ledger.ledger_reading import cursor_lines
 
 NOW_US = 1_700_000_000 * SECOND_US
 

@@ -7,9 +7,9 @@ import doctest
 import pytest
 
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports import periods, report_plots
-from gwmond.reports.periods import both, parse_period, parse_time, rfc3339, short, span
-from gwmond.reports.render import formats, markdown, terminal
+from gwmond.reports.render import formats, markdown, periods, terminal
+from gwmond.reports.render.periods import both, parse_period, parse_time, rfc3339, short, span
+from gwmond.reports.report import report_plots
 
 NOW = 1_700_000_000 * SECOND_US  # 2023-11-14T22:13:20Z
 

@@ -15,8 +15,8 @@ from gwmond.model.runs.run_facts import Transfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
-from gwmond.reports import phases
-from gwmond.reports.runs import runs_json
+from gwmond.reports.pilots.runs import runs_json
+from gwmond.reports.stored import phases
 from tests.build.accounting import Steps
 from tests.build.play import DONE, POLL_S, T0, record, shown
 from tests.build.web import with_ledger

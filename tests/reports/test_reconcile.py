@@ -14,9 +14,9 @@ from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives, 
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.ledger_reading import Age
-from gwmond.reports.reconcile import reconcile, unexplained_ratio
-from gwmond.reports.reconcile_document import (
+from gwmond.reports.ledger.ledger_reading import Age
+from gwmond.reports.reconcile.reconcile import reconcile, unexplained_ratio
+from gwmond.reports.reconcile.reconcile_document import (
     NO_LINES,
     NO_LINES_WRITTEN,
     document,

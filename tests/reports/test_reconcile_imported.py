@@ -19,7 +19,7 @@ from gwmond.ledger.reader import LedgerReader
 from gwmond.model.factory.reconciliation import Cause, Reconciled
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, SECOND_US, Period
-from gwmond.reports.reconcile import gather
+from gwmond.reports.reconcile.reconcile import gather
 from tests.build.gwms import generate, simulated
 from tests.build.gwms.simulated import BASE, SPREAD_S, Pilot
 

@@ -23,15 +23,15 @@ from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.times import HOUR_US, Period
-from gwmond.reports.categories import CATEGORIES, CORES, CPU, GPU
-from gwmond.reports.periods import rfc3339
+from gwmond.reports.render.categories import CATEGORIES, CORES, CPU, GPU
 from gwmond.reports.render.formats import flatten, words
 from gwmond.reports.render.html import template
 from gwmond.reports.render.markdown import escape
+from gwmond.reports.render.periods import rfc3339
 from gwmond.reports.render.table import Column, Table
-from gwmond.reports.report import SITE_STATES, Group, Scope
-from gwmond.reports.report import Report as Reported
-from gwmond.reports.report_document import measures, notes
+from gwmond.reports.report.report import SITE_STATES, Group, Scope
+from gwmond.reports.report.report import Report as Reported
+from gwmond.reports.report.report_document import measures, notes
 from tests.browser import LAPTOP, PAPER, Layout, chromium, layout, printed
 from tests.build.pilot_ledger import write
 from tests.ledger.pilot_batches import batch

@@ -17,12 +17,12 @@ import pytest
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG
 from gwmond.model.times import HOUR_US, Period
-from gwmond.reports.common_failures import split
-from gwmond.reports.failures import MOST, FailureKey, Failures
-from gwmond.reports.pilot_sums import PilotSums
-from gwmond.reports.report import Group, Scope
-from gwmond.reports.report import Report as Reported
-from gwmond.reports.report_document import tables
+from gwmond.reports.failures.common_failures import split
+from gwmond.reports.failures.failures import MOST, FailureKey, Failures
+from gwmond.reports.report.report import Group, Scope
+from gwmond.reports.report.report import Report as Reported
+from gwmond.reports.report.report_document import tables
+from gwmond.reports.stored.pilot_sums import PilotSums
 from tests.build import failed_pilots
 from tests.build.failed_pilots import HOSTILE, LIFE
 

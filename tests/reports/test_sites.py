@@ -7,7 +7,7 @@ from typing import Any
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
-from gwmond.reports.sites import (
+from gwmond.reports.sites.sites import (
     SiteRow,
     document,
     entry_rows,

@@ -8,10 +8,10 @@ import pytest
 
 from gwmond.model.pilot_life import Assumption, Category, Interval, Kind, Validation
 from gwmond.model.pilots.stored_pilots import PilotRow
-from gwmond.reports.failures import Failures
-from gwmond.reports.pilot_document import phases_json, phases_text
-from gwmond.reports.pilot_sums import PilotSums
-from gwmond.reports.stored_pilot import StoredPilot
+from gwmond.reports.failures.failures import Failures
+from gwmond.reports.pilots.pilot_document import phases_json, phases_text
+from gwmond.reports.stored.pilot_sums import PilotSums
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build.ended import LIFE, ORIGIN, pilot
 from tests.ledger.pilot_batches import HOUR
 

@@ -11,7 +11,7 @@ from gwmond.explain.reasons import Explanation
 from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
-from gwmond.reports.sites import cpu_rows
+from gwmond.reports.sites.sites import cpu_rows
 from gwmond.service.explainer import Explainer
 from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller, remembered

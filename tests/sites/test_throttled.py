@@ -17,7 +17,7 @@ from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Limit, Verdict
 from gwmond.model.poll.snapshot import Checked
 from gwmond.model.states import State
-from gwmond.reports.sites import SiteRow, cpu_rows
+from gwmond.reports.sites.sites import SiteRow, cpu_rows
 from gwmond.service.known_entries import EMPTY, evaluated
 from gwmond.service.pool_state import PoolState
 from gwmond.sites.site_time import evaluate

@@ -19,7 +19,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from gwmond.config.settings import Http
-from gwmond.reports.ledger_reading import Unreadable
+from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.web import answers, pages
 from gwmond.web.api import PROBLEM
 from gwmond.web.explain import BURST, Turns

@@ -18,8 +18,8 @@ from gwmond.model import elapsed
 from gwmond.model.poll.snapshot import LedgerStatus
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
-from gwmond.reports.meanings import STATES as STATE_WORDS
-from gwmond.reports.meanings import reason_meaning
+from gwmond.reports.render.meanings import STATES as STATE_WORDS
+from gwmond.reports.render.meanings import reason_meaning
 from gwmond.service import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create

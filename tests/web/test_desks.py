@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 import httpx
 import pytest
 
-from gwmond.reports.time_by_hour import Times
+from gwmond.reports.sites.time_by_hour import Times
 from gwmond.web import desks, pages
 from tests.build.rest import polled, serve
 

@@ -15,7 +15,8 @@ from gwmond.ledger.failed import ended_within
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Place
 from gwmond.model.times import Period
-from gwmond.reports import ledger_reading, recent_failures
+from gwmond.reports.failures import recent_failures
+from gwmond.reports.ledger import ledger_reading
 from gwmond.web.explain import Explanations, Turns
 from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages
@@ -152,7 +153,7 @@ def test_no_more_is_read_than_may_be(
     runs: str, validations: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is said how far back the numbers go; what they are of then is whole."""
-    monkeypatch.setattr("gwmond.reports.recent_failures.MOST_PILOTS", 2)
+    monkeypatch.setattr("gwmond.reports.failures.recent_failures.MOST_PILOTS", 2)
     now_s = BASE + 86_400.0
     said = text(pages(validations, now_s).failures(Failing("7d")))
     assert "Only what ended since 2023-11-15 " in said

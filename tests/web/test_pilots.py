@@ -86,7 +86,7 @@ def test_filters(pages: Pages, chosen: Selection, nodes: str) -> None:
 
 def test_the_next_pilots(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page has so many; links lead to the others and back, with the same filter."""
-    monkeypatch.setattr("gwmond.reports.stored_pages.MOST", 1)
+    monkeypatch.setattr("gwmond.reports.pilots.stored_pages.MOST", 1)
     first = str(pages.pilots(Selection("past", group="frontend.main")))
     assert "wn1.example.org" in first
     link = re.search(r'href="pilots\?which=past&amp;group=frontend.main&amp;after=([^"]*)"', first)

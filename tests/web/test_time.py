@@ -11,8 +11,8 @@ import pytest
 
 import gwmond.web
 from gwmond.model.facts import Place
-from gwmond.reports.ledger_reading import Unreadable
-from gwmond.reports.time_by_hour import RANGES, read
+from gwmond.reports.ledger.ledger_reading import Unreadable
+from gwmond.reports.sites.time_by_hour import RANGES, read
 from gwmond.web.pages import Pages
 from gwmond.web.time import Choice
 from tests.build import hours_ledger

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gwmond.model.states import State
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 from gwmond.web.parts import STATE_COLOURS, USES
 
 _PAGE = {use.name: use.dark for use in USES}

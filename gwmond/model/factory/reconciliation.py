@@ -6,7 +6,7 @@ core-time (``_core_us``) or wall-clock time (``_wall_us``).
 The factory's pilot time of a period is the sum of the durations of the lines of completed_jobs
 that it wrote in the period; gwmond's is the part of all pilots' lives within the period.  These
 differ by construction, and more where the factory lost lines.  The residual, factory less gwmond,
-is divided among causes, pilot by pilot (``reports.reconcile_document.MEANINGS``).
+is divided among causes, pilot by pilot (``reports.reconcile.reconcile_document.MEANINGS``).
 
 The last three causes explain nothing: they are the ``unexplained`` part.  Invariant: for every
 entry the parts sum to the residual, exactly.

@@ -30,7 +30,7 @@ LIFETIME_US = AD_LIFETIME_S * SECOND_US
 SHOWN: Mapping[str, str] = {}
 """Attributes of pilots' ads that are only shown: their texts, by what outputs call them.
 
-They are asked for, stored and exported; a ``Datum`` of ``reports.pilots`` lists one.  None so far.
+They are asked for, stored and exported; a ``Datum`` of ``pilots.listing`` lists one.  None so far.
 """
 
 

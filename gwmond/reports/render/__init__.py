@@ -1,1 +1,4 @@
-"""How reports are written: one kind of table and document, for terminals, files and pages."""
+"""How reports are written: words, times, colours, one kind of table and document.
+
+In: figures, names, times.  Out: terminals, files and pages.  Never here: where a figure is from.
+"""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from gwmond.reports.periods import both, short, span
 from gwmond.reports.render.formats import hours, seconds
+from gwmond.reports.render.periods import both, short, span
 from gwmond.reports.render.table import Column, Layout
 
 R = TypeVar("R")

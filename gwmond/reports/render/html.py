@@ -12,7 +12,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 import gwmond
-from gwmond.reports.categories import INFOS
+from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.document import Paragraph, Part
 from gwmond.reports.render.formats import words
 from gwmond.reports.render.table import Table

@@ -16,7 +16,7 @@ from gwmond.model.times import Period
 from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial, suspects
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import recent_keys, slice_us
-from gwmond.reports.report_suspects import suspected, table_of
+from gwmond.reports.report.report_suspects import suspected, table_of
 from tests.pilots.early.scenarios import everyday
 from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
 from tests.pilots.early.suspicions import looks

@@ -1,0 +1,80 @@
+"""Runs of jobs that are over and not settled yet, for people: why, and until when at the latest.
+
+Units: times are microseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.times import ALWAYS, SECOND_US
+from gwmond.pilots.memory.ad_times import silent_before_us
+from gwmond.reports.render.formats import counted
+from gwmond.reports.render.periods import both, short
+
+if TYPE_CHECKING:
+    from gwmond.ledger.reader import LedgerReader
+    from gwmond.model.facts import Place
+    from gwmond.model.runs.waits import Wait
+    from gwmond.model.times import Period
+    from gwmond.pilots.life.rules import Rules
+
+SCHEDD_SILENT_S = 600.0
+"""A schedd that has not reported its jobs for so long is silent."""
+
+_WORDS = {
+    "early_failure": "failed early, judged",
+    "record": "without a record of the end, given up",
+    "pilot": "perhaps cut off by the end of the pilot, decided",
+    "schedd": "ended, settled once every schedd has reported up to then",
+}
+
+
+def open_runs(
+    ledger: LedgerReader,
+    rules: Rules,
+    decided_later_us: int,
+    place: Place,
+    period: Period = ALWAYS,
+) -> tuple[Wait, ...]:
+    """Return what the runs on pilots of a place wait for."""
+    cursors = ledger.cursors()
+    silent_us = silent_before_us(cursors)
+    rows = ledger.open_runs(silent_us, place, period)
+    if not rows:
+        return ()
+    # Seldom is any open.
+    from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun  # noqa: PLC0415
+    from gwmond.pilots.runs.waits import waits  # noqa: PLC0415
+
+    read_us = {
+        cursor.source: cursor.complete_us or 0
+        for cursor in cursors.values()
+        if cursor.kind in SCHEDD_KINDS
+    }
+    newest_us = max(read_us.values(), default=0)
+    silent = {name for name, at in read_us.items() if at < newest_us - SCHEDD_SILENT_S * SECOND_US}
+    pilots = {pilot.id: OpenPilot.of(pilot, loaded_from_us=0) for _, pilot in rows}
+    runs = [OpenRun.of(row, pilots[pilot.id]) for row, pilot in rows]
+    return waits(runs, rules, silent_us, silent, decided_later_us)
+
+
+def sentence(found: Sequence[Wait]) -> str:
+    """Return what is open as a sentence; empty if nothing is."""
+    parts = [
+        f"{wait.runs} {_WORDS[wait.why]}"
+        + ("" if wait.until_us is None else f" by {short(wait.until_us)} UTC at the latest")
+        for wait in found
+    ]
+    if not parts:
+        return ""
+    number = counted(sum(wait.runs for wait in found), "run")
+    return f"{number} not settled yet: {'; '.join(parts)}."
+
+
+def as_json(found: Iterable[Wait]) -> list[dict[str, Any]]:
+    return [
+        {"why": wait.why.value, "runs": wait.runs, **both("until", wait.until_us)} for wait in found
+    ]

@@ -1,0 +1,123 @@
+"""Time of capacity by state and of pilots by category, in equal steps, for a place.
+
+Units: a value is the average number of canonical units in a step (canonical seconds of the step,
+divided by its length); None where nothing was accounted in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from gwmond.ledger import hourly
+from gwmond.ledger.counters import Kind
+from gwmond.ledger.hourly import Labels
+from gwmond.model.entries.evaluation import PROVISIONED
+from gwmond.model.facts import ANYWHERE, Place
+from gwmond.model.pilots.stored_pilots import PilotSeries
+from gwmond.model.states import State
+from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.model.totals import Hour, SiteKey
+from gwmond.model.units import Resource
+from gwmond.reports.ledger.ledger_reading import ledger_for_page
+from gwmond.reports.render.categories import INFOS
+from gwmond.reports.render.periods import both
+
+Values: TypeAlias = Mapping[str, Sequence[float | None]]
+STATES = (PROVISIONED, *(state.value for state in State))
+"""The uses of capacity, in the order in which they are stacked."""
+
+
+class Range(NamedTuple):
+    """A choice of a period: its name, and in how many steps of how many hours it is divided."""
+
+    name: str
+    steps: int
+    hours: int
+
+    def first(self, now_s: float) -> Hour:
+        """Return the first hour; the last step holds the last whole hour."""
+        return int(now_s // 3600) - self.steps * self.hours
+
+
+RANGES = {
+    "24h": Range("24 hours", 24, 1),
+    "7d": Range("7 days", 28, 6),
+    "30d": Range("30 days", 30, 24),
+}
+
+
+class Times(NamedTuple):
+    """Averages by step: of capacity by state, of pilots by category; those that have any.
+
+    ``starts`` are epoch seconds.
+    """
+
+    starts: tuple[int, ...] = ()
+    capacity: Values = MappingProxyType({})
+    pilots: Values = MappingProxyType({})
+
+    @property
+    def as_json(self) -> dict[str, Any]:
+        """The steps with when they begin, and the averages in their order."""
+        return {
+            "steps": [both("start", start * SECOND_US) for start in self.starts],
+            "capacity": {name: list(values) for name, values in self.capacity.items()},
+            "pilots": {name: list(values) for name, values in self.pilots.items()},
+        }
+
+
+def read(
+    url: str, chosen: Range, now_s: float, resource: Resource, place: Place = ANYWHERE
+) -> Times:
+    """Read the time of a place.
+
+    Capacity is not divided by groups.  Raises Unreadable.
+    """
+    first = chosen.first(now_s)
+    within = first, first + chosen.steps * chosen.hours - 1
+    here = {"resource": resource, "site": place.site, "entry": place.entry}
+    states = _key(SiteKey._fields, "state", **here)
+    of_pilots = {**here, "measure": "canonical", "group": place.group}
+    categories = _key(PilotSeries._fields, "category", **of_pilots)
+    with ledger_for_page(url) as ledger:
+        capacity = {} if place.group else hourly.spent(ledger, Kind.SITE, states, *within)
+        pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
+    return Times(
+        tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),
+        _averages(capacity, STATES, chosen, first),
+        _averages(pilots, (info.category.value for info in INFOS if info.category), chosen, first),
+    )
+
+
+def _key(fields: Sequence[str], name: str, **wanted: str) -> Callable[[Labels], Labels | None]:
+    """Return what makes the key of a series: one label, if all that are wanted are as wanted."""
+    at = fields.index(name)
+    tests = [(fields.index(field), value) for field, value in wanted.items() if value]
+
+    def key(labels: Labels) -> Labels | None:
+        return (labels[at],) if all(labels[place] == value for place, value in tests) else None
+
+    return key
+
+
+def _averages(
+    found: Mapping[Labels, Mapping[Hour, int]], names: Iterable[str], chosen: Range, first: Hour
+) -> Values:
+    sums = {name: [0] * chosen.steps for (name,) in found}
+    accounted = [False] * chosen.steps
+    for (name,), hours in found.items():
+        for hour, micros in hours.items():
+            step = (hour - first) // chosen.hours
+            sums[name][step] += micros
+            accounted[step] = True
+    length_us = chosen.hours * HOUR_US
+    return {
+        name: [
+            micros / length_us if known else None
+            for micros, known in zip(sums[name], accounted, strict=True)
+        ]
+        for name in names
+        if any(sums.get(name, ()))
+    }
