@@ -65,6 +65,7 @@ ROOMS: dict[str, set[str]] = {
 WITHIN: dict[str, tuple[str, ...]] = {
     "model": ("", "runs", "pilots", "entries", "demand", "factory", "poll"),
     "pilots": ("early", "life", "memory", "runs", "sources", "factory", ""),
+    "ledger": ("database", "rows", "reading", "export", ""),
     "reports": (
         *("render", "stored", "ledger", "sites", "factory_tools", "failures", "pilots"),
         *("reconcile", "report", ""),

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from gwmond.advise import judge
 from gwmond.advise.tally import EntryTally, GroupTally
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import ANYWHERE, EntryKey, Place
 from gwmond.model.times import HOUR_US, Period

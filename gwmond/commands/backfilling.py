@@ -13,8 +13,8 @@ from pathlib import Path
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, replacing
 from gwmond.config.settings import ConfigError
-from gwmond.ledger import hourly
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading import hourly
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.metrics import backfill
 from gwmond.metrics.backfill import Hours, Written
 from gwmond.model.times import HOUR_US, SECOND_US, Period

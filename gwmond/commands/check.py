@@ -20,8 +20,8 @@ from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, show
 from gwmond.config.settings import Config
 from gwmond.config.tracing import Export, export_of
 from gwmond.config.types import comes_with_service
-from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import NOT_THERE, LedgerError, LedgerLocation
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Status
 from gwmond.model.problem_names import ProblemName

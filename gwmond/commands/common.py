@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Config
     from gwmond.config.types import Files
-    from gwmond.ledger.reader import LedgerReader
+    from gwmond.ledger.reading.reader import LedgerReader
     from gwmond.model.pilots.stored_pilots import PilotRow
     from gwmond.model.times import Period
     from gwmond.reports.ledger.ledger_reading import Age
@@ -85,7 +85,7 @@ def opened(
     config: Config, arguments: argparse.Namespace, now_us: int
 ) -> Iterator[tuple[LedgerReader, Age]]:
     """Open the ledger that is asked for, and say how old it is; raises LedgerError."""
-    from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy takes long to load)
+    from gwmond.ledger.reading.reader import LedgerReader  # noqa: PLC0415 (SQLAlchemy takes long to load)
     from gwmond.reports.ledger.ledger_reading import age_of  # noqa: PLC0415
 
     with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
@@ -142,7 +142,7 @@ def show(document: Document, form: str) -> None:
 
 def ledger_error() -> type[Exception]:
     """Return LedgerError; Python asks for it only when something is raised."""
-    from gwmond.ledger.errors import LedgerError  # noqa: PLC0415 (SQLAlchemy takes long to load)
+    from gwmond.ledger.database.errors import LedgerError  # noqa: PLC0415 (SQLAlchemy takes long to load)
 
     return LedgerError
 

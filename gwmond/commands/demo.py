@@ -17,8 +17,8 @@ from pathlib import Path
 from gwmond.commands import run
 from gwmond.commands.common import EXIT_FAILED, complain
 from gwmond.config.settings import Config, ConfigError, LedgerOptions, Poll, parse
-from gwmond.ledger.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import NOT_THERE, LedgerError, LedgerLocation, LedgerTooOld
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
 from gwmond.reports.ledger import ledger_reading
 from gwmond.service import history_readers

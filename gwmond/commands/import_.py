@@ -36,8 +36,9 @@ from pathlib import Path
 from gwmond.commands import backfilling
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger import hourly, location
-from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.database import location
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading import hourly
 from gwmond.ledger.store import Ledger
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.ledger import ledger_reading

@@ -13,9 +13,9 @@ from pathlib import Path
 from gwmond.commands import backfilling
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.errors import install_command
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.stats import LedgerStats, TableStats
+from gwmond.ledger.database.errors import install_command
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.stats import LedgerStats, TableStats
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.stored_pilots import PilotResidual
 from gwmond.model.times import HOUR_US, SECOND_US
@@ -259,7 +259,7 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
     if arguments.output is not None or arguments.label:
         raise ConfigError("--output and --label are for --format openmetrics")
     try:
-        from gwmond.ledger import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
+        from gwmond.ledger.export import datasets, parquet  # noqa: PLC0415  (pyarrow is optional)
     except ImportError as error:
         complain(
             f"no Parquet can be written here ({error}). Install it: {install_command('parquet')}"

@@ -26,7 +26,7 @@ from gwmond.commands.common import (
     usage,
 )
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.reports.factory_tools import analyze
 from gwmond.reports.factory_tools.analyze import STYLES, Asked, asked
 from gwmond.reports.failures.failures import MOST

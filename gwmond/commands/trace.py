@@ -26,7 +26,7 @@ from gwmond.reports.pilots.traced import (
 from gwmond.service import log
 
 if TYPE_CHECKING:
-    from gwmond.ledger.reader import LedgerReader
+    from gwmond.ledger.reading.reader import LedgerReader
 
 _EPILOG = """\
 examples:

@@ -11,15 +11,16 @@ from typing import Self, TypeVar
 from sqlalchemy import Connection, select, update
 from sqlalchemy.exc import IntegrityError
 
-from gwmond.ledger import backlog, counters, pilot_prune, sqlite, tables, wait_rows, writes
-from gwmond.ledger.backlog import UnsentPosition
-from gwmond.ledger.classify import is_refusal
-from gwmond.ledger.errors import LedgerConflict, LedgerRefused
-from gwmond.ledger.location import SqliteFile, parse
-from gwmond.ledger.pilot_prune import Pruned, Retention
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import pilots
-from gwmond.ledger.tables import Stored
+from gwmond.ledger.database import sqlite
+from gwmond.ledger.database.classify import is_refusal
+from gwmond.ledger.database.errors import LedgerConflict, LedgerRefused
+from gwmond.ledger.database.location import SqliteFile, parse
+from gwmond.ledger.database.schema import pilots
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows import backlog, counters, pilot_prune, tables, wait_rows, writes
+from gwmond.ledger.rows.backlog import UnsentPosition
+from gwmond.ledger.rows.pilot_prune import Pruned, Retention
+from gwmond.ledger.rows.tables import Stored
 from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
 from gwmond.model.poll.batch import Batch, Part, Parts, Totals
 from gwmond.model.times import HOUR_US
@@ -50,7 +51,7 @@ class Ledger(LedgerReader):
         location = parse(url)
         if isinstance(location, SqliteFile):
             return cls(sqlite.open_writer(location.path))
-        from gwmond.ledger import postgres  # noqa: PLC0415 (SQLAlchemy's dialect takes a while)
+        from gwmond.ledger.database import postgres  # noqa: PLC0415 (SQLAlchemy's dialect takes a while)
 
         return cls(postgres.open_writer(location))
 

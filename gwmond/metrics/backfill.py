@@ -24,9 +24,9 @@ from contextlib import closing
 from typing import NamedTuple, TextIO, TypeAlias
 
 from gwmond.config.settings import ConfigError
-from gwmond.ledger import hourly
-from gwmond.ledger.hourly import HourlySeries, Reach
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading import hourly
+from gwmond.ledger.reading.hourly import HourlySeries, Reach
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.metrics import factory_queue, pilot_time, sites
 from gwmond.metrics.family import Family
 from gwmond.metrics.render import escaped, metadata

@@ -16,7 +16,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryRequest, Pilot, Problem

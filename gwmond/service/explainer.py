@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from gwmond.config.settings import Config
 from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import EarlierRun, Situation, is_at
-from gwmond.ledger import location
-from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.database import location
+from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.demand.order import Limits, Order
 from gwmond.model.demand.past_waits import PastWaits
@@ -39,8 +39,8 @@ from gwmond.sources.recording.recording import ReplayAccess
 from gwmond.sources.round import DEMAND, SLOTS, Round, Targets
 
 if TYPE_CHECKING:
-    from gwmond.ledger.pilot_reader import PilotLookup
-    from gwmond.ledger.reader import LedgerReader
+    from gwmond.ledger.reading.pilot_reader import PilotLookup
+    from gwmond.ledger.reading.reader import LedgerReader
 
 T = TypeVar("T")
 _TOO_SMALL = ("what is free of it",)
@@ -418,7 +418,7 @@ class Explainer:
 
     def _common(self, ledger: LedgerReader) -> Sequence[CommonFailure]:
         """Return the failures of validation that are no site's, of pilots that began lately."""
-        from gwmond.ledger.failed import validated  # noqa: PLC0415 (slow to load)
+        from gwmond.ledger.reading.failed import validated  # noqa: PLC0415 (slow to load)
 
         since_us = round(self._now - _LATELY_S) * SECOND_US
         return tuple(common(validated(ledger, since_us)))
@@ -510,7 +510,7 @@ class Explainer:
         group, cores = job.accounting_group, job.size.cores
 
         def waits(ledger: LedgerReader) -> PastWaits:
-            from gwmond.ledger.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
+            from gwmond.ledger.reading.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
 
             return past_waits(ledger, group, cores, entries)
 

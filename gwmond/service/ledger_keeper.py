@@ -23,10 +23,10 @@ from typing import NamedTuple
 import structlog
 
 from gwmond.config.settings import Config
-from gwmond.ledger.columns import identity
-from gwmond.ledger.errors import LedgerConflict, LedgerError, LedgerLocked, LedgerRefused
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.columns import identity
+from gwmond.ledger.database.errors import LedgerConflict, LedgerError, LedgerLocked, LedgerRefused
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
 from gwmond.model.demand.idle_history import GroupKey, WaitInterval, WaitLog, Waits

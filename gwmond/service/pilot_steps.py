@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from gwmond.ledger.backend import chunks
+from gwmond.ledger.database.backend import chunks
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilots.file_facts import FileFact

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gwmond.config.settings import Config
-from gwmond.ledger import location
-from gwmond.ledger.errors import LedgerError
+from gwmond.ledger.database import location
+from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.entries.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status
@@ -496,7 +496,7 @@ def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | Non
     try:
         if not location.may_be_there(config.ledger.url):
             return EMPTY, None
-        from gwmond.ledger.sites_reader import SitesReader  # noqa: PLC0415 (slow to load)
+        from gwmond.ledger.reading.sites_reader import SitesReader  # noqa: PLC0415 (slow to load)
 
         with SitesReader.open(config.ledger.url) as ledger:
             state = ledger.load_sites()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.reconciliation import Reconciliation
 from gwmond.model.factory.totals import FactoryKind, FactoryTotalKey
 from gwmond.model.facts import Problem

@@ -1,6 +1,6 @@
 """Exports traces, in a thread of its own: nothing waits for it.
 
-The ledger is the backlog (``gwmond.ledger.backlog``): what a poll settles is stored with it, read
+The ledger is the backlog (``ledger.rows.backlog``): what a poll settles is stored with it, read
 here some at a time, made into spans and sent, and forgotten when the receiver has it.  So each span
 is sent at least once, in requests of the same bytes, whatever ends in between; memory stays bounded
 however long the receiver is away, and what waits for too long is skipped, and counted.
@@ -18,9 +18,9 @@ import structlog
 
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import Export
-from gwmond.ledger.backlog import UnsentChunk, UnsentPosition
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.jobs import place_name
 from gwmond.model.facts import Problem

@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.stored_pilots import PilotSeries
 from tests.bench import pilot_files
 from tests.bench.harness import Numbers, in_child, numbers, say

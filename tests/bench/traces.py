@@ -28,7 +28,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2 as otlp
 
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import Export
-from gwmond.ledger.backlog import UnsentPosition
+from gwmond.ledger.rows.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.poll.batch import Batch, Settled

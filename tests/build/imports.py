@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.build.command_line import gwmond
 

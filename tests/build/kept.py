@@ -11,9 +11,10 @@ from tempfile import mkdtemp
 
 from sqlalchemy import delete
 
-from gwmond.ledger import sqlite, tables
-from gwmond.ledger.backend import Backend
-from gwmond.ledger.schema import metadata
+from gwmond.ledger.database import sqlite
+from gwmond.ledger.database.backend import Backend
+from gwmond.ledger.database.schema import metadata
+from gwmond.ledger.rows import tables
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.pilot_life import RunKey

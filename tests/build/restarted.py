@@ -20,7 +20,7 @@ from random import Random
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.file_facts import FileFact, PilotName, PilotOutput, QueueEvent, QueueState

@@ -20,7 +20,7 @@ from gwmond import __version__, cli
 from gwmond.commands import common
 from gwmond.config import types
 from gwmond.config.settings import Config, ConfigError, Http
-from gwmond.ledger.classify import KEEP
+from gwmond.ledger.database.classify import KEEP
 from gwmond.ledger.store import Ledger
 from gwmond.metrics.render import render
 from gwmond.model.facts import EntryKey, Status

@@ -7,7 +7,7 @@ import urllib.request
 from pathlib import Path
 
 from gwmond.commands import demo
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.service.clock import REPLAY
 from tests.build import demos
 from tests.build.otlp_sink import OK, Reply, sink

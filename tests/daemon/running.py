@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.poll.pilot_keys import PilotKeys
 from tests.build import command_line

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.facts import Size
 from tests.build.gwms import generate, simulated
 from tests.daemon.running import RunningDaemon, patient

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.service.log_socket import TAKE_LINES
 from tests.daemon.running import RunningDaemon, gwmond, patient
 from tests.daemon.scene import Scene, Tables

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from tests.build.command_line import program
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import QUICK, REAL

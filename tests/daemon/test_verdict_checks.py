@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.entries.experiments import PilotResult
 from gwmond.model.states import State
 from tests.daemon.running import RunningDaemon

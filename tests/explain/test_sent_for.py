@@ -15,7 +15,7 @@ import pytest
 from gwmond.explain.evidence import Proof
 from gwmond.explain.reasons import Explanation, Mover
 from gwmond.explain.sent_for import sent_for_answers, sent_for_document
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.demand.question import Question
 from gwmond.model.entries.experiments import Experiment, PilotResult, SiteVerdict

@@ -15,8 +15,8 @@ from gwmond.explain.movers import limited
 from gwmond.explain.places import PlaceSituation, place_answers
 from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.sent_for import sent_for_answers
-from gwmond.ledger.failed import validated
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.failed import validated
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Limit, Pilot

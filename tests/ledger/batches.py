@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from gwmond.ledger.errors import LedgerLocked
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerLocked
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem

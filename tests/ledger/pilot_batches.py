@@ -11,9 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gwmond.ledger.pilot_life import life_of, posted
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.pilot_life import life_of, posted
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.factory.totals import FactoryKey, FactoryKind

@@ -15,10 +15,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gwmond.config.settings import Config
-from gwmond.ledger import hourly
-from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerCorrupt
+from gwmond.ledger.reading import hourly
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours

@@ -15,7 +15,7 @@ from prometheus_client.openmetrics.parser import (
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_BAD_CONFIG, EXIT_FAILED, EXIT_OK
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill
 from tests.build.gwms import generate

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from gwmond.ledger.hourly import HourlySeries, Reach
+from gwmond.ledger.reading.hourly import HourlySeries, Reach
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
 from gwmond.metrics.backfill import Hours
 from gwmond.metrics.family import Family

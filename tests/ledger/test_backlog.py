@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from gwmond.ledger import store
-from gwmond.ledger.backlog import UnsentPosition
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import VERSION_TABLE
+from gwmond.ledger.database.schema import VERSION_TABLE
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.backlog import UnsentPosition
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.poll.batch import Batch, Settled
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import sqlite
-from gwmond.ledger.errors import LedgerClosed, LedgerCorrupt, LedgerForeign, LedgerMoved
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database import sqlite
+from gwmond.ledger.database.errors import LedgerClosed, LedgerCorrupt, LedgerForeign, LedgerMoved
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from tests.ledger.batches import SITE, batch, killed_after, prove
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.errors import LedgerFull, LedgerLocation, LedgerReadOnly
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerFull, LedgerLocation, LedgerReadOnly
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
 from gwmond.model.poll.batch import Batch, TimedProblem

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from gwmond import cli
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilot_life import Category
 from gwmond.model.states import State

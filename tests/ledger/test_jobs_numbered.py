@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from tests.build.pilot_ledger import BASE, write
 
 JOB = f"schedd.example.org#1.0#{BASE}"

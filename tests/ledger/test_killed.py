@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import sqlite
-from gwmond.ledger.errors import LedgerLocked
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database import sqlite
+from gwmond.ledger.database.errors import LedgerLocked
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.poll.batch import Batch
 from tests.ledger.batches import await_commits, batch, commit_many, fork, prove, take_over

@@ -172,11 +172,11 @@ def test_export_without_pyarrow(
 ) -> None:
     """Without pyarrow only the export does not work, and says what to install."""
     for name in [*sys.modules]:
-        if name.partition(".")[0] == "pyarrow" or name.startswith("gwmond.ledger.parquet"):
+        if name.partition(".")[0] == "pyarrow" or name.startswith("gwmond.ledger.export.parquet"):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "gwmond.ledger.datasets", raising=False)
-    monkeypatch.delattr("gwmond.ledger.datasets", raising=False)
-    monkeypatch.delattr("gwmond.ledger.parquet", raising=False)
+    monkeypatch.delitem(sys.modules, "gwmond.ledger.export.datasets", raising=False)
+    monkeypatch.delattr("gwmond.ledger.export.datasets", raising=False)
+    monkeypatch.delattr("gwmond.ledger.export.parquet", raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     code, _, err = run("export", "--ledger", filled, tmp_path / "out")
     assert code == EXIT_FAILED

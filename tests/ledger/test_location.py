@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.errors import LedgerFailed, LedgerLocation, install_command
-from gwmond.ledger.location import PostgresDatabase, SqliteFile, parse
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerFailed, LedgerLocation, install_command
+from gwmond.ledger.database.location import PostgresDatabase, SqliteFile, parse
+from gwmond.ledger.reading.reader import LedgerReader
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection
 
-from gwmond.ledger import lock, migrate, sqlite
-from gwmond.ledger.errors import (
+from gwmond.ledger.database import lock, migrate, sqlite
+from gwmond.ledger.database.errors import (
     LedgerCorrupt,
     LedgerForeign,
     LedgerLocation,
@@ -19,7 +19,7 @@ from gwmond.ledger.errors import (
     LedgerMoved,
     LedgerReadOnly,
 )
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from sqlalchemy import Connection
 
-from gwmond.ledger.errors import LedgerCorrupt
-from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.database.errors import LedgerCorrupt
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.stored_pilots import PilotResidual
 from tests.ledger import batches

@@ -13,11 +13,11 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from gwmond.ledger import datasets, parquet
-from gwmond.ledger.datasets import export
-from gwmond.ledger.parquet import Target
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.export import datasets, parquet
+from gwmond.ledger.export.datasets import export
+from gwmond.ledger.export.parquet import Target
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.times import DAY_US, Period
 from gwmond.pilots.factory.records import jobs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from gwmond.ledger.errors import LedgerCorrupt
+from gwmond.ledger.database.errors import LedgerCorrupt
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_life import Assumption, Step

@@ -10,10 +10,11 @@ from sqlalchemy import Connection, select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
-from gwmond.ledger import store, tables, writes
-from gwmond.ledger.errors import LedgerRefused
-from gwmond.ledger.pilot_codec import Values, pilot_values
-from gwmond.ledger.schema import pilots, series, series_hours
+from gwmond.ledger import store
+from gwmond.ledger.database.errors import LedgerRefused
+from gwmond.ledger.database.schema import pilots, series, series_hours
+from gwmond.ledger.rows import tables, writes
+from gwmond.ledger.rows.pilot_codec import Values, pilot_values
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot

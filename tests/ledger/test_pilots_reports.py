@@ -12,9 +12,9 @@ from typing import Any, TypeAlias
 import pytest
 from sqlalchemy import event
 
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.failed import NOT_JUDGED, ended_within
-from gwmond.ledger.reader import Doing, LedgerReader, Order, PilotFilter
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.failed import NOT_JUDGED, ended_within
+from gwmond.ledger.reading.reader import Doing, LedgerReader, Order, PilotFilter
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Gap, Place
 from gwmond.model.pilot_life import Category
@@ -210,7 +210,7 @@ def test_runs(reader: LedgerReader, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ]
     for at_once, (wanted, holds) in itertools.product((1, 4, 1000), cases):
-        monkeypatch.setattr("gwmond.ledger.reader.PILOTS_AT_ONCE", at_once)
+        monkeypatch.setattr("gwmond.ledger.reading.reader.PILOTS_AT_ONCE", at_once)
         rows = [(a, identities[a.pilot]) for a in every if holds(a)]
         assert rows
         assert list(reader.run_rows(*wanted)) == rows
@@ -293,7 +293,7 @@ def test_hours(reader: LedgerReader) -> None:
 
 
 def test_gaps_are_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gwmond.ledger.writes.GAPS_KEPT", 10)
+    monkeypatch.setattr("gwmond.ledger.rows.writes.GAPS_KEPT", 10)
     gaps = tuple(Gap("s", "k", n, n, str(n)) for n in range(25))
     with Ledger.open(str(file)) as ledger:
         ledger.commit(Batch(0, 0, gaps=gaps[:7]))

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gwmond.ledger.columns import LARGEST, LATEST_US, clean, identity
-from gwmond.ledger.fact_codec import decode_facts, encode_facts
+from gwmond.ledger.database.columns import LARGEST, LATEST_US, clean, identity
+from gwmond.ledger.rows.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_life import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from gwmond.ledger.errors import LedgerConflict, LedgerRefused
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerConflict, LedgerRefused
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.errors import (
+from gwmond.ledger.database.errors import (
     LedgerClosed,
     LedgerError,
     LedgerFailed,
@@ -19,7 +19,7 @@ from gwmond.ledger.errors import (
     LedgerReadOnly,
     LedgerUnreachable,
 )
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
 from gwmond.model.poll.batch import TimedProblem

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.recent_waits import past_waits
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.reading.recent_waits import past_waits
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState

@@ -14,10 +14,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import text
 
-from gwmond.ledger import migrate
-from gwmond.ledger.errors import LedgerError, LedgerTooOld
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from gwmond.ledger.database import migrate
+from gwmond.ledger.database.errors import LedgerError, LedgerTooOld
+from gwmond.ledger.database.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from tests.ledger import pilot_batches
 from tests.ledger.release import BY, KINDS, POLLS, RELEASES, report, unpack

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger import counters, writes
-from gwmond.ledger.columns import Undecodable
-from gwmond.ledger.counters import Kind
-from gwmond.ledger.pilot_prune import Retention
+from gwmond.ledger.database.columns import Undecodable
+from gwmond.ledger.rows import counters, writes
+from gwmond.ledger.rows.counters import Kind
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
 from gwmond.model.poll.batch import Batch, TimedProblem

@@ -11,10 +11,10 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect
 
-from gwmond.ledger import migrate
-from gwmond.ledger.errors import LedgerError, LedgerForeign, LedgerTooNew, LedgerTooOld
-from gwmond.ledger.reader import LedgerReader
-from gwmond.ledger.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from gwmond.ledger.database import migrate
+from gwmond.ledger.database.errors import LedgerError, LedgerForeign, LedgerTooNew, LedgerTooOld
+from gwmond.ledger.database.schema import HEAD, REVISIONS, VERSION_TABLE, metadata
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from tests.ledger.batches import batch, prove
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import EntryKey
 from gwmond.service.known_entries import EMPTY

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from gwmond.ledger.errors import LedgerClosed, LedgerConflict
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerClosed, LedgerConflict
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem

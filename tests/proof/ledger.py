@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection
 from typing import NamedTuple
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.run_facts import Source
 

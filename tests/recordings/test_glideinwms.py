@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.file_facts import FailureClass
 from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.service.reconciler import Reconciler

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.reconciliation import Cause, Reconciled
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, SECOND_US, Period

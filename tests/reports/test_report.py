@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 
 from gwmond import cli
 from gwmond.commands.common import EXIT_FAILED
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.render.categories import CATEGORIES, CORES, CPU, GPU

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from gwmond.ledger.errors import LedgerFull
+from gwmond.ledger.database.errors import LedgerFull
 from gwmond.ledger.store import Ledger
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.poll.snapshot import Snapshot

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from tests.build.command_line import gwmond

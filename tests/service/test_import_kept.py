@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Cursor
 from gwmond.model.pilot_life import Assumption

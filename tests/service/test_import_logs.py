@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.runs.run_facts import Source

@@ -15,7 +15,7 @@ from rich.progress import Progress
 from gwmond import cli
 from gwmond.commands import import_
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.service.importer import Importer
 from tests.build.gwms import generate

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.ledger import writes
-from gwmond.ledger.errors import (
+from gwmond.ledger.database.errors import (
     LedgerError,
     LedgerFailed,
     LedgerFull,
     LedgerRefused,
     LedgerUnreachable,
 )
-from gwmond.ledger.pilot_codec import Values
-from gwmond.ledger.pilot_prune import Retention
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows import writes
+from gwmond.ledger.rows.pilot_codec import Values
+from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG, SCHEDD_KINDS
 from gwmond.model.demand.idle_history import Waits

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import gwmond
-from gwmond.ledger import errors
+from gwmond.ledger.database import errors
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.service import problem_help

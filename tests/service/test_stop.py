@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from tests.pool.ports import free_port
 
 DAEMON = """

@@ -21,7 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from gwmond.commands.check import CheckResult, check_traces
 from gwmond.config.settings import LedgerOptions, Traces
 from gwmond.config.tracing import export_of
-from gwmond.ledger.backlog import UnsentPosition
+from gwmond.ledger.rows.backlog import UnsentPosition
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Problem
 from gwmond.model.pilot_life import RunKey

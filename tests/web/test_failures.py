@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.failed import ended_within
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.failed import ended_within
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Place
 from gwmond.model.times import Period
@@ -161,7 +161,7 @@ def test_no_more_is_read_than_may_be(
     one = pages(validations, BASE + LIFE + 60).failures(Failing())
     assert "took" not in text(one)
     monkeypatch.setattr(ledger_reading, "DEADLINE_S", 0.0)
-    monkeypatch.setattr("gwmond.ledger.sqlite._STEPS", 1)
+    monkeypatch.setattr("gwmond.ledger.database.sqlite._STEPS", 1)
     late = pages(runs, now_s).failures(Failing())
     assert 'role="alert"' in str(late)
     assert "could be read within" in text(late)

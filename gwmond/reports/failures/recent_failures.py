@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.failed import NOT_JUDGED, EndedInPeriod, ended_within
-from gwmond.ledger.reader import PilotFilter
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading.failed import NOT_JUDGED, EndedInPeriod, ended_within
+from gwmond.ledger.reading.reader import PilotFilter
 from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.runs.phases import FailedTransfer

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from gwmond.ledger import hourly
-from gwmond.ledger.backend import chunks
-from gwmond.ledger.errors import LedgerError
-from gwmond.ledger.hourly import Reach
-from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.ledger.database.backend import chunks
+from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.reading import hourly
+from gwmond.ledger.reading.hourly import Reach
+from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
 from gwmond.model.cursor_kinds import (
     BEGIN_KINDS,
     FACTORY_FILES,

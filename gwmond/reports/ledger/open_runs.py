@@ -15,7 +15,7 @@ from gwmond.reports.render.formats import counted
 from gwmond.reports.render.periods import both, short
 
 if TYPE_CHECKING:
-    from gwmond.ledger.reader import LedgerReader
+    from gwmond.ledger.reading.reader import LedgerReader
     from gwmond.model.facts import Place
     from gwmond.model.runs.waits import Wait
     from gwmond.model.times import Period

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.backend import chunks
-from gwmond.ledger.reader import LedgerReader, Order, PilotFilter
+from gwmond.ledger.database.backend import chunks
+from gwmond.ledger.reading.reader import LedgerReader, Order, PilotFilter
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category, Validation
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gwmond.ledger.demand_taken import PilotCounts, pilot_counts, runs_begun
-from gwmond.ledger.failed import validated
-from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.demand_taken import PilotCounts, pilot_counts, runs_begun
+from gwmond.ledger.reading.failed import validated
+from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
 from gwmond.model.entries.experiments import Experiment
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.pilots.file_facts import QueueState

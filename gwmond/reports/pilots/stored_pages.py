@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import Doing, LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import Doing, LedgerReader, PilotFilter
 from gwmond.model.facts import Place
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.stored_pilots import DoingNow, PilotRow

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
 from gwmond.model.digits import is_number
 from gwmond.model.pilot_life import (
     KINDS,

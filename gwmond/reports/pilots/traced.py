@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.jobs import QueueRecord, place_name
 from gwmond.model.pilot_life import Interval
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
-from gwmond.ledger import factory_lives
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading import factory_lives
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.jobs import GUARD_US, FactoryJob
 from gwmond.model.factory.reconciliation import FIT_US, Cause, Reconciled, Reconciliation
 from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
 from gwmond.model.facts import Place
 from gwmond.model.pilot_life import KINDS, Assumption, Measure, Outcome
 from gwmond.model.pilots.stored_pilots import PilotId, RunRow

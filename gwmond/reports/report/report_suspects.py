@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.entries.suspects import Finding, Suspect
 from gwmond.model.facts import Place
 from gwmond.model.times import DAY_US, Period

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from gwmond.ledger import hourly
-from gwmond.ledger.counters import Kind
-from gwmond.ledger.hourly import Labels
+from gwmond.ledger.reading import hourly
+from gwmond.ledger.reading.hourly import Labels
+from gwmond.ledger.rows.counters import Kind
 from gwmond.model.entries.evaluation import PROVISIONED
 from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.pilots.stored_pilots import PilotSeries

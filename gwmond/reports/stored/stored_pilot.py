@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.pilot_life import life_of
+from gwmond.ledger.rows.pilot_life import life_of
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import (
     KINDS,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import cast
 
-from gwmond.ledger.reader import LedgerReader
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.metrics.pilot_time import FAMILIES
 from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import Place

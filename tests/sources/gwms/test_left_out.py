@@ -192,7 +192,7 @@ def test_outputs_without_a_header_of_two_users_are_two_pilots(tmp_path: Path) ->
         (place / "job.1.0.out").write_bytes(lines % (1794999600 + number))
     ledger = tmp_path / "l.sqlite"
     run(ledger, factory)
-    from gwmond.ledger.reader import LedgerReader  # noqa: PLC0415
+    from gwmond.ledger.reading.reader import LedgerReader  # noqa: PLC0415
 
     with LedgerReader.open(f"sqlite:///{ledger}") as reader:
         ends = sorted(row.end_us or 0 for row in reader.pilot_rows())

@@ -1,0 +1,435 @@
+"""Reading a ledger: what a daemon starts from, and what reports, pages and checks ask for.
+
+Units: times are microseconds since the epoch, an hour is ``epoch // 3600`` (UTC).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Table,
+    and_,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+
+from gwmond.ledger.database.backend import chunks
+from gwmond.ledger.database.columns import clean
+from gwmond.ledger.database.schema import corrections, pilots, problems, runs
+from gwmond.ledger.reading import pilot_check
+from gwmond.ledger.reading.pilot_check import Progress
+from gwmond.ledger.reading.pilot_reader import (
+    PILOT_ROWS,
+    RUN_ROWS,
+    PilotLookup,
+    late_runs,
+    open_pilots,
+)
+from gwmond.ledger.reading.sites_reader import SitesReader, state_of_sites
+from gwmond.ledger.rows import backlog, counters, tables, wait_rows
+from gwmond.ledger.rows.backlog import UnsentChunk, UnsentPosition
+from gwmond.ledger.rows.counters import Kind
+from gwmond.ledger.rows.pilot_codec import pilot_row, run_row
+from gwmond.ledger.rows.stats import LedgerStats, stats
+from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.elapsed import Tick
+from gwmond.model.factory.totals import FactoryKey
+from gwmond.model.facts import ANYWHERE, Place, Problem
+from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.stored_pilots import (
+    DoingNow,
+    PilotCorrection,
+    PilotHour,
+    PilotId,
+    PilotIdentity,
+    PilotResidual,
+    PilotRow,
+    RunFilter,
+    RunRow,
+)
+from gwmond.model.poll.batch import LedgerState, TimedProblem
+from gwmond.model.problem_names import ProblemName
+from gwmond.model.runs.endings import EARLY_US
+from gwmond.model.runs.outcomes import SUMMARISED
+from gwmond.model.times import ALWAYS, Period
+from gwmond.model.totals import Hour, HourTotal
+from gwmond.model.units import DEFAULT_MEMORY_MIB
+from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial
+
+Order: TypeAlias = Literal["start", "end", "contact", "name", "id"]
+_ORDERS = {"start": "start_us", "end": "end_us", "contact": "posted_last_heard_us"}
+PILOTS_AT_ONCE = 200
+MOST_OPEN = 10_000
+FAILED = and_(pilots.c.validation == Validation.FAILED.value, pilots.c.ran_jobs == 0)
+_STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
+
+
+class Doing(NamedTuple):
+    """What a pilot does that has not ended, as ``StoredPilot.state`` has it, at a time."""
+
+    state: DoingNow
+    now_us: int
+    silent_before_us: int
+
+
+class PilotFilter(NamedTuple):
+    """Which pilots; what is None does not matter.
+
+    Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
+    ``user``, with a domain or of any, has at least one run on it.  ``ended``: in that period.
+    In ``node`` a * stands for anything.  ``failed``: their validation failed, and no job ran.
+    ``category``: of part of their settled time.
+    """
+
+    since_us: int | None = None
+    until_us: int | None = None
+    running: bool | None = None
+    place: Place = Place()
+    user: str | None = None
+    name: str | None = None
+    id: PilotId | None = None
+    ended: Period | None = None
+    node: str | None = None
+    failed: bool | None = None
+    category: Category | None = None
+    doing: Doing | None = None
+
+
+_TRIALS = select(
+    *(runs.c[name] for name in ("job", "number", "job_group", "user_name", "pilot")),
+    *(pilots.c.node, pilots.c.entry, pilots.c.site),
+    *(runs.c.start_us, runs.c.end_us, runs.c.result),
+).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+
+EVERY_PILOT = PilotFilter()
+
+
+class LedgerReader(PilotLookup, SitesReader):
+    """A ledger open to read beside its writer."""
+
+    def load(self) -> LedgerState:
+        """Return all that the accounting goes on from."""
+        with self.reading() as connection:
+            rows = tuple(open_pilots(connection))
+            return state_of_sites(connection)._replace(
+                totals=counters.stored_totals(connection),
+                pilots=rows,
+                runs=tuple(late_runs(connection, [row.id for row in rows])),
+                cursors=tables.stored_cursors(connection),
+                places=tables.open_places(connection),
+                experiments=tables.open_experiments(connection),
+                waits=wait_rows.lasting(connection),
+            )
+
+    def tick(self) -> Tick | None:
+        """Return up to when site time is accounted; None before the first poll."""
+        with self.reading() as connection:
+            return tables.stored_state(connection).tick
+
+    def waits_of_group(self, schedd: str, group: str, since_us: int) -> tuple[WaitInterval, ...]:
+        """Return for which reasons a group of idle jobs waited after a time, in their order."""
+        with self.reading() as connection:
+            return wait_rows.of_group(connection, schedd, group, since_us)
+
+    def waits_by_wants(self, wanted: Collection[str], since_us: int) -> tuple[WaitInterval, ...]:
+        """Return for which reasons jobs waited that want one of these."""
+        with self.reading() as connection:
+            return wait_rows.of_wants(connection, wanted, since_us) if wanted else ()
+
+    def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
+        """Return what was spent in the hours first ... last, both included, oldest first."""
+        with self.reading() as connection:
+            return sorted(
+                HourTotal(hour, counters.site_key(labels), micros)
+                for hour, labels, micros in counters.hour_rows(connection, Kind.SITE, first, last)
+            )
+
+    def factory_hours(self, first: Hour, last: Hour) -> Mapping[FactoryKey, int]:
+        """Return factories' numbers of the hours first ... last, both included.
+
+        What is missing was not reported: no file of that time was read, or nothing happened.
+        """
+        with self.reading() as connection:
+            return {
+                FactoryKey(hour, *counters.factory_key(labels)): number
+                for hour, labels, number in counters.hour_rows(
+                    connection, Kind.FACTORY, first, last
+                )
+            }
+
+    def problems(self, limit: int = 100) -> list[TimedProblem]:
+        """Return the latest problems, newest first."""
+        columns = (problems.c.time, problems.c.source, problems.c.problem, problems.c.detail)
+        query = select(*columns).order_by(problems.c.id.desc()).limit(limit)
+        with self.transaction() as connection:
+            return [
+                TimedProblem(time, Problem(source, ProblemName(problem), detail))
+                for time, source, problem, detail in connection.execute(query)
+            ]
+
+    def pilot_rows(
+        self,
+        wanted: PilotFilter = EVERY_PILOT,
+        *,
+        order: Order = "start",
+        descending: bool = False,
+        limit: int | None = None,
+        after: tuple[int, PilotId] | None = None,
+    ) -> list[PilotRow]:
+        """Return the pilots that are wanted, in the order asked for; one that runs ends last.
+
+        ``after``: only those that come after the one with that time and number.
+        """
+        column = pilots.c[_ORDERS.get(order, order)]
+        keys: list[ColumnElement[Any]] = [column, pilots.c.id]
+        if order == "end":
+            keys.insert(0, column.is_(None))
+        query = PILOT_ROWS.where(*of_pilots(wanted)).limit(limit)
+        if after is not None:
+            here, there = tuple_(column, pilots.c.id), tuple_(*map(literal, after))
+            query = query.where(here < there if descending else here > there)
+        query = query.order_by(*(key.desc() if descending else key for key in keys))
+        with self.reading() as connection:
+            return [pilot_row(row) for row in connection.execute(query)]
+
+    def run_rows(
+        self, period: Period = ALWAYS, place: Place = ANYWHERE
+    ) -> Iterator[tuple[RunRow, PilotIdentity]]:
+        """Yield the runs on pilots of a place that overlap a period, by pilot and job.
+
+        Some pilots at a time are read, each time in a transaction of its own, so that neither
+        memory nor the writer waits for whoever takes them.
+        """
+        since_us, until_us = period.since_us - _STICKS_OUT_US, period.until_us + _STICKS_OUT_US
+        around = tuple(of_pilots(PilotFilter(since_us, until_us, place=place)))
+        within = tuple(_within(runs, *period))
+        some, last = PILOT_ROWS.order_by(pilots.c.id).limit(PILOTS_AT_ONCE), -1
+        while True:
+            with self.reading() as connection:
+                query = some.where(pilots.c.id > last, *around)
+                rows = [pilot_row(row) for row in connection.execute(query)]
+                identities = {row.id: row.identity for row in rows}
+                of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *within)
+                of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
+                found = map(run_row, connection.execute(of_chunk))
+                chunk = [(row, identities[row.pilot]) for row in found]
+            yield from chunk
+            if len(rows) < PILOTS_AT_ONCE:
+                return
+            last = rows[-1].id
+
+    def runs_begun(self, wanted: RunFilter, limit: int) -> list[tuple[RunRow, PilotRow]]:
+        """Return at most so many of the runs that are wanted, each with its pilot, latest first.
+
+        Without those that stand for what is known from statistics only.
+        """
+        c, (since_us, until_us) = runs.c, wanted.period
+        query = RUN_ROWS.where(c.start_us >= since_us, c.start_us < until_us)
+        query = query.where(func.coalesce(c.outcome, "") != SUMMARISED)
+        if wanted.user is not None:
+            query = query.where(_of_user(wanted.user))
+        if wanted.job is not None:
+            named = c.job.contains(f"#{wanted.job}#", autoescape=True)
+            query = query.where(c.job == wanted.job if "#" in wanted.job else named)
+        if wanted.category is not None:
+            query = query.where(c.category == wanted.category)
+        query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
+        return self._with_pilots(query.limit(limit).offset(wanted.skip), wanted.place)
+
+    def open_runs(
+        self,
+        silent_before_us: int,
+        place: Place = ANYWHERE,
+        period: Period = ALWAYS,
+    ) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs that are not decided and do not go on, each with its pilot.
+
+        Of pilots of a place; the latest ``MOST_OPEN``.  On a pilot that was heard of last before
+        ``silent_before_us`` nothing goes on.  They overlap the period.
+        """
+        over = or_(
+            runs.c.end_us.is_not(None),
+            pilots.c.end_us.is_not(None),
+            and_(pilots.c.posted_last_heard_us < silent_before_us, pilots.c.origin == "collector"),
+        )
+        last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
+        within = last >= period.since_us, runs.c.start_us < period.until_us
+        query = RUN_ROWS.where(runs.c.open == 1, over, *within)
+        return self._with_pilots(query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN), place)
+
+    def _with_pilots(self, query: Select[Any], place: Place) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs of a query that were on pilots of a place, each with its pilot."""
+        joined = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
+        with self.reading() as connection:
+            found = connection.execute(joined.where(*of_pilots(PilotFilter(place=place))))
+            rows = [run_row(row) for row in found]
+        pilot = self.pilots_by_id({row.pilot for row in rows})
+        return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]
+
+    def pilot_hours(self, first: Hour, last: Hour) -> list[PilotHour]:
+        """Return the hours first ... last, both included, oldest first."""
+        with self.reading() as connection:
+            return sorted(
+                PilotHour(hour, counters.pilot_key(labels), micros)
+                for hour, labels, micros in counters.hour_rows(connection, Kind.PILOT, first, last)
+            )
+
+    def trials(
+        self,
+        since_us: int,
+        until_us: int,
+        known_us: int,
+        users: Collection[str] | None = None,
+        limit: int = MOST_TRIALS,
+    ) -> list[Trial]:
+        """Return runs that began in an interval (both ends included) and say something.
+
+        Of these users, or of all; not more than ``limit``: those nearest to the interval's middle.
+        A run is returned as it was at ``known_us``: one that went on then, five minutes after its
+        start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
+        """
+        c, found = runs.c, list[Trial]()
+        middle = (since_us + until_us) // 2
+        later = c.start_us.between(middle, until_us), c.start_us
+        earlier = c.start_us.between(since_us, middle - 1), c.start_us.desc()
+        goes_on = or_(c.end_us.is_(None), c.end_us > known_us)
+        begun = c.start_us < known_us - EARLY_US
+        says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
+        each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
+        with self.reading() as connection:
+            for user_names in each:
+                of_users = true() if user_names is None else c.user_name.in_(user_names)
+                for within, order in (later, earlier):
+                    query = _TRIALS.where(within, says, of_users).order_by(order, c.job, c.number)
+                    rows = connection.execute(query.limit(limit // 2))
+                    found += (_trial(row, known_us) for row in rows)
+        found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
+        return found[:limit]
+
+    def unsent(self, after: UnsentPosition, most: int) -> UnsentChunk | None:
+        """Return what is to be exported as traces first, after what was; None: nothing."""
+        with self.reading() as connection:
+            return backlog.first(connection, after, most)
+
+    def unsent_before(self, time_us: int) -> tuple[UnsentPosition, int]:
+        """Return up to where all of the backlog was stored before a time, and how much it is."""
+        with self.reading() as connection:
+            return backlog.before(connection, time_us)
+
+    def corrections(self, since_us: int = 0, limit: int = 1000) -> list[PilotCorrection]:
+        """Return the latest corrections that were made since, newest first."""
+        c = corrections.c
+        query = select(c.time_us, c.pilot, c.hour, c.series, c.micros, c.cause)
+        query = query.where(c.time_us >= since_us).order_by(c.time_us.desc(), c.id.desc())
+        with self.reading() as connection:
+            series = {
+                known.id: counters.pilot_key(known.labels)
+                for known in counters.stored_series(connection, Kind.PILOT)
+            }
+            return [
+                PilotCorrection(time, pilot, hour, series[number], micros, cause)
+                for time, pilot, hour, number, micros, cause in connection.execute(
+                    query.limit(limit)
+                )
+            ]
+
+    def check(
+        self, progress: Progress | None = None, memory_mib: int = DEFAULT_MEMORY_MIB
+    ) -> tuple[PilotResidual, ...]:
+        """Prove all that the ledger holds; see ``pilot_check``.
+
+        ``progress`` is called with what is being checked, how much was done and how much there is.
+        ``memory_mib`` is what belongs to a canonical unit.  Commits through this object wait.
+        """
+        with self.reading() as connection:
+            return pilot_check.check(connection, progress or (lambda *_: None), memory_mib)
+
+    def stats(self) -> LedgerStats:
+        """Return how large the ledger is; reads all of an SQLite file."""
+        with self.reading() as connection:
+            return stats(connection)
+
+
+def _trial(values: Sequence[Any], known_us: int) -> Trial:
+    job, run, group, user, pilot, node, entry, site, start, end, result = values
+    if end is None or end > known_us:
+        end, result = known_us, Result.LASTED
+    places = str(pilot), node, entry, site
+    return Trial(job, run, group or user, *places, start, end, Result(result))
+
+
+def _within(
+    table: Table, since_us: int | None, until_us: int | None
+) -> Iterator[ColumnElement[bool]]:
+    """Yield what chooses the pilots, or runs, of a period."""
+    if since_us is not None:
+        yield table.c.end_us.is_(None) | (table.c.end_us >= since_us)
+    if until_us is not None:
+        yield table.c.start_us < until_us
+
+
+def _of_user(user: str) -> ColumnElement[bool]:
+    """Return what runs of a user fulfil: of ``user@domain``, or of a user of any domain."""
+    name = runs.c.user_name
+    return (
+        name == user
+        if "@" in user
+        else or_(name == user, name.startswith(f"{user}@", autoescape=True))
+    )
+
+
+def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
+    c = pilots.c
+    yield from _within(pilots, wanted.since_us, wanted.until_us)
+    if wanted.running is not None:
+        yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
+    for column, name in zip((c.site, c.entry, c.group_name), wanted.place, strict=True):
+        if name:
+            yield column == name
+    if wanted.id is not None:
+        yield c.id == wanted.id
+    if wanted.name is not None:
+        yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
+    if wanted.user is not None:
+        yield exists().where(runs.c.pilot == c.id, _of_user(wanted.user))
+    if wanted.ended is not None:
+        yield c.end_us >= wanted.ended.since_us
+        yield c.end_us < wanted.ended.until_us
+    if wanted.node is not None:
+        pattern = re.sub(r"([%_|])", r"|\1", wanted.node.lower()).replace("*", "%")
+        yield func.lower(c.node).like(pattern, escape="|")
+    if wanted.failed is not None:
+        yield FAILED if wanted.failed else ~FAILED
+    if wanted.category is not None:  # settled is compact JSON, see pilot_codec
+        yield c.settled.contains(f'"{wanted.category}":{{', autoescape=True)
+    if wanted.doing is not None:
+        yield from _doing(wanted.doing)
+
+
+def _doing(wanted: Doing) -> Iterator[ColumnElement[bool]]:
+    """The order is that of ``StoredPilot.state``: what is said first holds."""
+    c = pilots.c
+    runs_of = exists().where(runs.c.pilot == c.id)
+    heard = c.posted_last_heard_us, c.last_heard_us
+    silent = and_(*(at < wanted.silent_before_us for at in heard), c.origin == "collector")
+    retiring = and_(c.retire_us.is_not(None), c.retire_us <= wanted.now_us)
+    yield c.end_us.is_(None)
+    yield or_(c.validation != Validation.FAILED.value, runs_of)
+    yield silent if wanted.state == "silent" else not_(silent)
+    if wanted.state == "silent":
+        return
+    yield retiring if wanted.state == "retiring" else not_(retiring)
+    if wanted.state != "retiring":
+        runs_now = runs_of.where(runs.c.end_us.is_(None))
+        yield runs_now if wanted.state == "running" else and_(~runs_now, c.origin != "files")
