@@ -91,7 +91,7 @@ audit: | $(BIN)/python ## look up known vulnerabilities of what is locked (needs
 
 generated: $(VENV)/.test ## renew all files that are made from the code (tests fail where one is old)
 	$(BIN)/python -m gwmond.metrics.catalog > docs/metrics.md.new && mv docs/metrics.md.new docs/metrics.md
-	$(BIN)/python -m gwmond.service.problem_help > docs/problems.md.new && mv docs/problems.md.new docs/problems.md
+	$(BIN)/python -m gwmond.service.host.problem_help > docs/problems.md.new && mv docs/problems.md.new docs/problems.md
 	$(BIN)/python -m tools.manuals
 	$(BIN)/python -m tools.dashboards
 	$(BIN)/python -m tests.metrics.golden

@@ -168,7 +168,7 @@ def run(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs a command of gwmond in this process: exit status, standard output and error."""
-    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
+    monkeypatch.setattr("gwmond.service.host.log.configure", lambda _options: None)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         code = cli.main([*map(str, arguments)])

@@ -70,13 +70,14 @@ WITHIN: dict[str, tuple[str, ...]] = {
         *("render", "stored", "ledger", "sites", "factory_tools", "failures", "pilots"),
         *("reconcile", "report", ""),
     ),
+    "service": ("host", "pool", "accounting", ""),
 }
 AT_THE_TOP = {"__init__.py", "__main__.py", "cli.py"}
 CORE = (
     *("model/", "sites/", "pilots/", "traces/"),
     *("advise/idle_timeout.py", "advise/judge.py", "advise/samples.py", "advise/tally.py"),
 )
-MAY_PRINT = {"cli.py", "metrics/catalog.py", "service/problem_help.py"}
+MAY_PRINT = {"cli.py", "metrics/catalog.py", "service/host/problem_help.py"}
 CLOCKS = {"time", "datetime", "sched", "asyncio"}
 
 
@@ -240,10 +241,10 @@ _FILES = {"numpy", "gwmond.sources.gwms_tasks"}
 _NEVER = {"numpy", "structlog", "htcondor2", "gwmond.sources.child"}
 _READERS = ("pilots", "pilot", "trace", "report", "reconcile")
 _WRITERS = {
-    "gwmond.service.ledger_keeper",
+    "gwmond.service.accounting.ledger_keeper",
     "gwmond.pilots.accounting",
     "gwmond.pilots.runs.matcher",
-    "gwmond.service.history_readers",
+    "gwmond.service.accounting.history_readers",
 }
 
 

@@ -26,7 +26,7 @@ from gwmond.config.settings import Config
 from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing, progress
 from gwmond.reports.render.periods import FORMS_HELP
 from gwmond.reports.render.writing import add_format
-from gwmond.service import log
+from gwmond.service.host import log
 
 _EPILOG = f"""\
 examples:

@@ -31,9 +31,9 @@ from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import number
 from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Cell, Column, table
-from gwmond.service import log, places
-from gwmond.service.daemon_client import is_running
-from gwmond.service.pool import Pool
+from gwmond.service.host import log, places
+from gwmond.service.host.daemon_client import is_running
+from gwmond.service.pool.pool import Pool
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
 from gwmond.sources.htcondor.history_cursor import HistoryLimits
@@ -204,7 +204,7 @@ def check_traces(export: Export) -> list[CheckResult]:
     """Send the receiver of traces, if there is one, a request without spans."""
     if not export.url:
         return []
-    from gwmond.service.otlp_client import OtlpClient  # noqa: PLC0415  # slow to import
+    from gwmond.service.host.otlp_client import OtlpClient  # noqa: PLC0415  # slow to import
     from gwmond.traces.otlp import Encoder  # noqa: PLC0415
 
     client, began = OtlpClient(export), time.monotonic()

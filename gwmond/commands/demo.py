@@ -21,8 +21,8 @@ from gwmond.ledger.database.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
 from gwmond.reports.ledger import ledger_reading
-from gwmond.service import history_readers
-from gwmond.service.clock import REPLAY
+from gwmond.service.accounting import history_readers
+from gwmond.service.host.clock import REPLAY
 from gwmond.sources.recording.recording import Recording
 
 INTERVAL_S = 5.0

@@ -27,13 +27,13 @@ from gwmond.model.demand.question import MOST_AD, NOT_READ, POOL, WITHHELD, Ques
 from gwmond.reports.render import writing
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
-from gwmond.service import log
-from gwmond.service.daemon_client import NoDaemon, Reply, ask
+from gwmond.service.host import log
+from gwmond.service.host.daemon_client import NoDaemon, Reply, ask
 from gwmond.sources import child
 from gwmond.sources.pool_name import pool_name
 
 if TYPE_CHECKING:
-    from gwmond.service.explainer import Explainer
+    from gwmond.service.pool.explainer import Explainer
 
 _EPILOG = """\
 examples:
@@ -176,8 +176,8 @@ def _is_of(config: Config, reply: Reply) -> bool:
 
 def _by_pool(config: Config, question: Question, form: str) -> int:
     """Poll the pool, and show what that tells."""
-    from gwmond.service.explainer import BadQuestion, NoAnswer, name_of  # noqa: PLC0415 (slow)
-    from gwmond.service.questions import explained  # noqa: PLC0415
+    from gwmond.service.pool.explainer import BadQuestion, NoAnswer, name_of  # noqa: PLC0415 (slow)
+    from gwmond.service.pool.questions import explained  # noqa: PLC0415
 
     try:
         if question.what == "job":
@@ -247,9 +247,9 @@ def _dry_run(file: str) -> str:
 
 def asked(config: Config, question: Question) -> Explainer:
     """Poll the pool once; a job is matched while schedds group theirs."""
-    from gwmond.service.explainer import Explainer  # noqa: PLC0415 (slow to load)
     from gwmond.service.poller import Poller, remembered  # noqa: PLC0415
-    from gwmond.service.pool import Pool  # noqa: PLC0415
+    from gwmond.service.pool.explainer import Explainer  # noqa: PLC0415 (slow to load)
+    from gwmond.service.pool.pool import Pool  # noqa: PLC0415
     from gwmond.sources.registry import SOURCES  # noqa: PLC0415
     from gwmond.sources.round import CLAIMS, Round  # noqa: PLC0415
 

@@ -43,7 +43,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.ledger import ledger_reading
 from gwmond.reports.ledger.ledger_reading import reach_times
-from gwmond.service import log
+from gwmond.service.host import log
 from gwmond.service.importer import Imported, Importer
 from gwmond.sources import child
 from gwmond.sources.gwms.log_kinds import COMPRESSED

@@ -26,7 +26,7 @@ from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.formats import exact_seconds
 from gwmond.reports.render.periods import short
 from gwmond.reports.render.table import Cell, Column, table
-from gwmond.service import log
+from gwmond.service.host import log
 
 _PROVEN = {
     "hours": "each total is the sum of its hours (hours)",

@@ -13,7 +13,7 @@ from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
 from gwmond.config.settings import Config
 from gwmond.metrics import catalog
 from gwmond.metrics.render import render
-from gwmond.service import log
+from gwmond.service.host import log
 from gwmond.service.poller import poll_once
 
 

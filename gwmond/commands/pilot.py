@@ -17,7 +17,7 @@ from gwmond.reports.pilots import pilot_document
 from gwmond.reports.pilots.story import story_of
 from gwmond.reports.render import writing
 from gwmond.reports.render.categories import INFOS
-from gwmond.service import log
+from gwmond.service.host import log
 
 _LANES = 40
 _LETTERS = "   ".join(

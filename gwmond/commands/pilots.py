@@ -20,7 +20,7 @@ from gwmond.reports.render import writing
 from gwmond.reports.render.categories import INFO, within
 from gwmond.reports.render.periods import FORMS_HELP, parse_time
 from gwmond.reports.stored.stored_pilot import AsOf
-from gwmond.service import log
+from gwmond.service.host import log
 
 _LIMIT = 1000
 

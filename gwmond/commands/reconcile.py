@@ -27,7 +27,7 @@ from gwmond.reports.reconcile import reconcile_document
 from gwmond.reports.reconcile.reconcile import gather, unexplained_ratio
 from gwmond.reports.render import writing
 from gwmond.reports.render.periods import FORMS_HELP, rfc3339
-from gwmond.service import log
+from gwmond.service.host import log
 
 _EPILOG = f"""\
 examples:

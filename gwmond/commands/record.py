@@ -19,8 +19,8 @@ from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.times import parse_duration
 from gwmond.reports.render.formats import counted
-from gwmond.service import log
-from gwmond.service.pool import Pool
+from gwmond.service.host import log
+from gwmond.service.pool.pool import Pool
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Writer
 

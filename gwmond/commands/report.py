@@ -40,7 +40,7 @@ from gwmond.reports.report.gather import gather
 from gwmond.reports.report.groupings import GROUPINGS, listed, parse_by
 from gwmond.reports.report.report import Scope
 from gwmond.reports.report.report_document import DEFINITIONS
-from gwmond.service import log
+from gwmond.service.host import log
 
 _OWN = " - ".join(info.header for info in INFOS if info.category and not info.of_jobs)
 _CATEGORIES = "\n".join(

@@ -13,9 +13,9 @@ import structlog
 
 from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, configuration
 from gwmond.config.settings import Config
-from gwmond.service import log, places
 from gwmond.service.daemon import Service
-from gwmond.service.log_socket import PlaceError
+from gwmond.service.host import log, places
+from gwmond.service.host.log_socket import PlaceError
 from gwmond.web.server import PortError
 
 

@@ -20,7 +20,7 @@ from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.render import writing
 from gwmond.reports.sites import sites
-from gwmond.service import log
+from gwmond.service.host import log
 from gwmond.service.poller import poll_once
 from gwmond.sources.folding import FRONTEND_JOBS
 from gwmond.sources.htcondor import quotas

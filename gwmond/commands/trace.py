@@ -23,7 +23,7 @@ from gwmond.reports.pilots.traced import (
     trace_of_job,
     trace_of_pilot,
 )
-from gwmond.service import log
+from gwmond.service.host import log
 
 if TYPE_CHECKING:
     from gwmond.ledger.reading.reader import LedgerReader

@@ -1,8 +1,8 @@
 """Problems by their names: what each means, and what to do about it.
 
 All that counts, logs or shows a problem names it by a member of ``ProblemName``.  docs/problems.md
-is made of this list (``python -m gwmond.service.problem_help``), and so are the log's events of
-problems, and what ``gwmond import`` and ``gwmond check`` say.
+is made of this list (``python -m gwmond.service.host.problem_help``), and so are the log's events
+of problems, and what ``gwmond import`` and ``gwmond check`` say.
 """
 
 from __future__ import annotations

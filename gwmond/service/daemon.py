@@ -27,16 +27,16 @@ from gwmond.metrics.render import Exposition, render
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.sites.sites import entry_state_counts
-from gwmond.service import file_readers
-from gwmond.service.known_entries import EMPTY, Memory
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.log import configure
-from gwmond.service.log_socket import LogSocket
-from gwmond.service.memory import give_back
+from gwmond.service.accounting import file_readers
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.host.log import configure
+from gwmond.service.host.log_socket import LogSocket
+from gwmond.service.host.memory import give_back
+from gwmond.service.host.sdnotify import Notifier
 from gwmond.service.poller import Poller
-from gwmond.service.pool import Pool
-from gwmond.service.questions import PageQuestions
-from gwmond.service.sdnotify import Notifier
+from gwmond.service.pool.known_entries import EMPTY, Memory
+from gwmond.service.pool.pool import Pool
+from gwmond.service.pool.questions import PageQuestions
 from gwmond.sources import child
 from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.web.app import create

@@ -25,11 +25,11 @@ from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import ExpectedInput
-from gwmond.service.file_readers import LIMITS, directories, take
-from gwmond.service.imported_logs import ImportedLogs, LogsRead, Progress
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.pilot_steps import REVISED_AT_ONCE
-from gwmond.service.problems import Counting
+from gwmond.service.accounting.file_readers import LIMITS, directories, take
+from gwmond.service.accounting.imported_logs import ImportedLogs, LogsRead, Progress
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.pilot_steps import REVISED_AT_ONCE
+from gwmond.service.host.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.garbage import few_collections
 from gwmond.sources.gwms.layout import place_of

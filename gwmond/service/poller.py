@@ -26,23 +26,23 @@ from gwmond.model.poll.snapshot import (
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.render.periods import short
-from gwmond.service import log
-from gwmond.service.contradictions import Contradiction, Standing
-from gwmond.service.known_entries import EMPTY, Memory, evaluated, recall
-from gwmond.service.matcher import Matcher
-from gwmond.service.pool import Pool
-from gwmond.service.pool_state import YOUNG, PoolState, build_state
-from gwmond.service.problems import Kind, begin, occurrences
+from gwmond.service.host import log
+from gwmond.service.host.problems import Kind, begin, occurrences
+from gwmond.service.pool.contradictions import Contradiction, Standing
+from gwmond.service.pool.known_entries import EMPTY, Memory, evaluated, recall
+from gwmond.service.pool.matcher import Matcher
+from gwmond.service.pool.pool import Pool
+from gwmond.service.pool.pool_state import YOUNG, PoolState, build_state
 from gwmond.sites.integrate import integrate
 from gwmond.sites.site_time import Facts, Settings, evaluate
 from gwmond.sources import child
 from gwmond.sources.round import Round
 
 if TYPE_CHECKING:  # commands that poll once do without
-    from gwmond.service.accountant import Accountant, Seen
-    from gwmond.service.idle_reasons import IdleReasons
-    from gwmond.service.ledger_keeper import LedgerKeeper
-    from gwmond.service.log_socket import LogSocket
+    from gwmond.service.accounting.accountant import Accountant, Seen
+    from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+    from gwmond.service.host.log_socket import LogSocket
+    from gwmond.service.pool.idle_reasons import IdleReasons
 
 _EXAMPLES = 6
 _SHOWN = 60  # characters of a name that is shown as an example
@@ -417,7 +417,7 @@ def _idle_reasons(config: Config, pool: Pool) -> IdleReasons:
 
     Imported here: commands that do not show that do without.
     """
-    from gwmond.service.idle_reasons import IdleReasons  # noqa: PLC0415
+    from gwmond.service.pool.idle_reasons import IdleReasons  # noqa: PLC0415
 
     return IdleReasons(config, pool)
 
@@ -429,7 +429,7 @@ def _accountant(
 
     Imported here: commands that poll once do without.
     """
-    from gwmond.service.accountant import Accountant  # noqa: PLC0415
+    from gwmond.service.accounting.accountant import Accountant  # noqa: PLC0415
 
     live = pool.recording is None
     return Accountant(config, pool.gatherer, pool.targets, keeper, live=live, socket=socket)
@@ -439,7 +439,7 @@ def _seen(
     at: float, since_mono: float, found: Round, state: PoolState, evaluation: Evaluation
 ) -> Seen:
     """Return what the accountant takes of a round."""
-    from gwmond.service.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
+    from gwmond.service.accounting.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
     schedds = tuple(schedd.daemon for schedd in found.chosen)
     whole, silent = state.pilots_complete, state.silent_before

@@ -31,7 +31,7 @@ from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.poll.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.service.otlp_client import OtlpClient, Reply
+from gwmond.service.host.otlp_client import OtlpClient, Reply
 from gwmond.traces.exemplars import noting
 from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import JobTrace

@@ -109,7 +109,7 @@ class Turns:
 class Asked(Protocol):
     """What answers questions as of a poll; raises Unanswered.
 
-    ``pool`` is whose answers these are (``service.pool``).  ``shows_jobs``: also of one job.
+    ``pool`` is whose answers these are (``service.pool.pool``).  ``shows_jobs``: also of one job.
     """
 
     @property

@@ -68,9 +68,9 @@ def _poll(config: str) -> dict[str, float]:
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.metrics import catalog  # noqa: PLC0415
     from gwmond.metrics.render import render  # noqa: PLC0415
-    from gwmond.service.ledger_keeper import LedgerKeeper  # noqa: PLC0415
+    from gwmond.service.accounting.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.poller import Poller  # noqa: PLC0415
-    from gwmond.service.pool import Pool  # noqa: PLC0415
+    from gwmond.service.pool.pool import Pool  # noqa: PLC0415
 
     settings = load(Path(config))
     keeper = LedgerKeeper(settings)

@@ -66,9 +66,9 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
     from gwmond.model.entries.evaluation import Evaluation  # noqa: PLC0415
-    from gwmond.service.accountant import Accountant, Seen  # noqa: PLC0415
-    from gwmond.service.ledger_keeper import LedgerKeeper  # noqa: PLC0415
-    from gwmond.service.pool import Pool  # noqa: PLC0415
+    from gwmond.service.accounting.accountant import Accountant, Seen  # noqa: PLC0415
+    from gwmond.service.accounting.ledger_keeper import LedgerKeeper  # noqa: PLC0415
+    from gwmond.service.pool.pool import Pool  # noqa: PLC0415
     from gwmond.sources.htcondor.access import Daemon  # noqa: PLC0415
     from gwmond.sources.htcondor.claims import Claims  # noqa: PLC0415
     from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round  # noqa: PLC0415

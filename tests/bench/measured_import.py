@@ -46,7 +46,7 @@ def _parse(tree: str) -> Numbers:
     """Read and parse all, chunk by chunk, as an import's child does; nothing is kept."""
     import classad2  # noqa: F401, PLC0415 (as in the fork server: not measured)
 
-    from gwmond.service.file_readers import LIMITS  # noqa: PLC0415
+    from gwmond.service.accounting.file_readers import LIMITS  # noqa: PLC0415
     from gwmond.sources.gwms import factory_dir, layout  # noqa: PLC0415
 
     facts = problems = 0
@@ -72,7 +72,8 @@ def _import(tree: str, ledger: str, processes: int, profile: str) -> Numbers:
     """Do what ``gwmond import`` does, into an empty ledger."""
     from gwmond.config.settings import Config  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
-    from gwmond.service import importer, log  # noqa: PLC0415
+    from gwmond.service import importer  # noqa: PLC0415
+    from gwmond.service.host import log  # noqa: PLC0415
     from gwmond.sources import child  # noqa: PLC0415
 
     config = Config()

@@ -15,9 +15,9 @@ from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import RunFact, Source
-from gwmond.service.accountant import Accountant, Seen
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.pool import Pool
+from gwmond.service.accounting.accountant import Accountant, Seen
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.pool.pool import Pool
 from gwmond.sources import tasks
 from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.sources.htcondor.access import Daemon, Terms

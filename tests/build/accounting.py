@@ -5,8 +5,8 @@ from __future__ import annotations
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.poll.batch import Batch
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.pilot_steps import PilotSteps
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.pilot_steps import PilotSteps
 
 
 class Steps(PilotSteps):

@@ -16,8 +16,8 @@ from gwmond.model.facts import (
 )
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
-from gwmond.service.known_entries import EMPTY, Memory
-from gwmond.service.pool_state import PoolState, build_state
+from gwmond.service.pool.known_entries import EMPTY, Memory
+from gwmond.service.pool.pool_state import PoolState, build_state
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.collector import CollectorInfo

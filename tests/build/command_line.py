@@ -20,7 +20,11 @@ def gwmond(*words: object) -> CompletedProcess[str]:
     """Run a command to its end; tests of the process itself start one (tests/daemon/running.py)."""
     typed = [str(word) for word in words]
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), mock.patch("gwmond.service.log.configure"):
+    with (
+        redirect_stdout(out),
+        redirect_stderr(err),
+        mock.patch("gwmond.service.host.log.configure"),
+    ):
         code = cli.main(typed)
     return CompletedProcess(typed, code, out.getvalue(), err.getvalue())
 

@@ -11,9 +11,9 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import Poller
-from gwmond.service.pool import Pool
+from gwmond.service.pool.pool import Pool
 from gwmond.sources.htcondor.access import Access
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, glideresource, partitionable_slot

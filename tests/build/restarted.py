@@ -28,7 +28,7 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.kept import Kept, kept
 
 T0 = 1_700_000_400

@@ -37,7 +37,7 @@ from tests.unprivileged import unprivileged
 @pytest.fixture(autouse=True)
 def _no_configuration_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path))
-    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
+    monkeypatch.setattr("gwmond.service.host.log.configure", lambda _options: None)
 
 
 def arguments(*given: str) -> Namespace:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gwmond.commands import demo
 from gwmond.ledger.reading.reader import LedgerReader
-from gwmond.service.clock import REPLAY
+from gwmond.service.host.clock import REPLAY
 from tests.build import demos
 from tests.build.otlp_sink import OK, Reply, sink
 from tests.daemon.scrape import Metrics

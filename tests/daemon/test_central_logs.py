@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from gwmond.ledger.reading.reader import LedgerReader
-from gwmond.service.log_socket import TAKE_LINES
+from gwmond.service.host.log_socket import TAKE_LINES
 from tests.daemon.running import RunningDaemon, gwmond, patient
 from tests.daemon.scene import Scene, Tables
 from tests.daemon.scrape import Metrics

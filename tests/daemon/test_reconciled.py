@@ -11,7 +11,7 @@ from pathlib import Path
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from gwmond.model.times import HOUR_US, SECOND_US
-from gwmond.service.reconciler import due
+from gwmond.service.accounting.reconciler import due
 from gwmond.sources.gwms.factory_dir import SETTLE_S
 from tests.build.gwms import generate, simulated
 from tests.build.gwms.simulated import Pilot

@@ -29,8 +29,8 @@ from gwmond.model.totals import SiteKey
 from gwmond.reports.pilots.sent_for import SentFor, sent_for
 from gwmond.reports.pilots.story import find
 from gwmond.reports.render.writing import text
-from gwmond.service.explainer import Explainer, NoAnswer
-from gwmond.service.questions import explained
+from gwmond.service.pool.explainer import Explainer, NoAnswer
+from gwmond.service.pool.questions import explained
 from tests.build.pilot_ledger import BASE, LAST, write
 from tests.build.web import with_ledger
 

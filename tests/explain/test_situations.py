@@ -14,7 +14,7 @@ from gwmond.explain.all_jobs import causes
 from gwmond.explain.answers import answers
 from gwmond.explain.situation import Situation
 from gwmond.model.demand.question import Question
-from gwmond.service.explainer import Explainer
+from gwmond.service.pool.explainer import Explainer
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 

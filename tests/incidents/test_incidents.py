@@ -30,7 +30,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.failures.failures import Failures
 from gwmond.reports.pilots.sent_for import sent_for
 from gwmond.reports.pilots.story import find
-from gwmond.service.contradictions import of_jobs, of_queue, of_requests
+from gwmond.service.pool.contradictions import of_jobs, of_queue, of_requests
 from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain
 from gwmond.sources.htcondor.factory import QueueCount

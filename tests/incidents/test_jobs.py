@@ -23,7 +23,7 @@ from gwmond.model.runs.phases import Phases
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
 from gwmond.reports.render.writing import text
-from gwmond.service.explainer import runs_of_job
+from gwmond.service.pool.explainer import runs_of_job
 from tests.build import pilot_ledger
 from tests.build.waiting import place, row, waiting_job
 

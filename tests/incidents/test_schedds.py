@@ -22,7 +22,7 @@ from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
 from gwmond.model.poll.snapshot import Checked, PilotGroup
 from gwmond.model.states import State
 from gwmond.reports.sites.sites import SiteRow, columns, cpu_rows
-from gwmond.service.pool_state import limits_of
+from gwmond.service.pool.pool_state import limits_of
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor import schedds
 from gwmond.sources.htcondor.schedds import LOAD, QUERY

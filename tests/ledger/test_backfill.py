@@ -29,7 +29,7 @@ from gwmond.model.poll.batch import Batch
 from gwmond.model.poll.snapshot import PilotTime, Snapshot
 from gwmond.model.totals import Total
 from gwmond.model.units import RESOURCES
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.backfilled import Filled, Labels, create_blocks
 from tests.build.pilot_ledger import write
 from tests.ledger.pilot_batches import HOUR, batch, now_us, poll

@@ -12,7 +12,7 @@ from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Cursor
 from gwmond.model.poll.batch import Batch
-from gwmond.service.clock import ReplayClock
+from gwmond.service.host.clock import ReplayClock
 from tests.ledger.batches import batch
 from tests.unprivileged import unprivileged
 

@@ -23,7 +23,7 @@ from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow
 from gwmond.model.poll.batch import Batch, Parts
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.runs.records import JobRecord
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.accounting import attached
 from tests.build.pilot_files import us
 from tests.build.play import T0, record, shown

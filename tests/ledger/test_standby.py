@@ -6,8 +6,8 @@ from gwmond.config.settings import Config
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.facts import EntryKey
-from gwmond.service.known_entries import EMPTY
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.pool.known_entries import EMPTY
 from gwmond.sites.integrate import SiteTime
 
 T0 = 1_700_000_000

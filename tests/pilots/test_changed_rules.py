@@ -21,7 +21,7 @@ from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import Source
 from gwmond.pilots.life import merged_runs
 from gwmond.pilots.life.merged_runs import Field
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.play import POLL_S, T0, record, shown
 from tests.build.truths import Truth, play, truths
 from tests.examples import examples

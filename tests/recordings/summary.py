@@ -23,10 +23,10 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.units import Resource
-from gwmond.service import log
-from gwmond.service.clock import ReplayClock
+from gwmond.service.host import log
+from gwmond.service.host.clock import ReplayClock
 from gwmond.service.poller import Poller
-from gwmond.service.pool import Pool
+from gwmond.service.pool.pool import Pool
 from gwmond.sources import child
 from gwmond.sources.recording.recording import Recording
 

@@ -21,7 +21,7 @@ import pytest
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.file_facts import FailureClass
 from gwmond.model.pilots.stored_pilots import PilotRow
-from gwmond.service.reconciler import Reconciler
+from gwmond.service.accounting.reconciler import Reconciler
 from gwmond.sources import gwms
 from gwmond.sources.gwms import condor_events
 from gwmond.sources.htcondor import collector, factory, glideresource, order

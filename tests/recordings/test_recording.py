@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.config.settings import DemandOptions
-from gwmond.service.clock import ReplayClock, SystemClock
+from gwmond.service.host.clock import ReplayClock, SystemClock
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import advertised, demand, glideresource, matching, slots
 from gwmond.sources.htcondor import factory as factories

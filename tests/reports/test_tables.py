@@ -241,7 +241,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of pilots at entries whose names have 40 letters, as real ones have."""
     directory = tmp_path_factory.mktemp("factory")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gwmond.service.log.configure", lambda _options: None)
+        patch.setattr("gwmond.service.host.log.configure", lambda _options: None)
         patch.setattr(simulated, "ENTRIES", 9)
         name = property(lambda of: f"{ENTRIES[of.entry % 3]}{of.entry:02d}")
         patch.setattr(simulated.Pilot, "entry_name", name)
@@ -278,7 +278,7 @@ def test_no_line_is_too_long(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Piped, with entries of 40 letters: no line has more than 120, and every name is whole."""
-    monkeypatch.setattr("gwmond.service.log.configure", lambda _options: None)
+    monkeypatch.setattr("gwmond.service.host.log.configure", lambda _options: None)
     period = ["--from", "2025-10-09", "--to", "2025-10-16"]
     timed = command[0] in {"report", "reconcile", "pilots"}
     assert cli.main([*command, "--ledger", str(ledger), *(period if timed else [])]) == 0

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from gwmond.model.elapsed import Tick, elapsed
-from gwmond.service.clock import ReplayClock, SystemClock
+from gwmond.service.host.clock import ReplayClock, SystemClock
 
 FIRST, LENGTH = 1_600_000_000.0, 600.0
 

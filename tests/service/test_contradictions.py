@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.model.facts import EntryRequest, FrontendJobs, JobCount
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.service.contradictions import (
+from gwmond.service.pool.contradictions import (
     LEAST,
     STANDING_S,
     Standing,

@@ -12,9 +12,9 @@ from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.sites.sites import cpu_rows
-from gwmond.service.explainer import Explainer
-from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller, remembered
+from gwmond.service.pool.explainer import Explainer
+from gwmond.service.pool.known_entries import EMPTY
 from tests.build.polls import ENTRY, Polls, job
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.make import NOW, heard

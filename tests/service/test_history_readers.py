@@ -12,9 +12,9 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
-from gwmond.service import history_readers
-from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting import history_readers
+from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.history_cursor import HistoryAnswer

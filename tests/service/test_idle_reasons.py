@@ -11,7 +11,7 @@ from gwmond.model.demand.order import NO_LIMITS
 from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined
 from gwmond.model.entries.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import DemandGroup, Size
-from gwmond.service.idle_reasons import AGAIN_S, AT_ONCE, IdleReasons
+from gwmond.service.pool.idle_reasons import AGAIN_S, AT_ONCE, IdleReasons
 from tests.build.waiting import place
 
 GROUPS = [

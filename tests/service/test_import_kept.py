@@ -16,8 +16,8 @@ from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.runs.endings import Ending
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.importer import Importer
-from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child
 from tests.build import play
 

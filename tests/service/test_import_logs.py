@@ -19,7 +19,7 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.runs.run_facts import Source
-from gwmond.service.imported_logs import LogPlace
+from gwmond.service.accounting.imported_logs import LogPlace
 from gwmond.service.importer import Importer
 from gwmond.sources import child
 from tests.build.command_line import gwmond

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.service import places
+from gwmond.service.host import places
 from tests.build.gwms import generate, simulated
 from tests.build.imports import command, contents, pilots, run, totals
 from tests.unprivileged import give_up, unprivileged

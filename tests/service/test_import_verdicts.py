@@ -9,9 +9,9 @@ from pathlib import Path
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.file_facts import FileFact, PilotOutput
-from gwmond.service.file_readers import LIMITS
+from gwmond.service.accounting.file_readers import LIMITS
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.importer import Importer
-from gwmond.service.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.gwms_tasks import Directory
 from tests.build.gwms import generate, simulated

@@ -30,9 +30,9 @@ from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.poll.batch import Batch, LedgerState, Peak, Totals
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.totals import SiteKey
-from gwmond.service.known_entries import EMPTY, Memory, Recalled
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import remembered
+from gwmond.service.pool.known_entries import EMPTY, Memory, Recalled
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
 from tests.build.accounting import attached

@@ -16,8 +16,9 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.pilots.file_facts import CentralKind
-from gwmond.service import file_readers, log_socket
-from gwmond.service.log_socket import LogSocket, PlaceError, Received
+from gwmond.service.accounting import file_readers
+from gwmond.service.host import log_socket
+from gwmond.service.host.log_socket import LogSocket, PlaceError, Received
 from gwmond.sources.child import QueryError
 from gwmond.sources.gwms_tasks import central_lines
 from tests.build.gwms.figures import FIGURE_7

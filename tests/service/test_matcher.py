@@ -12,9 +12,9 @@ from gwmond.model.entries.evaluation import SCALE
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
-from gwmond.service import matcher as matcher_module
-from gwmond.service.explainer import Explainer
-from gwmond.service.matcher import Matcher
+from gwmond.service.pool import matcher as matcher_module
+from gwmond.service.pool.explainer import Explainer
+from gwmond.service.pool.matcher import Matcher
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import Targets
 from tests.build.polls import ENTRY, Polls, job

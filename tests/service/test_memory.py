@@ -8,7 +8,7 @@ import sys
 _FREES = """
 import re, sys
 from pathlib import Path
-from gwmond.service.memory import give_back
+from gwmond.service.host.memory import give_back
 
 def resident() -> int:
     return int(re.search(r"RssAnon:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])

@@ -11,7 +11,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.config.tracing import Export, export_of
-from gwmond.service.otlp_client import OtlpClient
+from gwmond.service.host.otlp_client import OtlpClient
 from gwmond.traces.otlp import Request
 
 

@@ -14,8 +14,8 @@ from gwmond.model.facts import Problem
 from gwmond.model.poll.snapshot import STAGES, IdleReason, Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
-from gwmond.service.known_entries import EMPTY
 from gwmond.service.poller import Poller
+from gwmond.service.pool.known_entries import EMPTY
 from tests.build.polls import ENTRY, Polls, job, made
 from tests.pool.adtext import Ad, Expr
 from tests.pool.feign import glidein, partitionable_slot

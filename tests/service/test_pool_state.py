@@ -15,8 +15,8 @@ from gwmond.model.facts import (
     Size,
 )
 from gwmond.model.monitor import Monitor
-from gwmond.service.known_entries import EMPTY, Memory
-from gwmond.service.pool_state import merge_pilots
+from gwmond.service.pool.known_entries import EMPTY, Memory
+from gwmond.service.pool.pool_state import merge_pilots
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.factory import FactoryClient, QueueCount
 from gwmond.sources.htcondor.schedds import Schedds

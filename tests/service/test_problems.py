@@ -13,8 +13,8 @@ import gwmond
 from gwmond.ledger.database import errors
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.service import problem_help
-from gwmond.service.problems import Counting, Lasting, Scans, occurrences
+from gwmond.service.host import problem_help
+from gwmond.service.host.problems import Counting, Lasting, Scans, occurrences
 
 DOCS = Path(gwmond.__file__).parent.parent / "docs"
 
@@ -45,10 +45,10 @@ def test_each_ledger_error_has_a_problem_of_its_own() -> None:
 
 def test_page_is_made_from_the_code() -> None:
     """docs/problems.md is what the code says, and the README leads to it."""
-    remedy = "Run: python -m gwmond.service.problem_help > docs/problems.md"
+    remedy = "Run: python -m gwmond.service.host.problem_help > docs/problems.md"
     assert (DOCS / "problems.md").read_text() == problem_help.page(), remedy
     done = subprocess.run(
-        [sys.executable, "-m", "gwmond.service.problem_help"],
+        [sys.executable, "-m", "gwmond.service.host.problem_help"],
         capture_output=True,
         check=True,
         text=True,

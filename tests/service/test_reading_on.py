@@ -14,8 +14,8 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.model.facts import Cursor
 from gwmond.model.pilots.file_facts import CompletedPilot, FileFact
-from gwmond.service import file_readers
-from gwmond.service.file_readers import CentralLogs, FactoryFiles, read_on
+from gwmond.service.accounting import file_readers
+from gwmond.service.accounting.file_readers import CentralLogs, FactoryFiles, read_on
 from gwmond.sources import gwms_tasks, tail
 from gwmond.sources.gwms import factory_dir, following, layout
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits

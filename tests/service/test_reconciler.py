@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gwmond.model.factory.totals import FactoryKind as K
-from gwmond.service.reconciler import Reconciler
+from gwmond.service.accounting.reconciler import Reconciler
 
 DAY = 86400.0
 ENDED = ("e", "c", K.QUEUE_ENDED)

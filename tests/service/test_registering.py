@@ -7,8 +7,8 @@ import pytest
 from gwmond.model.entries.evaluation import EntryTime
 from gwmond.model.facts import EntryKey, Held, Limit, Unregistered, Verdict
 from gwmond.model.states import State
-from gwmond.service.known_entries import EMPTY
-from gwmond.service.pool_state import PoolState
+from gwmond.service.pool.known_entries import EMPTY
+from gwmond.service.pool.pool_state import PoolState
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor.factory import QueueCount
 from tests.build.answers import DAY, Answers

@@ -17,7 +17,7 @@ from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, evidence
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.play import DONE, T0, record
 
 HOUR_S = 3600

@@ -18,8 +18,8 @@ from gwmond.model.facts import EntryKey, Limit, Verdict
 from gwmond.model.poll.snapshot import Checked
 from gwmond.model.states import State
 from gwmond.reports.sites.sites import SiteRow, cpu_rows
-from gwmond.service.known_entries import EMPTY, evaluated
-from gwmond.service.pool_state import PoolState
+from gwmond.service.pool.known_entries import EMPTY, evaluated
+from gwmond.service.pool.pool_state import PoolState
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor.factory import QueueCount
 from tests.build.answers import DAY, Answers

@@ -220,7 +220,7 @@ ALONE = """
 import sys
 from gwmond.config.settings import Config
 from gwmond.service.poller import Poller, poll_once
-from gwmond.service.pool import Pool
+from gwmond.service.pool.pool import Pool
 
 config = Config.model_validate({
     "pool": {"collectors": ["127.0.0.1:%d"]},

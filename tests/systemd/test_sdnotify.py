@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gwmond.service.sdnotify import Notifier
+from gwmond.service.host.sdnotify import Notifier
 
 
 @pytest.fixture(params=["path", "abstract"])

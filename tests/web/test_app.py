@@ -20,7 +20,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
 from gwmond.reports.render.meanings import STATES as STATE_WORDS
 from gwmond.reports.render.meanings import reason_meaning
-from gwmond.service import pool_state
+from gwmond.service.pool import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
 from tests.build.facts import NOW

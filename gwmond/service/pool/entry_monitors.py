@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.monitor import EntryMonitor, Monitor
-from gwmond.service.freshness import Fresh
-from gwmond.service.known_entries import ours
+from gwmond.service.pool.freshness import Fresh
+from gwmond.service.pool.known_entries import ours
 from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
 from gwmond.sources.htcondor.monitors import FactoryEntry

@@ -18,7 +18,7 @@ from gwmond.model.poll.batch import EntryState, LedgerState
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
-from gwmond.service.freshness import Fresh
+from gwmond.service.pool.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
 from gwmond.sites.held import Hold, held

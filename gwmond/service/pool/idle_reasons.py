@@ -15,8 +15,8 @@ from gwmond.model.entries.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Template
 from gwmond.model.poll.snapshot import Checked, PilotGroup
 from gwmond.reports.sites.sites import SiteRow, cpu_rows
-from gwmond.service.pool import Pool
-from gwmond.service.pool_state import PoolState
+from gwmond.service.pool.pool import Pool
+from gwmond.service.pool.pool_state import PoolState
 from gwmond.sources.htcondor import waiting_job
 from gwmond.sources.htcondor.places import ExplainTerms
 

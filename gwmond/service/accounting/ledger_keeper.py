@@ -58,8 +58,8 @@ from gwmond.pilots.runs.verdicts import (
 )
 from gwmond.pilots.runs.waits import waits
 from gwmond.reports.ledger.waiting_periods import later_us, rules
-from gwmond.service.known_entries import Memory, entry_states, recall
-from gwmond.service.pilot_steps import PilotSteps
+from gwmond.service.accounting.pilot_steps import PilotSteps
+from gwmond.service.pool.known_entries import Memory, entry_states, recall
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
 from gwmond.sources.folding import fold_records

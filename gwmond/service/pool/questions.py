@@ -14,8 +14,8 @@ from gwmond.model.facts import Pilot
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.render.document import Document
-from gwmond.service.explainer import BadQuestion, Explainer, NoAnswer, NotRead
-from gwmond.service.pool import Pool
+from gwmond.service.pool.explainer import BadQuestion, Explainer, NoAnswer, NotRead
+from gwmond.service.pool.pool import Pool
 from gwmond.sources import child
 from gwmond.sources.pool_name import pool_name
 

@@ -20,9 +20,9 @@ from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.model.problem_names import ProblemName
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.log_socket import LogSocket, PlaceError
-from gwmond.service.problems import LASTS, Lasting, Scans
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.host.log_socket import LogSocket, PlaceError
+from gwmond.service.host.problems import LASTS, Lasting, Scans
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.gwms.directory_cursor import FileLimits

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.model.problem_names import ProblemName
-from gwmond.service import log_socket
-from gwmond.service.log_socket import PlaceError, PlaceTaken
+from gwmond.service.host import log_socket
+from gwmond.service.host.log_socket import PlaceError, PlaceTaken
 from gwmond.sources import tail
 from gwmond.sources.gwms import layout, log_kinds
 from gwmond.sources.gwms.pilot_output import job_file

@@ -6,7 +6,7 @@ from typing import Self
 
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.elapsed import Tick
-from gwmond.service.clock import Clock, ReplayClock, SystemClock
+from gwmond.service.host.clock import Clock, ReplayClock, SystemClock
 from gwmond.sources import child
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, LiveAccess

@@ -27,7 +27,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Result
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.reports.render.periods import span
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon

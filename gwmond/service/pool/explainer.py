@@ -30,7 +30,7 @@ from gwmond.reports.failures.common_failures import CommonFailure, common
 from gwmond.reports.render.formats import counted
 from gwmond.reports.sites import sites
 from gwmond.reports.stored.phases import phases
-from gwmond.service.pool_state import limits_of
+from gwmond.service.pool.pool_state import limits_of
 from gwmond.sources import child
 from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon

@@ -1,6 +1,6 @@
 """Makes docs/problems.md from the list of problems.
 
-``python -m gwmond.service.problem_help > docs/problems.md``
+``python -m gwmond.service.host.problem_help > docs/problems.md``
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from gwmond.model.problem_names import ProblemName
 _HEAD = """\
 # Problems
 
-Made from the code by `python -m gwmond.service.problem_help`.
+Made from the code by `python -m gwmond.service.host.problem_help`.
 
 `gwmond_problems_total{source, problem}` counts problems. The log has one event when a problem
 begins, with its meaning, what to do and an example, and one event when the problem is over.

@@ -26,12 +26,12 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Unit
 from gwmond.pilots.memory.sizes import expected_sizes
 from gwmond.pilots.verdict_check import Verdicts, verdicts
-from gwmond.service.file_readers import CentralLogs, FactoryFiles
-from gwmond.service.history_readers import HistoryReader, StartdHistoryReader
-from gwmond.service.ledger_keeper import LedgerKeeper
-from gwmond.service.log_socket import LogSocket
-from gwmond.service.problems import LASTS, Lasting
-from gwmond.service.reconciler import Reconciler
+from gwmond.service.accounting.file_readers import CentralLogs, FactoryFiles
+from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.reconciler import Reconciler
+from gwmond.service.host.log_socket import LogSocket
+from gwmond.service.host.problems import LASTS, Lasting
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets

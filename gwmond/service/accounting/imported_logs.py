@@ -23,7 +23,7 @@ import msgspec
 from gwmond.model.cursor_kinds import IMPORTED_LOG
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.service.ledger_keeper import LedgerKeeper
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
 from gwmond.sources.gwms_tasks import Directory

@@ -32,16 +32,16 @@ from gwmond.model.poll.snapshot import PilotGroup
 from gwmond.model.sizes import is_below_one_unit
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES
-from gwmond.service.contradictions import (
+from gwmond.service.pool.contradictions import (
     ALL_JOBS,
     Contradiction,
     of_jobs,
     of_queue,
     of_requests,
 )
-from gwmond.service.entry_monitors import monitored
-from gwmond.service.freshness import Fresh
-from gwmond.service.known_entries import (
+from gwmond.service.pool.entry_monitors import monitored
+from gwmond.service.pool.freshness import Fresh
+from gwmond.service.pool.known_entries import (
     Memory,
     entry_capacities,
     factory_running,
