@@ -302,7 +302,7 @@ def test_digits_are_those_of_ascii() -> None:
         for path in FILES
         if (lines := [*loose_digits(ast.parse(path.read_text()))])
     }
-    of_bytes = {"sources/htcondor/startd_history.py", "sources/gwms/pilot_out.py"}
+    of_bytes = {"sources/htcondor/histories/startd_history.py", "sources/gwms/pilot_out.py"}
     assert set(found) == {"model/digits.py", *of_bytes}, found
 
 

@@ -36,7 +36,7 @@ from gwmond.service.host.daemon_client import is_running
 from gwmond.service.pool.pool import Pool
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
-from gwmond.sources.htcondor.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.sources.round import Round
 from gwmond.web.server import PortError, bind
 

@@ -87,7 +87,7 @@ class Pilot(NamedTuple):
     ``started`` is by the startd's clock, which is how claims name the startd; ``clock_s`` is what
     to add to have the collector's, 0 where the two are about the same.
 
-    ``virtual_slots``: names of slots whose cores are not there (see ``sources.htcondor.slots``);
+    ``virtual_slots``: names of slots whose cores are not there (see ``pilots.slots``);
     neither ``size`` nor ``free`` has these cores.
 
     ``idle_claims``: on so many of its claims no job runs.

@@ -24,15 +24,15 @@ from gwmond.model.names import (
 )
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.units import known_sum
-from gwmond.sources.htcondor import advertised
+from gwmond.sources.htcondor.pilots import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer
 
 if TYPE_CHECKING:
     from gwmond.sources.htcondor.demand import ScheddDemand
     from gwmond.sources.htcondor.glideresource import Requests
+    from gwmond.sources.htcondor.pilots.slots import Slots
+    from gwmond.sources.htcondor.pilots.startds import Startds
     from gwmond.sources.htcondor.schedds import Schedds
-    from gwmond.sources.htcondor.slots import Slots
-    from gwmond.sources.htcondor.startds import Startds
 
 PLACES = (SLOTS, STARTDS, advertised.KIND, REQUESTS)
 FRONTEND_JOBS = "frontendmonitor"

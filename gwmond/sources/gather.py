@@ -25,7 +25,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon, Terms
-from gwmond.sources.htcondor.slots import SampleSlot
+from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from gwmond.sources.htcondor.templates import Templates
 from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES
 from gwmond.sources.round import (

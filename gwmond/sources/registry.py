@@ -14,7 +14,7 @@ from gwmond.sources.htcondor.access import CollectorSource
 
 
 def _registered() -> Iterator[CollectorSource]:
-    for module in pkgutil.iter_modules(htcondor.__path__, f"{htcondor.__name__}."):
+    for module in pkgutil.walk_packages(htcondor.__path__, f"{htcondor.__name__}."):
         yield from getattr(import_module(module.name), "SOURCES", ())
 
 

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import (
-    ads,
-    demand,
-    factory,
-    history_fetch,
-    history_files,
-    matching,
-    rejections,
-    slots,
-)
+from gwmond.sources.htcondor import ads, demand, factory, matching, rejections
 from gwmond.sources.htcondor.access import Access, Daemon, Query, Terms
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer
+from gwmond.sources.htcondor.histories import history_fetch, history_files
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
+from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.recording import recording
 from gwmond.sources.registry import SOURCES
 
@@ -29,7 +22,7 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Attributes
     from gwmond.model.facts import Template
-    from gwmond.sources.htcondor.history_cursor import HistoryLimits
+    from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
     from gwmond.sources.recording.deltas import Ad
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
     import classad2  # noqa: PLC0415
     import htcondor2  # noqa: PLC0415
 
-    from gwmond.sources.htcondor import histories  # noqa: PLC0415
+    from gwmond.sources.htcondor.histories import histories  # noqa: PLC0415
 
     names = list(histories.query("epochs").projection)
     records, began = 0, time.perf_counter()
@@ -70,7 +70,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     from gwmond.service.accounting.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.pool.pool import Pool  # noqa: PLC0415
     from gwmond.sources.htcondor.access import Daemon  # noqa: PLC0415
-    from gwmond.sources.htcondor.claims import Claims  # noqa: PLC0415
+    from gwmond.sources.htcondor.pilots.claims import Claims  # noqa: PLC0415
     from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round  # noqa: PLC0415
 
     settings = load(Path(config))

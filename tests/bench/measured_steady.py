@@ -21,7 +21,7 @@ from gwmond.service.pool.pool import Pool
 from gwmond.sources import tasks
 from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.sources.htcondor.access import Daemon, Terms
-from gwmond.sources.htcondor.claims import Claims
+from gwmond.sources.htcondor.pilots.claims import Claims
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned, Run

@@ -23,8 +23,8 @@ from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.collector import CollectorInfo
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
+from gwmond.sources.htcondor.pilots.slots import Slots
 from gwmond.sources.htcondor.schedds import Schedds, ScheddSeen
-from gwmond.sources.htcondor.slots import Slots
 from gwmond.sources.round import Answer, Round
 from tests.build.facts import NOW, A, B, template
 

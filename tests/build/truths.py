@@ -18,7 +18,7 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.runs.verdicts import Evidence
 from gwmond.sources.folding import fold as fold_names
-from gwmond.sources.htcondor.slots import Slots
+from gwmond.sources.htcondor.pilots.slots import Slots
 from gwmond.sources.round import SLOTS
 from tests.build.accounting import Steps
 from tests.build.kept import Kept, kept

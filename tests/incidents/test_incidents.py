@@ -34,7 +34,7 @@ from gwmond.service.pool.contradictions import of_jobs, of_queue, of_requests
 from gwmond.sites.held import Hold, held
 from gwmond.sites.reasons import Signs, explain
 from gwmond.sources.htcondor.factory import QueueCount
-from gwmond.sources.htcondor.histories import decode
+from gwmond.sources.htcondor.histories.histories import decode
 from tests.build import failed_pilots
 from tests.build.facts import A, pilot, request
 from tests.build.facts import group as demand_group

@@ -11,8 +11,8 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import Source
 from gwmond.sources import folding
-from gwmond.sources.htcondor import histories
-from gwmond.sources.htcondor.history_endings import server_of
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.histories.history_endings import server_of
 from tests.build.play import Play, record, shown
 from tests.pool.adtext import Expr
 from tests.sources.make import classad

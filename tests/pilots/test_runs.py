@@ -14,7 +14,7 @@ from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import Evidence
-from gwmond.sources.htcondor import claims
+from gwmond.sources.htcondor.pilots import claims
 from tests.build.play import DONE, T0, Play, claim, record, shown
 from tests.sources.make import classad, heard
 

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from gwmond.config.settings import Attributes
 from gwmond.sources import child
-from gwmond.sources.htcondor import claims, slots, startds
 from gwmond.sources.htcondor.access import LiveAccess
+from gwmond.sources.htcondor.pilots import claims, slots, startds
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.sources import history_scenario as scenario

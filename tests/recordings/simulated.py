@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, histories
+from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query
+from gwmond.sources.htcondor.histories import histories
 from gwmond.sources.recording import replayed_runs
 from tests.recordings.world import DOMAIN
 

@@ -13,8 +13,10 @@ import pytest
 
 from gwmond.metrics import factory
 from gwmond.model.states import State
-from gwmond.sources.htcondor import ads, claims, histories, matching, slots
+from gwmond.sources.htcondor import ads, matching
 from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.pilots import claims, slots
 from gwmond.sources.recording.recording import Recording, ReplayAccess
 from tests.build.command_line import program
 from tests.pool.sandbox import USERS

@@ -20,7 +20,7 @@ from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import Evidence
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Terms
-from gwmond.sources.htcondor.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer

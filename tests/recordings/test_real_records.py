@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gwmond.model.runs.records import JobRecord
-from gwmond.sources.htcondor import claims, histories
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.pilots import claims
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import Writer

@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 from gwmond.config.settings import DemandOptions
 from gwmond.service.host.clock import ReplayClock, SystemClock
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import advertised, demand, glideresource, matching, slots
+from gwmond.sources.htcondor import demand, glideresource, matching
 from gwmond.sources.htcondor import factory as factories
 from gwmond.sources.htcondor.access import Daemon, Query
+from gwmond.sources.htcondor.pilots import advertised, slots
 from gwmond.sources.recording import deltas, recording
 from gwmond.sources.recording.deltas import Ad, Answer
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer

@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, claims, history_fetch
+from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.histories import history_fetch
+from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.pilots import claims
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer

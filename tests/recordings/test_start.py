@@ -8,8 +8,9 @@ from pathlib import Path
 from gwmond.config.settings import Config, DemandOptions
 from gwmond.model.facts import DemandGroup, Verdict
 from gwmond.sources import tasks
-from gwmond.sources.htcondor import demand, matching, slots
+from gwmond.sources.htcondor import demand, matching
 from gwmond.sources.htcondor.access import Daemon
+from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.recording.recorder import Recorder
 from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
 from gwmond.sources.round import Targets

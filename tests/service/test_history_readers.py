@@ -17,7 +17,7 @@ from gwmond.service.accounting.history_readers import HistoryReader, StartdHisto
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
 from tests.build.play import T0, Play, claim, shown
 from tests.pool.adtext import ad_text
 from tests.sources.feigned_access import Feigned

@@ -19,8 +19,8 @@ from gwmond.service.pool.known_entries import EMPTY, Memory
 from gwmond.service.pool.pool_state import merge_pilots
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.factory import FactoryClient, QueueCount
+from gwmond.sources.htcondor.pilots.startds import Startds
 from gwmond.sources.htcondor.schedds import Schedds
-from gwmond.sources.htcondor.startds import Startds
 from tests.build.answers import DAY, HOUR, Answers, watched
 from tests.build.facts import A2, BIG, NOW, A, B, group, pilot, request
 

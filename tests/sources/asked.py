@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from gwmond.config.settings import Attributes, DemandOptions
-from gwmond.sources.htcondor import (
-    advertised,
-    claims,
-    demand,
-    histories,
-    quotas,
-    schedds,
-    slots,
-    startds,
-    waiting_job,
-)
+from gwmond.sources.htcondor import demand, quotas, schedds, waiting_job
 from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.pilots import advertised, claims, slots, startds
 
 PAGE = Path(__file__).parents[2] / "docs" / "attributes.md"
 ATTRIBUTES, DEMAND = Attributes(), DemandOptions()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import classad2
 
 from gwmond.sources.htcondor.access import Daemon, Query
-from gwmond.sources.htcondor.histories import KINDS
+from gwmond.sources.htcondor.histories.histories import KINDS
 from tests.pool.adtext import Ad
 from tests.sources.make import classad
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gwmond.sources.htcondor import histories
 from gwmond.sources.htcondor.access import Access, Daemon, Query
+from gwmond.sources.htcondor.histories import histories
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot

@@ -8,8 +8,8 @@ import pytest
 
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey
-from gwmond.sources.htcondor import advertised, slots
-from gwmond.sources.htcondor.slots import Slots
+from gwmond.sources.htcondor.pilots import advertised, slots
+from gwmond.sources.htcondor.pilots.slots import Slots
 from tests.pool.adtext import Ad, Expr
 from tests.pool.feign import failed_validation, glidein, partitionable_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard

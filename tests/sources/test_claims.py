@@ -7,7 +7,7 @@ import pytest
 
 from gwmond.model.facts import Size
 from gwmond.model.runs.run_facts import Source
-from gwmond.sources.htcondor import claims
+from gwmond.sources.htcondor.pilots import claims
 from tests.build.histories import RECORDINGS
 from tests.build.histories import load as load_history
 from tests.pool.adtext import Ad

@@ -9,7 +9,7 @@ from gwmond.sources import folding
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.htcondor.monitors import FactoryEntry
-from gwmond.sources.htcondor.slots import SampleSlot, Slots
+from gwmond.sources.htcondor.pilots.slots import SampleSlot, Slots
 from gwmond.sources.round import Answer
 from tests.build.facts import NOW, A, B, pilot, request, template
 

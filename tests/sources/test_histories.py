@@ -20,7 +20,8 @@ from gwmond.model.runs.outcomes import classify, rule_of
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import Transfer, Used
 from gwmond.pilots.life import merged_runs, same_run
-from gwmond.sources.htcondor import ads, histories
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.histories import histories
 from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
 from tests.sources.make import LATIN_1, classad
 

@@ -11,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Gap
-from gwmond.sources.htcondor import history_cursor, history_fetch
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits, HistoryState
+from gwmond.sources.htcondor.histories import history_cursor, history_fetch
+from gwmond.sources.htcondor.histories.history_cursor import (
+    HistoryAnswer,
+    HistoryLimits,
+    HistoryState,
+)
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 

@@ -14,8 +14,8 @@ from gwmond.config.settings import Attributes
 from gwmond.model.runs.outcomes import rule_of
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query, Terms
-from gwmond.sources.htcondor.claims import Claims
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits
+from gwmond.sources.htcondor.pilots.claims import Claims
 from gwmond.sources.round import CLAIMS
 from tests.build.histories import REFUSED, expected
 from tests.pool.condor import CondorPool

@@ -11,8 +11,8 @@ import pytest
 
 from gwmond.sources import tail
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import history_files
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits
+from gwmond.sources.htcondor.histories import history_files
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits
 from tests.build.histories import RECORDINGS
 from tests.sources import make  # noqa: F401 (starts the fork server before the bindings)
 

@@ -9,9 +9,10 @@ import pytest
 
 from gwmond.config.settings import DemandOptions
 from gwmond.model.facts import DemandGroup, Template
-from gwmond.sources.htcondor import demand, histories, waiting_job
+from gwmond.sources.htcondor import demand, waiting_job
 from gwmond.sources.htcondor.access import Daemon, Query, Terms
 from gwmond.sources.htcondor.ads import TEXT_CHARACTERS
+from gwmond.sources.htcondor.histories import histories
 from gwmond.sources.registry import SOURCES
 from tests.pool.adtext import Ad, Value
 from tests.pool.feign import glidein, glideresource, partitionable_slot

@@ -11,7 +11,7 @@ import pytest
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey, Size, Template, Verdict
 from gwmond.sources.htcondor import matching
-from gwmond.sources.htcondor.slots import SampleSlot
+from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import dynamic_slot, glidein, glideresource, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads

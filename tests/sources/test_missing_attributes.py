@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from gwmond.model.runs.outcomes import classify
 from gwmond.model.runs.records import JobRecord
 from gwmond.pilots.life import merged_runs
-from gwmond.sources.htcondor import ads, claims, histories, slots, startds
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.pilots import claims, slots, startds
 from tests.build.histories import HISTORIES, KINDS, POOLS
 from tests.examples import examples
 from tests.pool import feign

@@ -8,8 +8,8 @@ import pytest
 
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.sources.htcondor import slots
-from gwmond.sources.htcondor.slots import SampleSlot, Slots
+from gwmond.sources.htcondor.pilots import slots
+from gwmond.sources.htcondor.pilots.slots import SampleSlot, Slots
 from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.runs.records import JobRecord
-from gwmond.sources.htcondor import histories, startd_history
+from gwmond.sources.htcondor.histories import histories, startd_history
 from tests.build.gwms import generate, simulated
 from tests.build.histories import RECORDINGS
 from tests.examples import examples

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.sources.htcondor import startds
-from gwmond.sources.htcondor.startds import Startds
+from gwmond.sources.htcondor.pilots import startds
+from gwmond.sources.htcondor.pilots.startds import Startds
 from tests.pool.adtext import Expr, Value
 from tests.pool.feign import glidein, startd_ad
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard

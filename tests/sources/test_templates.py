@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gwmond.model.facts import EntryKey, Evidence, Size, Template
-from gwmond.sources.htcondor.slots import SampleSlot
+from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from gwmond.sources.htcondor.templates import TTL_S, UNUSED_S, Templates
 
 ENTRY = EntryKey("Site", "entry")

@@ -16,7 +16,7 @@ from gwmond.model.facts import Size
 from gwmond.model.runs.records import JobRecord
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess, Terms
-from gwmond.sources.htcondor.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.sources.round import CLAIMS, SLOTS, STARTDS
 from tests.pool.condor import CondorPool
 from tests.sources import history_scenario

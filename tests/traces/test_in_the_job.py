@@ -18,7 +18,7 @@ from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.times import SECOND_US
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess
-from gwmond.sources.htcondor.history_cursor import HistoryLimits
+from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.traces.ids import SpanName, span_id
 from tests.build.otlp_sink import Sink, sink
 from tests.pool.condor import CLEANED, CondorPool

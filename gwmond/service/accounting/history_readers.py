@@ -31,8 +31,8 @@ from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer, HistoryLimits, Progress
-from gwmond.sources.htcondor.startd_history import KIND
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits, Progress
+from gwmond.sources.htcondor.histories.startd_history import KIND
 
 T = TypeVar("T")
 log = structlog.get_logger()

@@ -60,7 +60,8 @@ from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
 from gwmond.sources.freshest import freshest
-from gwmond.sources.htcondor import advertised, quotas
+from gwmond.sources.htcondor import quotas
+from gwmond.sources.htcondor.pilots import advertised
 from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
 

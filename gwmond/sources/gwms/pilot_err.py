@@ -20,7 +20,7 @@ from gwmond.model.pilots.file_facts import PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import blobs, starter_log, texts
 from gwmond.sources.gwms.rare import run_limits
-from gwmond.sources.htcondor import startd_history
+from gwmond.sources.htcondor.histories import startd_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gwmond.model.digits import is_number
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor.ads import printable
-from gwmond.sources.htcondor.history_endings import EPOCHS_S
+from gwmond.sources.htcondor.histories.history_endings import EPOCHS_S
 
 MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Attributes
     from gwmond.sources.board import Board
-    from gwmond.sources.htcondor.slots import SampleSlot
+    from gwmond.sources.htcondor.pilots.slots import SampleSlot
 
 PAIRS_A_CHILD = 100_000
 PAIR_CPU_S = 0.25

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
 from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey
-from gwmond.sources.htcondor import ads, order, rejections, slots, waiting_job
+from gwmond.sources.htcondor import ads, order, rejections, waiting_job
+from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.htcondor.places import Asking, EmptyPilots, emptied, place, slot_place
 
 if TYPE_CHECKING:

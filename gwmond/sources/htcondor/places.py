@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey, Size, Template
-from gwmond.sources.htcondor import ads, clauses, matching, pilot_ads, slots
+from gwmond.sources.htcondor import ads, clauses, matching, pilot_ads
 from gwmond.sources.htcondor.alike import Alike, References, Values, references
+from gwmond.sources.htcondor.pilots import slots
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from gwmond.model.facts import EntryKey, Template
 from gwmond.sources.htcondor.matching import with_start
-from gwmond.sources.htcondor.slots import SampleSlot
+from gwmond.sources.htcondor.pilots.slots import SampleSlot
 
 TTL_S = 1800.0
 """The whole ad of a sample is fetched again after this."""

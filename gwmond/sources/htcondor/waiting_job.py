@@ -15,10 +15,11 @@ from gwmond.model.demand.waiting_job import ConcurrencyLimit, Examined, WaitingJ
 from gwmond.model.facts import EntryKey
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, rejections, slots
+from gwmond.sources.htcondor import ads, clauses, demand, matching, pilot_ads, rejections
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.htcondor.alike import Alike, Values
 from gwmond.sources.htcondor.edits import edits
+from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.htcondor.places import (
     SHOWN,
     Asking,

@@ -14,9 +14,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from gwmond.sources.htcondor import ads, histories, history_cursor
-from gwmond.sources.htcondor.history_cursor import Identity
-from gwmond.sources.htcondor.history_endings import server_of
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.histories import histories, history_cursor
+from gwmond.sources.htcondor.histories.history_cursor import Identity
+from gwmond.sources.htcondor.histories.history_endings import server_of
 from gwmond.sources.recording.deltas import Ad
 
 if TYPE_CHECKING:

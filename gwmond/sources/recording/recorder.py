@@ -11,10 +11,11 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import Template
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, tasks
-from gwmond.sources.htcondor import demand, factory, schedds, slots
+from gwmond.sources.htcondor import demand, factory, schedds
 from gwmond.sources.htcondor.access import Access, CollectorSource, Daemon, Terms
+from gwmond.sources.htcondor.pilots import slots
+from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from gwmond.sources.htcondor.schedds import ScheddSeen
-from gwmond.sources.htcondor.slots import SampleSlot
 from gwmond.sources.recording import recorded_runs
 from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES

@@ -27,9 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, claims
+from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.factory import REMOVED
 from gwmond.sources.htcondor.matching import JOB_QUERY, START
+from gwmond.sources.htcondor.pilots import claims
 from gwmond.sources.recording import recorded_runs, replayed_runs
 from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
 from gwmond.sources.recording.pseudonyms import Pseudonyms

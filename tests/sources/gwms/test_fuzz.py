@@ -25,7 +25,7 @@ from gwmond.sources.gwms import (
     starter_log,
 )
 from gwmond.sources.gwms.texts import Zone
-from gwmond.sources.htcondor import startd_history
+from gwmond.sources.htcondor.histories import startd_history
 from tests.build.gwms import figures, generate, simulated
 from tests.examples import examples
 

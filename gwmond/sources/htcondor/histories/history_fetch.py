@@ -25,8 +25,8 @@ from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
-from gwmond.sources.htcondor import histories, history_cursor
-from gwmond.sources.htcondor.history_cursor import (
+from gwmond.sources.htcondor.histories import histories, history_cursor
+from gwmond.sources.htcondor.histories.history_cursor import (
     MAX_PARTS,
     Drain,
     HistoryAnswer,

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 
 from gwmond.sources.htcondor import ads
-from gwmond.sources.htcondor.histories import KINDS, written
+from gwmond.sources.htcondor.histories.histories import KINDS, written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

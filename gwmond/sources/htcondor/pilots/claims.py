@@ -16,9 +16,10 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
-from gwmond.sources.htcondor import ads, histories, pilot_ads
+from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
-from gwmond.sources.htcondor.history_endings import epoch
+from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.histories.history_endings import epoch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Pilot, Problem, Size
 from gwmond.model.problem_names import ProblemName
-from gwmond.sources.htcondor import ads, advertised, pilot_ads
+from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.pilot_ads import UNKNOWN_SITE
+from gwmond.sources.htcondor.pilots import advertised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

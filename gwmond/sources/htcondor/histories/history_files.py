@@ -26,11 +26,11 @@ from gwmond.model.runs.records import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
 from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import startd_history
-from gwmond.sources.htcondor.history_cursor import HistoryAnswer
+from gwmond.sources.htcondor.histories import startd_history
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
 
 if TYPE_CHECKING:
-    from gwmond.sources.htcondor.history_cursor import HistoryLimits
+    from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 
 CALL_BYTES = 256 << 20
 _HEAD_BYTES = 256

@@ -27,9 +27,10 @@ from gwmond.model.runs.records import JobRecord, group_name
 from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.sources.htcondor import ads, history_endings, pilot_ads
+from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.history_endings import EPOCHS_S, RecordedRun, epoch
+from gwmond.sources.htcondor.histories import history_endings
+from gwmond.sources.htcondor.histories.history_endings import EPOCHS_S, RecordedRun, epoch
 
 if TYPE_CHECKING:
     import classad2

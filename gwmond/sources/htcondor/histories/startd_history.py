@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.runs.records import JobRecord
-from gwmond.sources.htcondor import histories
+from gwmond.sources.htcondor.histories import histories
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,5 @@
+"""Histories: records of runs, of schedds, of startds, and of startds' files.
+
+In: records since a cursor, in answers of bounded size.  Out: records of runs, a later cursor.
+Never here: which pilot a record is of.
+"""
