@@ -44,7 +44,7 @@ from gwmond.pilots.memory.ad_times import Silence
 from gwmond.pilots.memory.assign import PilotAssignment
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
-from gwmond.pilots.memory.pending import split_by_pilot
+from gwmond.pilots.memory.unstored import divided, joined_counts, joined_increments
 from gwmond.pilots.runs.matcher import RunMatcher
 from gwmond.pilots.settlement import Settlement
 from gwmond.pilots.sources.central_log import CentralLogEvents
@@ -209,6 +209,7 @@ class PilotAccounting:
                 continue
             written[pilot] = changed
             settled += _settled(pilot, changed)
+        unstored = self._cache.unstored()
         pilots, runs = self._cache.rows(written, self.rules.memory_per_unit_mib)
         return Batch(
             before=self.batches,
@@ -219,9 +220,9 @@ class PilotAccounting:
             withdrawn=tuple(sorted(self._cache.withdrawn)),
             heard=self._cache.heard({row.id for row in pilots}),
             sights=self._cache.sights(),
-            increments=self.settlement.amounts.increments(),
-            corrections=self.settlement.amounts.corrections,
-            counts={**self.settlement.counts.changes(), **self._experiments.counts()},
+            increments=joined_increments(unstored.values()),
+            corrections=tuple(made for part in unstored.values() for made in part.corrections),
+            counts={**joined_counts(unstored.values()), **self._experiments.counts()},
             cursors=(
                 *(*cursors, *self.central_log.cursors()),
                 *(*self._ads.gaps.cursors(now_us), *self.silence.cursors()),
@@ -235,15 +236,13 @@ class PilotAccounting:
 
     def divide(self, batch: Batch) -> Parts:
         """Return what a batch has of each pilot and place."""
-        return split_by_pilot(batch, self.settlement.amounts, self.settlement.counts)
+        return divided(batch, self._cache.unstored())
 
     def leave_out(self, parts: Iterable[Part]) -> None:
         """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
         for part in parts:
             if isinstance(part, int):
                 self._cache.set_aside(part)
-                self.settlement.amounts.forget(part)
-                self.settlement.counts.forget(part)
             else:
                 self.files.places.leave_out(part)
             self._not_storable += 1
@@ -251,8 +250,6 @@ class PilotAccounting:
     def stored(self) -> None:
         """Say that the last batch is in the ledger; forget what need not be in memory."""
         self.batches += 1
-        self.settlement.amounts.clear()
-        self.settlement.counts.clear()
         self._experiments.stored()
         self.central_log.stored()
         self._ads.gaps.stored()
@@ -260,7 +257,7 @@ class PilotAccounting:
         self.files.places.stored()
         self._cache.stored()
         for pilot in list(self._cache.pilots.values()):
-            pilot.dirty = False
+            pilot.dirty, pilot.unstored = False, None
             for run in pilot.runs.values():
                 if run.dirty:
                     run.note_stored()

@@ -15,10 +15,9 @@ from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory.files import FactoryFacts
 from gwmond.pilots.factory.summaries import only_runs
 from gwmond.pilots.life.rules import FAR_US, ExpectedInput, Rules
-from gwmond.pilots.memory import posting
+from gwmond.pilots.memory import counting, posting
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.memory.pending import PendingAmounts, PendingCounts
 from gwmond.pilots.runs.decide import DecisionTime, decide_runs
 from gwmond.pilots.runs.later_runs import LaterRuns
 from gwmond.pilots.runs.matcher import RunMatcher
@@ -27,7 +26,7 @@ from gwmond.pilots.sources.central_log import CentralLogEvents
 
 
 class Settlement:
-    """Settles pilots; ``amounts`` and ``counts`` are what is to be stored of that.
+    """Settles pilots; what is to be stored of that waits on each of them.
 
     ``expected``: the evidence that may still come.  ``residual``: how far what was posted of
     pilots that are closed is from their whole time; 0 always.
@@ -44,8 +43,6 @@ class Settlement:
     ) -> None:
         self._cache, self._matcher, self._files = cache, matcher, files
         self._central_log, self._experiments, self._rules = central_log, experiments, rules
-        self.amounts = PendingAmounts()
-        self.counts = PendingCounts(rules.memory_per_unit_mib)
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
         self._before_us = 0  # and the time before
         self._silent: Collection[str] = ()
@@ -84,8 +81,8 @@ class Settlement:
         self._central_log.settle(self._at.now_us, self._at.known_us)
         self._files.settle(self._at.clock_us, self.expected)
         for pilot in self._cache.withdrawing():
-            self.counts.uncount(pilot)
-            self.amounts.correct(pilot.id, posting.withdraw(pilot), self._at.clock_us)
+            counting.uncount(pilot, self._rules.memory_per_unit_mib)
+            posting.withdraw(pilot, self._at.clock_us)
 
     def _post(self, pilots: list[OpenPilot]) -> None:
         """Post these pilots, and those that change by that."""
@@ -132,13 +129,10 @@ class Settlement:
         elif grows:
             posting.grow(pilot, self._rules.start_guard_us)
         pilot.derive()
-        posted = posting.post(pilot, known_us, self._rules)
-        if posted is None:
+        if not posting.post(pilot, known_us, clock_us, self._rules):
             return self._cache.has_whole(pilot)
         self._cache.note_posted(pilot)
-        self.amounts.add(pilot.id, posted.increments)
-        self.amounts.correct(pilot.id, posted.corrections, clock_us)
-        self.counts.count(pilot)
+        counting.count(pilot, self._rules.memory_per_unit_mib)
         self._close(pilot, now_us)
         return True
 

@@ -18,6 +18,7 @@ from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 from gwmond.pilots.memory.posting import counted
 from gwmond.pilots.memory.sights import Looks
+from gwmond.pilots.memory.unstored import Unstored
 
 HEARD_AT_ONCE = 10_000
 MOST_ASIDE = 10_000
@@ -46,7 +47,7 @@ class PilotCache:
         self.partly: set[str] = set()
         self._stored_starts: dict[str, dict[RunKey, int]] = {}  # of runs that are not in memory
         self.moved: defaultdict[int, set[RunKey]] = defaultdict(set)  # not stored yet, by pilot
-        self.withdrawn: set[int] = set()
+        self.withdrawn: dict[int, OpenPilot] = {}
         self.sites: dict[str, str] = {}  # by entry, as this and the next
         self.factories: dict[str, str] = {}
         self._leaving: list[OpenPilot] = []
@@ -211,6 +212,11 @@ class PilotCache:
         self.moved.clear()
         self.withdrawn.clear()
 
+    def unstored(self) -> dict[int, Unstored]:
+        """Return what waits to be stored, by pilot."""
+        pilots = (*self.withdrawn.values(), *self.pilots.values())
+        return {pilot.id: pilot.unstored for pilot in pilots if pilot.unstored is not None}
+
     def drop_pilot(self, pilot: OpenPilot) -> None:
         """Forget a pilot and its runs."""
         for run in list(pilot.runs.values()):
@@ -223,14 +229,14 @@ class PilotCache:
 
         What has moved from it, or withdrew it, is not to be stored either.
         """
-        self.withdrawn.discard(number)
+        self.withdrawn.pop(number, None)
         self.moved.pop(number, None)
         pilot = self.pilots.pop(number, None)
         if pilot is None:
             return
         for run in list(pilot.runs.values()):
             self.drop_run(run)
-        pilot.pruned = True  # so that nothing is made of what is known of it
+        pilot.unstored, pilot.pruned = None, True  # so that nothing is made of what is known of it
         self._aside[number] = pilot
         if len(self._aside) > MOST_ASIDE:
             self.unindex(self._aside.pop(next(iter(self._aside))))
@@ -249,7 +255,7 @@ class PilotCache:
             pilot = self._leaving.pop()
             yield pilot
             self.moved[pilot.id].update(pilot.runs)
-            self.withdrawn.add(pilot.id)
+            self.withdrawn[pilot.id] = pilot
             for run in list(pilot.runs.values()):
                 self.drop_run(run)
             self.drop_pilot(pilot)

@@ -42,6 +42,7 @@ from gwmond.pilots.life.merged_runs import Merged, merge
 from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.life.same_run import claim_of
 from gwmond.pilots.life.segments import NOTHING, offered
+from gwmond.pilots.memory.unstored import Unstored
 
 if TYPE_CHECKING:
     from gwmond.model.units import Resource
@@ -250,6 +251,7 @@ class OpenPilot:
     - ``posted_without``: runs that the ledger has, but that it had lost when it was posted last.
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     - ``offered``: canonical micros that it has had to offer; of which life, in which units.
+    - ``unstored``: what is posted and counted and waits to be stored; None: nothing.
     """
 
     id: int
@@ -281,11 +283,18 @@ class OpenPilot:
     unit_mib: int = 0
     dirty: bool = True
     offered: tuple[Derived, int, Mapping[Resource, int]] | None = None
+    unstored: Unstored | None = None
 
     @classmethod
     def new(cls, number: int, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
         """Return a pilot that was not known before."""
         return cls(number, identity, facts, life_of(Known(facts, identity.origin)))
+
+    def to_store(self) -> Unstored:
+        """Return what waits to be stored, so that more can be added."""
+        if self.unstored is None:
+            self.unstored = Unstored()
+        return self.unstored
 
     @property
     def is_renamed(self) -> bool:

@@ -6,8 +6,7 @@ Units: amounts are micros, times microseconds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import (
@@ -16,9 +15,8 @@ from gwmond.model.pilot_life import (
     RunKey,
 )
 from gwmond.model.pilots.pilot_facts import replace
-from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotSeries
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotIdentity, PilotSeries
 from gwmond.model.times import SECOND_US
-from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import (
     Account,
@@ -32,31 +30,17 @@ from gwmond.pilots.life.partition import (
 )
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.open_pilot import OpenPilot, held_at_once
+from gwmond.pilots.memory.unstored import Increments
 
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
 
 
-class Correction(NamedTuple):
-    """A signed amount for the ledger, and why it is posted."""
-
-    hour: int
-    series: PilotSeries
-    micros: int
-    cause: str
-
-
-class Posted(NamedTuple):
-    """What is posted of a pilot: what is new by hour, and what was posted otherwise before."""
-
-    increments: list[tuple[PilotSeries, Mapping[Hour, Micros]]]
-    corrections: list[Correction]
-
-
-def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
+def post(pilot: OpenPilot, known_us: int, now_us: int, rules: Rules) -> bool:
     """Post the difference between what is posted of a pilot and what is known of it now.
 
     Afterwards the pilot's ``settled``, ``settled_until_us``, ``known_us`` and ``posted`` are those
-    of now.  Return None where runs are missing that bear on the difference.
+    of now; the difference is among what is to be stored.  Return False where runs are missing that
+    bear on it.
     """
     known_us = max(min(known_us, _guard(pilot, rules)), pilot.known_us, 1)
     after, before = pilot.life(known_us), pilot.posted
@@ -66,40 +50,44 @@ def post(pilot: OpenPilot, known_us: int, rules: Rules) -> Posted | None:
     away_us = pilot.loaded_from_us  # a run that ended then may have to be decided anew
     runs_missing = pilot.ran_jobs and (since < away_us or pilot.changed_since_us == away_us)
     if away_us > 0 and (pilot.is_renamed or runs_missing):
-        return None
+        return False
     pilot.unit_mib = pilot.unit_mib or rules.memory_per_unit_mib
     delta = advance(before, after, (since, FAR_US), pilot.unit_mib)
-    moved, new = _moved(pilot), _posted(delta, pilot)
-    corrections = moved + new.corrections
-    if new.increments or corrections or pilot.changed_since_us < FAR_US:
+    corrections = [*_moved(pilot, now_us), *_corrected(pilot, delta, now_us)]
+    increments = _added(pilot, delta)
+    if corrections or increments:
+        pilot.to_store().corrections += corrections
+        pilot.to_store().increments += increments
+    if corrections or increments or pilot.changed_since_us < FAR_US:
         pilot.dirty = True
     pilot.posted, pilot.known_us = after, known_us
     pilot.settled_until_us = delta.settled_to_us
     pilot.changed_since_us = FAR_US
-    return new._replace(corrections=corrections)
+    return True
 
 
-def _moved(pilot: OpenPilot) -> list[Correction]:
+def _moved(pilot: OpenPilot, now_us: int) -> list[PilotCorrection]:
     """Return what is posted of a pilot as moved to the name that it has now."""
     if pilot.posted_as is None or not pilot.is_renamed or pilot.posted is None:
         return []
     amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
     return [
-        _correction(row, identity, sign * micros, RELABELLED)
+        _correction(pilot, row, identity, sign * micros, RELABELLED, now_us)
         for identity, sign in ((pilot.posted_as, -1), (pilot.identity, 1))
         for row, micros in amounts.items()
     ]
 
 
-def withdraw(pilot: OpenPilot) -> list[Correction]:
+def withdraw(pilot: OpenPilot, now_us: int) -> None:
     """Take out all of a pilot that never was; all its runs must be in memory."""
-    if pilot.posted is None:
-        return []
-    if not pilot.unit_mib:  # nothing of it was posted
-        return []
+    if pilot.posted is None or not pilot.unit_mib:  # nothing of it was posted
+        return
     amounts: Amounts = partition(pilot.posted, None, pilot.unit_mib).settled
     posted_as = pilot.posted_as or pilot.identity
-    return [_correction(row, posted_as, -micros, WITHDRAWN) for row, micros in amounts.items()]
+    pilot.to_store().corrections += [
+        _correction(pilot, row, posted_as, -micros, WITHDRAWN, now_us)
+        for row, micros in amounts.items()
+    ]
 
 
 def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
@@ -188,26 +176,32 @@ def _guard(pilot: OpenPilot, rules: Rules) -> int:
     return min(starts, default=FAR_US) - rules.start_guard_us
 
 
-def _posted(delta: Delta, pilot: OpenPilot) -> Posted:
-    """Return what is to be posted; add it to what the pilot and its runs have."""
-    posted = Posted([], [])
+def _added(pilot: OpenPilot, delta: Delta) -> Increments:
+    """Return what is new by hour; add it to what the pilot and its runs have."""
+    for key, amounts in delta.increments.runs.items():
+        _add_to_run(pilot, key, amounts)
+    increments: Increments = []
     for account, hours in delta.increments.hourly.items():
         series = _series(account, pilot.identity)
         _add(pilot, series, sum(hours.values()))
-        posted.increments.append((series, hours))
-    for key, amounts in delta.increments.runs.items():
-        _add_to_run(pilot, key, amounts)
+        increments.append((series, hours))
+    return increments
+
+
+def _corrected(pilot: OpenPilot, delta: Delta, now_us: int) -> Iterator[PilotCorrection]:
+    """Yield what was posted otherwise; add it to what the pilot and its runs have."""
     for row, micros, cause in delta.corrections:
-        correction = _correction(row, pilot.identity, micros, cause.value)
-        posted.corrections.append(correction)
+        correction = _correction(pilot, row, pilot.identity, micros, cause.value, now_us)
         _add(pilot, correction.series, micros)
         if row.run_key is not None:
             _add_to_run(pilot, row.run_key, {(row.resource, row.measure): micros})
-    return posted
+        yield correction
 
 
-def _correction(row: Row, identity: PilotIdentity, micros: int, cause: str) -> Correction:
-    return Correction(row.hour, _series(row, identity), micros, cause)
+def _correction(
+    pilot: OpenPilot, row: Row, identity: PilotIdentity, micros: int, cause: str, now_us: int
+) -> PilotCorrection:
+    return PilotCorrection(now_us, pilot.id, row.hour, _series(row, identity), micros, cause)
 
 
 def _series(account: Row | Account, identity: PilotIdentity) -> PilotSeries:
