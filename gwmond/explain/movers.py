@@ -168,12 +168,8 @@ def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:
 
 def _unregistered(row: SiteRow) -> Move:
     mover, why, change, proof = _UNREGISTERED[row.failing_reach]
-    number = row.unregistered_pilots or 0
-    run, do = ("runs", "does") if number == 1 else ("run", "do")
-    text = (
-        f"{counted(number, 'pilot')} {run} there by the factory's count, and {do} not register "
-        f"with the pool; {why}"
-    )
+    pilots = counted(row.unregistered_pilots or 0, "pilot")
+    text = f"by the factory's count {pilots} ran there, and did not register with the pool; {why}"
     if row.failing_test:
         text += f". Their validation fails: {row.failing_test}"
     return Move("run_but_do_not_register", text, mover, change, proof)

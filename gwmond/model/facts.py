@@ -283,9 +283,10 @@ Reach: TypeAlias = Literal["not_known", "here", "group", "everywhere"]
 
 
 class Unregistered(NamedTuple):
-    """Pilots of an entry that run by the factory's count, and that no collector knows.
+    """Pilots of an entry that ran by the factory's count, and that no collector knew.
 
-    ``pilots``: how many, at every moment of the last grace; ``registered``: how many others did.
+    ``pilots``: how many, at every moment of a grace, the last one or one after which none
+    registered; ``registered``: how many do now.
     ``test``: which test of the validation fails there; empty: not known.
     """
 

@@ -6,6 +6,7 @@ A pilot whose validation fails sleeps for about 1000 s.  It does not register, b
 advertise that it failed, and if it is removed it returns no output (facts page on GlideinWMS).  So
 two counts show it: how many run by the factory's count, and how many the collectors know.  What is
 less at every moment of the grace is no pilot that is about to register, nor a count that lags.
+After their 1000 s the next ones start, so what was found lasts until a pilot registers there.
 
 Where else that is so tells who can change it: an entry alone has a site, or settings, of its own;
 all entries of one group have its frontend's scripts and credentials in common, and all entries the
@@ -16,15 +17,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import EntryKey, EntryTotals, Pilot, Reach, Unregistered
 
-Histories: TypeAlias = Mapping[EntryKey, PendingHistory]
-
 WIDE = 3
 """What is so at fewer entries may be chance."""
+LASTING = 4
+"""So many graces what was found lasts while none registers, though others run there, or none."""
+
+
+class Watched(NamedTuple):
+    """How many pilots of one entry have not registered; ``pilots``: as last found, at ``at``."""
+
+    history: PendingHistory = PendingHistory()
+    at: int = 0
+    pilots: int = 0
+
+    def add(self, now_s: int, running: int, registered: int, grace_s: int) -> Watched:
+        """Return it with what is seen now."""
+        history = self.history.add(now_s, max(running - registered, 0), grace_s)
+        if number := history.least(now_s, grace_s):
+            return Watched(history, now_s, number)
+        lasts = not registered and 0 <= now_s - self.at <= LASTING * grace_s
+        return Watched(history, self.at, self.pilots) if lasts else Watched(history)
+
+
+Histories: TypeAlias = Mapping[EntryKey, Watched]
 
 
 def watch(
@@ -33,24 +53,26 @@ def watch(
     registered: Counter[EntryKey],
     now_s: int,
     grace_s: int,
-) -> dict[EntryKey, PendingHistory]:
+) -> dict[EntryKey, Watched]:
     """Return how many pilots of each entry have not registered, with what is seen now.
 
     ``running``: by the factory's count; of an entry that is not there it is not known now, or not
-    all registered pilots are surely seen, and its history is void.
+    all registered pilots are surely seen.  Its history stays for a grace.
     """
-    return {
-        key: before.get(key, PendingHistory()).add(now_s, max(number - registered[key], 0), grace_s)
+    kept = {
+        key: of
+        for key, of in before.items()
+        if of.history.samples and 0 <= now_s - of.history.samples[-1].time <= grace_s
+    }
+    seen = {
+        key: before.get(key, Watched()).add(now_s, number, registered[key], grace_s)
         for key, number in running.items()
     }
+    return {**kept, **seen}
 
 
 def unregistered(
-    histories: Histories,
-    totals: Mapping[EntryKey, EntryTotals],
-    pilots: Iterable[Pilot],
-    now_s: int,
-    grace_s: int,
+    histories: Histories, totals: Mapping[EntryKey, EntryTotals], pilots: Iterable[Pilot]
 ) -> dict[EntryKey, Unregistered]:
     """Return the entries where pilots run and do not register.
 
@@ -64,9 +86,7 @@ def unregistered(
         elif pilot.failure:
             tests.setdefault(pilot.entry, Counter())[pilot.failure] += 1
     found = {
-        key: Unregistered(number, registered[key])
-        for key, history in histories.items()
-        if (number := history.least(now_s, grace_s)) > 0
+        key: Unregistered(of.pilots, registered[key]) for key, of in histories.items() if of.pilots
     }
     failing = {key for key, of in found.items() if of.most}
     good = {key for key, number in registered.items() if number and key not in failing}

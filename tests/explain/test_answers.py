@@ -368,9 +368,9 @@ def test_pilots_that_wait_where_none_registers_are_no_hope() -> None:
     found = first(situation(place(), entry=never))
     assert (found.name, found.tier) == ("run_but_do_not_register", Tier.NO_PILOT)
     assert (found.mover, found.proof) == (Mover.SITE, Proof.NOT_KNOWN)
-    assert "2 pilots run there by the factory's count, and do not register" in found.text
+    assert "by the factory's count 2 pilots ran there, and did not register" in found.text
     one = first(situation(place(), entry=never._replace(unregistered_pilots=1)))
-    assert "1 pilot runs there by the factory's count, and does not register" in one.text
+    assert "by the factory's count 1 pilot ran there, and did not register" in one.text
     assert "not known" in found.text
 
 

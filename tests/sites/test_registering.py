@@ -43,7 +43,7 @@ def test_where_else_pilots_do_not_register(
 ) -> None:
     of = {f"e{number}": f"fe.{group}" for number, group in enumerate(groups)}
     seen = [pilot(EntryKey("Site" + e[1:], e), group=of[e]) for e in good]
-    found = unregistered(histories(**dict.fromkeys(failing, 1)), told(of), seen, NOW, 900)
+    found = unregistered(histories(**dict.fromkeys(failing, 1)), told(of), seen)
     assert {(one.reach, one.test) for one in found.values()} == {(reach, "")}
     assert set(found) == {EntryKey("Site" + e[1:], e) for e in failing}
 
@@ -52,7 +52,7 @@ def test_the_test_that_fails_is_what_most_of_them_advertise() -> None:
     failed = [
         pilot(KEYS[0])._replace(failed=True, failure=test) for test in ("cvmfs", "disk", "disk")
     ]
-    found = unregistered(histories(e0=3), told({"e0": "fe.m"}), failed, NOW, 900)
+    found = unregistered(histories(e0=3), told({"e0": "fe.m"}), failed)
     assert found[KEYS[0]].test == "disk"
     assert found[KEYS[0]].registered == 0
 
@@ -64,7 +64,30 @@ def test_counts_that_lag_are_no_sign() -> None:
     for minute in range(60):
         running = {A: 8 if minute != 40 else 5}
         once = watch(once, running, Counter({A: 5}), NOW + 60 * minute, 900)
-        found = unregistered(once, {}, seen, NOW + 60 * minute, 900)
+        found = unregistered(once, {}, seen)
         assert (A in found) is (15 <= minute < 40 or minute > 55), minute
     assert found[A].pilots == 3
     assert not found[A].most
+
+
+@pytest.mark.parametrize(("registers", "last"), [(None, 30 + 4 * 15), (70, 69)])
+def test_what_is_found_lasts_until_one_registers(registers: int | None, last: int) -> None:
+    """The pilots that failed end after half an hour; those that come then do not last."""
+    found: Histories = {}
+    times = []
+    for minute in range(180):
+        there = int(registers is not None and minute >= registers)
+        running = 2 if minute <= 30 else max((minute + 1) % 2, there)
+        found = watch(found, {A: running}, Counter({A: there}), NOW + 60 * minute, 900)
+        if unregistered(found, {}, [pilot(A)] * there):
+            times.append(minute)
+    assert times == list(range(15, 15 + len(times)))
+    assert times[-1] == last
+
+
+@pytest.mark.parametrize(("unknown_min", "kept"), [(14, True), (16, False)])
+def test_a_poll_that_does_not_tell_changes_nothing(unknown_min: int, kept: bool) -> None:
+    found = histories(e0=3)
+    for minute in range(1, unknown_min + 1):
+        found = watch(found, {}, Counter(), NOW + 60 * minute, 900)
+    assert bool(unregistered(found, {}, [])) is kept

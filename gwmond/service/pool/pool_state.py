@@ -233,7 +233,7 @@ class _Building:
         counts = factory_running(self._fresh, totals) if self._slots else {}
         trusted = {key: n for key, n in counts.items() if key not in self._doubtful}
         histories = registering.watch(before.unregistered, trusted, registered, now, grace)
-        found = registering.unregistered(histories, totals, self._pilots, now, grace)
+        found = registering.unregistered(histories, totals, self._pilots)
         holds = held_lately(self._fresh, totals)
         asked = {
             key: before.unsubmitted.get(key, PendingHistory()).add(
