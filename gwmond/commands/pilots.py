@@ -10,7 +10,7 @@ import argparse
 
 from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, place_of, show, usage
 from gwmond.config.settings import Config, ConfigError
-from gwmond.ledger.reading.reader import PilotFilter
+from gwmond.model.pilots.stored_pilots import PilotFilter
 from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing
 from gwmond.reports.ledger.open_runs import open_runs

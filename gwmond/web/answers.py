@@ -11,19 +11,13 @@ import binascii
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config
-from gwmond.model.demand.question import MOST_AD
-from gwmond.model.facts import Place
 from gwmond.model.pilot_life import Category
-from gwmond.model.pilots.stored_pilots import DoingNow, RunFilter
+from gwmond.model.pilots.stored_pilots import RunFilter
 from gwmond.model.poll.snapshot import Snapshot
-from gwmond.model.states import State
-from gwmond.model.times import DAY_US, SECOND_US, Period
-from gwmond.model.units import Resource
+from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.recent_failures import failures_json, recent_failures
 from gwmond.reports.ledger.ledger_reading import (
     DEADLINE_S,
@@ -37,188 +31,43 @@ from gwmond.reports.pilots.runs import runs_json
 from gwmond.reports.pilots.stored_pages import pilot_list, pilot_story, traced
 from gwmond.reports.pilots.traced import SeveralJobs
 from gwmond.reports.render.document import Document
-from gwmond.reports.render.periods import FORMS, both, parse_period
+from gwmond.reports.render.periods import both
 from gwmond.reports.report import report_document
 from gwmond.reports.report.gather import gather
-from gwmond.reports.report.groupings import GROUPINGS, parse_by
+from gwmond.reports.report.groupings import parse_by
 from gwmond.reports.report.report import Scope
 from gwmond.reports.sites import sites
 from gwmond.reports.sites.sites import SiteRow
 from gwmond.reports.sites.time_by_hour import RANGES, read
-from gwmond.web.pilots import WHO, Selection
+from gwmond.web.asking import (
+    AdviseAsked,
+    EntriesListed,
+    FailuresOfPeriod,
+    IdleListed,
+    Listed,
+    PilotsListed,
+    ProblemsListed,
+    Refused,
+    ReportListed,
+    RunsListed,
+    SitesListed,
+    TimeAsked,
+    TracesAsked,
+)
+from gwmond.web.pilots import WHO
 from gwmond.web.problems import counted_problems
 
 R = TypeVar("R")
 Record: TypeAlias = dict[str, Any]
 Key: TypeAlias = tuple[str | int, ...]
 
-MOST, MOST_LINES = 500, 1000
-"""Items of a page; lines of each part of one pilot or trace."""
+MOST_LINES = 1000
+"""Lines of each part of one pilot or trace."""
 NO_CURSOR = "this is no cursor of this list: leave it out to begin"
-_LONGEST_US = 400 * DAY_US
 _OF_JOBS = frozenset(
     {"job", "user", "users", "users_now", "job_group", "htcondor.job.id", "htcondor.job.user"}
 )
 """What tells a job or its user, by its name in any record."""
-NAME, CURSOR = r"^[^\x00-\x1f\x7f]*$", r"^[A-Za-z0-9_-]*$"
-"""Characters that are allowed in names and cursors."""
-Name = Annotated[str, Field(max_length=256, pattern=NAME)]
-Limit = Annotated[int, Field(ge=1, le=MOST, description="items at most")]
-After = Annotated[
-    str,
-    Field(max_length=1024, pattern=CURSOR, description="`next` of the page before"),
-]
-When = Annotated[str, Field(max_length=40, description=FORMS)]
-YesOrNo = Literal["true", "false"]
-
-
-class Refused(Exception):
-    """Why there is no answer: a status of HTTP, in words; ``again_s``: when to ask again."""
-
-    def __init__(
-        self, status: int, detail: str, parameter: str = "", again_s: int | None = None
-    ) -> None:
-        super().__init__(detail)
-        self.status, self.detail, self.parameter, self.again_s = status, detail, parameter, again_s
-
-
-class Asked(BaseModel):
-    """Parameters of a query; others are refused.  What is empty does not matter.
-
-    Old FastAPI passes parameters by the names of fields, not by their aliases.
-    """
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
-    @classmethod
-    def names(cls) -> set[str]:
-        """Return the names of parameters."""
-        return {field.alias or name for name, field in cls.model_fields.items()}
-
-
-class Listed(Asked):
-    """Parameters of a list; ``rows`` is the name of the list in its record."""
-
-    rows: ClassVar[str]
-    format: Annotated[
-        Literal["json", "csv"], Field(description="csv: the lines of the list alone")
-    ] = "json"
-    limit: Limit = 100
-    after: After = ""
-
-
-class OfPlace(Asked):
-    site: Name = ""
-    entry: Name = ""
-    group: Annotated[Name, Field(description="FRONTEND.GROUP")] = ""
-
-    @property
-    def place(self) -> Place:
-        return Place(self.site, self.entry, self.group)
-
-
-class OfPeriod(OfPlace):
-    since: Annotated[When, Field(alias="from")] = ""
-    until: Annotated[When, Field(alias="to")] = ""
-
-    def period(self, now_us: int) -> Period:
-        """Return the period that is asked for: the last day, if nothing is."""
-        try:
-            period = parse_period(self.since or None, self.until or None, now_us)
-        except ValueError as error:
-            raise Refused(422, str(error), "from, to") from None
-        if period.length_us > _LONGEST_US:
-            days = _LONGEST_US // DAY_US
-            raise Refused(422, f"the period is longer than {days} days", "from, to")
-        return period
-
-
-class SitesAsked(Listed):
-    rows = "sites"
-    site: Name = ""
-    state: State | Literal[""] = ""
-    resource: Resource | Literal[""] = ""
-
-
-class EntriesAsked(SitesAsked):
-    rows = "entries"
-    entry: Name = ""
-
-
-class PilotsAsked(OfPlace, Listed):
-    rows = "pilots"
-    which: Literal["running", "past", "all"] = "running"
-    node: Annotated[Name, Field(description="`*` stands for anything")] = ""
-    last: Annotated[
-        Literal["", "24h", "7d", "30d"], Field(description="ended, or lived, in this time")
-    ] = ""
-    doing: DoingNow | Literal[""] = ""
-    category: Annotated[Category | Literal[""], Field(description="has settled time of it")] = ""
-    failed: Annotated[
-        YesOrNo | Literal[""], Field(description="true: validation failed, no job ran")
-    ] = ""
-
-
-class RunsAsked(OfPeriod, Listed):
-    """Runs that began in the period."""
-
-    rows = "runs"
-    user: Annotated[Name, Field(description="user@domain, or user of any domain")] = ""
-    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
-    category: Category | Literal[""] = ""
-
-
-class ReportAsked(OfPeriod, Listed):
-    rows = "groups"
-    by: Annotated[
-        Name, Field(description=f"one, or two with a comma between: {', '.join(GROUPINGS)}")
-    ] = "site"
-    hours_only: Annotated[YesOrNo, Field(description="true: fast, no numbers of pilots")] = "false"
-
-
-class TotalsAsked(OfPlace):
-    last: Literal["24h", "7d", "30d"] = "24h"
-    resource: Resource = "cpu"
-
-
-class FailuresAsked(OfPeriod):
-    limit: Limit = 100
-
-
-class AdviseAsked(OfPeriod):
-    since: Annotated[When, Field(alias="from")] = "7d"
-    limit: Annotated[Limit, Field(description="lines of each list at most")] = 100
-
-
-class TracesAsked(Asked):
-    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
-    pilot: Annotated[int, Field(ge=0, lt=1 << 62, description="its number")] = 0
-
-
-class ProblemsAsked(Listed):
-    rows = "problems"
-
-
-class IdleAsked(Listed):
-    rows = "idle"
-
-
-class ExplainAsked(Asked):
-    limit: Annotated[Limit, Field(description="lines of each list at most")] = 100
-
-
-class ExplainEntryAsked(ExplainAsked):
-    site: Annotated[Name, Field(description="of the entry, where several are called so")] = ""
-
-
-class ExplainAdAsked(ExplainAsked):
-    ad: Annotated[str, Field(max_length=MOST_AD, description="a ClassAd, in either syntax")]
-    site: Annotated[Name, Field(description="only at this site, or entry")] = ""
-
-
-class ExplainJobsAsked(ExplainAsked):
-    schedd: Name = ""
-    site: Annotated[Name, Field(description="only why not at this site, or entry")] = ""
 
 
 class Answers:
@@ -228,16 +77,16 @@ class Answers:
         self._s, self._config, self._shows_jobs = s, config, shows_jobs
         self._now_us = round(s.pool_time * SECOND_US)
 
-    def sites(self, asked: SitesAsked) -> Record:
+    def sites(self, asked: SitesListed) -> Record:
         """Return sites, by name."""
         return self._rows(asked, sites.site_rows(self._s), "sites")
 
-    def entries(self, asked: EntriesAsked) -> Record:
+    def entries(self, asked: EntriesListed) -> Record:
         """Return entries, by site and name."""
         rows = [row for row in sites.entry_rows(self._s) if asked.entry in ("", row.entry)]
         return self._rows(asked, rows, "entries")
 
-    def _rows(self, asked: SitesAsked, rows: Sequence[SiteRow], name: str) -> Record:
+    def _rows(self, asked: SitesListed, rows: Sequence[SiteRow], name: str) -> Record:
         wanted = [
             row
             for row in rows
@@ -250,13 +99,10 @@ class Answers:
         rows_json = record.pop("sites")
         return {**record, name: rows_json, "next": following}
 
-    def pilots(self, asked: PilotsAsked) -> Record:
+    def pilots(self, asked: PilotsListed) -> Record:
         """Return pilots, the latest first."""
-        after = _position(asked.after, 2)
-        selection = Selection(**asked.model_dump(exclude={"limit", "after", "failed", "format"}))
-        failed = asked.failed == "true" if asked.failed else None
-        wanted = selection.wanted(self._now_us)._replace(after=after, failed=failed)
-        found, following = pilot_list(self._config, self._now_us, wanted, asked.limit)
+        wanted, after = asked.wanted(self._now_us), _position(asked.after, 2)
+        found, following = pilot_list(self._config, self._now_us, wanted, asked.limit, after)
         return self._shown({**_record(found.document), "next": _cursor(following)})
 
     def pilot(self, number: int) -> Record:
@@ -267,7 +113,7 @@ class Answers:
         record = _record(pilot_document.document(*found, 80, 0))
         return self._shown(bounded(record, "runs", "own_time", "corrections", "rules", "steps"))
 
-    def runs(self, asked: RunsAsked) -> Record:
+    def runs(self, asked: RunsListed) -> Record:
         """Return runs of jobs that began in a period, the latest first."""
         for name in ("user", "job"):
             if getattr(asked, name) and not self._shows_jobs:
@@ -291,7 +137,7 @@ class Answers:
             following = starts[-1], starts.count(starts[-1]) + before
         return self._shown({**record, "next": _cursor(following)})
 
-    def report(self, asked: ReportAsked) -> Record:
+    def report(self, asked: ReportListed) -> Record:
         """Return a report, with a page of its groups."""
         try:
             by = parse_by(asked.by)
@@ -312,14 +158,14 @@ class Answers:
         following = (last,) if last < len(groups) else None
         return {**record, "groups": groups[first:last], "next": _cursor(following)}
 
-    def totals(self, asked: TotalsAsked) -> Record:
+    def totals(self, asked: TimeAsked) -> Record:
         """Return averages over time: capacity by state, pilots by category."""
         chosen, now_s = RANGES[asked.last], self._now_us / SECOND_US
         times = read(self._config.ledger.url, chosen, now_s, asked.resource, asked.place)
         unit = f"canonical units of {asked.resource}, on average over a step"
         return {"unit": unit, "step_seconds": 3600 * chosen.hours, **times.as_json}
 
-    def failures(self, asked: FailuresAsked) -> Record:
+    def failures(self, asked: FailuresOfPeriod) -> Record:
         """Return what failed in a period: validations of pilots, runs by the doing of a place."""
         period = asked.period(self._now_us)
         found = recent_failures(self._config.ledger.url, period, asked.place)
@@ -348,7 +194,7 @@ class Answers:
             )
         return bounded(_record(document(found, age)), most=asked.limit)
 
-    def problems(self, asked: ProblemsAsked) -> Record:
+    def problems(self, asked: ProblemsListed) -> Record:
         """Return the problems that were counted since the daemon began."""
         rows = counted_problems(self._s)
         page, following = _paged(rows, lambda row: (row.source, row.problem.value), asked)
@@ -360,7 +206,7 @@ class Answers:
             "next": following,
         }
 
-    def idle(self, asked: IdleAsked) -> Record:
+    def idle(self, asked: IdleListed) -> Record:
         """Return why idle jobs are not running: jobs and canonical units by reason."""
         page, following = _paged(self._s.idle, lambda one: one[:4], asked)
         names = ("reason", "cause", "site", "whose_move", "jobs", "cpu_units", "gpu_units")

@@ -27,8 +27,9 @@ from gwmond.model.demand.question import Question
 from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.render.formats import flatten
 from gwmond.reports.render.writing import write_csv
-from gwmond.web import answers
-from gwmond.web.answers import Answers, Asked, Listed, Record, Refused
+from gwmond.web import answers, asking
+from gwmond.web.answers import Answers, Record
+from gwmond.web.asking import Asked, Listed, Refused
 from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
 from gwmond.web.pages import Pages
 
@@ -57,8 +58,8 @@ _WORDS = {
     "string_too_long": "must be of {max_length} characters at most",
 }
 _PATTERNS = {
-    answers.NAME: "must be without control characters",
-    answers.CURSOR: answers.NO_CURSOR,
+    asking.NAME: "must be without control characters",
+    asking.CURSOR: answers.NO_CURSOR,
     _PART: "must be a name, without blanks, slashes and control characters",
     NUMBER: "must be CLUSTER.PROC, or a GlobalJobId",
 }
@@ -149,26 +150,26 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
     """Add what the last poll says."""
 
     @api.get("/sites")
-    async def sites(request: Request, asked: Annotated[answers.SitesAsked, Query()]) -> Response:
+    async def sites(request: Request, asked: Annotated[asking.SitesListed, Query()]) -> Response:
         """Sites now: state, reason, capacity, pilots, demand; as `gwmond sites`."""
         return await ask(request, asked, lambda made: made.sites(asked))
 
     @api.get("/entries")
     async def entries(
-        request: Request, asked: Annotated[answers.EntriesAsked, Query()]
+        request: Request, asked: Annotated[asking.EntriesListed, Query()]
     ) -> Response:
         """Entries now; as `gwmond sites --entries`."""
         return await ask(request, asked, lambda made: made.entries(asked))
 
     @api.get("/problems")
     async def problems(
-        request: Request, asked: Annotated[answers.ProblemsAsked, Query()]
+        request: Request, asked: Annotated[asking.ProblemsListed, Query()]
     ) -> Response:
         """Problems since the daemon began, what they mean, and what to do."""
         return await ask(request, asked, lambda made: made.problems(asked))
 
     @api.get("/explain")
-    async def idle(request: Request, asked: Annotated[answers.IdleAsked, Query()]) -> Response:
+    async def idle(request: Request, asked: Annotated[asking.IdleListed, Query()]) -> Response:
         """Why idle jobs are not running: jobs and units by reason."""
         return await ask(request, asked, lambda made: made.idle(asked))
 
@@ -176,7 +177,7 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
 def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
     """Add what asks HTCondor: few questions at a time, as the page asks them."""
 
-    async def ask(request: Request, asked: answers.ExplainAsked, question: Question) -> Response:
+    async def ask(request: Request, asked: asking.ExplainAsked, question: Question) -> Response:
         _given_once(request, asked)
         explanations = state.pages.explanations
         found = await desk.made(request, lambda: explanations.answer(question))
@@ -189,26 +190,26 @@ def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
 
     @api.get("/explain/jobs")
     async def jobs(
-        request: Request, asked: Annotated[answers.ExplainJobsAsked, Query()]
+        request: Request, asked: Annotated[asking.ExplainJobsAsked, Query()]
     ) -> Response:
         """Why idle jobs are not running, with the words of each reason's largest group of jobs."""
         return await ask(request, asked, Question("", asked.schedd, asked.site, "all"))
 
     @api.get("/explain/ad")
-    async def ad(request: Request, asked: Annotated[answers.ExplainAdAsked, Query()]) -> Response:
+    async def ad(request: Request, asked: Annotated[asking.ExplainAdAsked, Query()]) -> Response:
         """What would happen to a job that is not submitted yet, by its ad."""
         return await ask(request, asked, Question(asked.ad, site=asked.site, what="ad"))
 
     @api.get("/explain/pilots/{name}")
     async def pilot(
-        request: Request, name: NamePart, asked: Annotated[answers.ExplainAsked, Query()]
+        request: Request, name: NamePart, asked: Annotated[asking.ExplainAsked, Query()]
     ) -> Response:
         """Why a pilot has no job, or never had one: by its startd's name, or its number."""
         return await ask(request, asked, Question(name, what="pilot"))
 
     @api.get("/explain/entries/{entry}")
     async def entry(
-        request: Request, entry: NamePart, asked: Annotated[answers.ExplainEntryAsked, Query()]
+        request: Request, entry: NamePart, asked: Annotated[asking.ExplainEntryAsked, Query()]
     ) -> Response:
         """Why an entry's pilots have no job."""
         return await ask(request, asked, Question(entry, site=asked.site, what="entry"))
@@ -217,7 +218,7 @@ def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
     async def job(
         request: Request,
         job: Annotated[str, InPath(max_length=256, pattern=NUMBER)],
-        asked: Annotated[answers.ExplainJobsAsked, Query()],
+        asked: Annotated[asking.ExplainJobsAsked, Query()],
     ) -> Response:
         """Why one job is not running, what would change that, whose move it is."""
         return await ask(request, asked, Question(job, asked.schedd, asked.site))
@@ -227,7 +228,7 @@ def _add_ledger(api: FastAPI, ask: Ask) -> None:
     """Add what the ledger says."""
 
     @api.get("/pilots")
-    async def pilots(request: Request, asked: Annotated[answers.PilotsAsked, Query()]) -> Response:
+    async def pilots(request: Request, asked: Annotated[asking.PilotsListed, Query()]) -> Response:
         """Pilots, the latest first; as `gwmond pilots`."""
         return await ask(request, asked, lambda made: made.pilots(asked))
 
@@ -237,34 +238,34 @@ def _add_ledger(api: FastAPI, ask: Ask) -> None:
         return await ask(request, None, lambda made: made.pilot(number))
 
     @api.get("/runs")
-    async def runs(request: Request, asked: Annotated[answers.RunsAsked, Query()]) -> Response:
+    async def runs(request: Request, asked: Annotated[asking.RunsListed, Query()]) -> Response:
         """Runs of jobs that began in a period, the latest first."""
         return await ask(request, asked, lambda made: made.runs(asked))
 
     @api.get("/report")
-    async def report(request: Request, asked: Annotated[answers.ReportAsked, Query()]) -> Response:
+    async def report(request: Request, asked: Annotated[asking.ReportListed, Query()]) -> Response:
         """Where pilots' time went in a period; as `gwmond report`."""
         return await ask(request, asked, lambda made: made.report(asked))
 
     @api.get("/totals")
-    async def totals(request: Request, asked: Annotated[answers.TotalsAsked, Query()]) -> Response:
+    async def totals(request: Request, asked: Annotated[asking.TotalsOfTime, Query()]) -> Response:
         """Capacity by state and pilots by category over time; as the page of time."""
         return await ask(request, asked, lambda made: made.totals(asked))
 
     @api.get("/failures")
     async def failures(
-        request: Request, asked: Annotated[answers.FailuresAsked, Query()]
+        request: Request, asked: Annotated[asking.FailuresOfPeriod, Query()]
     ) -> Response:
         """What failed in a period, the worst first; as the page of failures."""
         return await ask(request, asked, lambda made: made.failures(asked))
 
     @api.get("/advise")
-    async def advise(request: Request, asked: Annotated[answers.AdviseAsked, Query()]) -> Response:
+    async def advise(request: Request, asked: Annotated[asking.AdviseAsked, Query()]) -> Response:
         """What would waste less of the pilots' time; as `gwmond advise`."""
         return await ask(request, asked, lambda made: made.advise(asked))
 
     @api.get("/traces")
-    async def traces(request: Request, asked: Annotated[answers.TracesAsked, Query()]) -> Response:
+    async def traces(request: Request, asked: Annotated[asking.TracesAsked, Query()]) -> Response:
         """The spans of a job's trace, or of a pilot's; as `gwmond trace`."""
         return await ask(request, asked, lambda made: made.traces(asked))
 

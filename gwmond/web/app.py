@@ -19,19 +19,16 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.demand.question import MOST_AD, What
-from gwmond.model.pilot_life import Category
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.units import Resource
 from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api
+from gwmond.web.asking import FailuresAsked, PilotsPage, TimeAsked
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
 from gwmond.web.explain import Answer
-from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages, style_sheet
-from gwmond.web.pilots import WHO, Selection
-from gwmond.web.time import Choice
+from gwmond.web.pilots import WHO
 
 HEALTH, _API = "/-/healthy", "/api/"
 _METHODS = ["GET", "HEAD"]
@@ -54,21 +51,6 @@ _NO_TOKEN = (
     "[http] auth_token_file"
 )
 _Word = Annotated[str, Field(max_length=512)]
-
-
-class Chosen(BaseModel):
-    """What may be asked of the list of pilots, see ``Selection``."""
-
-    which: Literal["running", "past", "all"] = "running"
-    site: str = ""
-    entry: str = ""
-    group: str = ""
-    node: str = ""
-    last: Literal["", "24h", "7d", "30d"] = ""
-    doing: Literal["", "running", "idle", "retiring", "silent"] = ""
-    category: Category | Literal[""] = ""
-    failed: Literal["", "1"] = ""
-    after: Annotated[str, Field(pattern=r"^([0-9]{1,17}\.[0-9]{1,18})?$")] = ""
 
 
 class Explained(BaseModel):
@@ -290,34 +272,18 @@ def _add_ledger_pages(app: FastAPI, state: Served, desk: Desk) -> None:
     page = partial(_made, state, desk)
 
     @app.api_route("/time", methods=_METHODS)
-    async def time(
-        request: Request,
-        last: Literal["24h", "7d", "30d"] = "24h",
-        resource: Resource = "cpu",
-        site: str = "",
-        entry: str = "",
-        group: str = "",
-    ) -> Response:
+    async def time(request: Request, chosen: Annotated[TimeAsked, Query()]) -> Response:
         """Serve what time was spent on."""
-        chosen = Choice(last, resource, site, entry, group)
         return await page(request, lambda pages: pages.time(chosen))
 
     @app.api_route("/pilots", methods=_METHODS)
-    async def pilots(request: Request, chosen: Annotated[Chosen, Query()]) -> Response:
+    async def pilots(request: Request, chosen: Annotated[PilotsPage, Query()]) -> Response:
         """Serve a list of pilots."""
-        selection = Selection(**chosen.model_dump())
-        return await page(request, lambda pages: pages.pilots(selection))
+        return await page(request, lambda pages: pages.pilots(chosen))
 
     @app.api_route("/failures", methods=_METHODS)
-    async def failures(
-        request: Request,
-        last: Literal["24h", "7d", "30d"] = "24h",
-        site: str = "",
-        entry: str = "",
-        group: str = "",
-    ) -> Response:
+    async def failures(request: Request, chosen: Annotated[FailuresAsked, Query()]) -> Response:
         """Serve what failed."""
-        chosen = Failing(last, site, entry, group)
         return await page(request, lambda pages: pages.failures(chosen))
 
     @app.api_route("/pilot", methods=_METHODS)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.poll.snapshot import Snapshot
+from gwmond.web.asking import OfPlace
 from gwmond.web.parts import ago, entry_link, link, site_link, time_text
 
 _NAMES = 1000
@@ -46,15 +47,9 @@ class Heading(NamedTuple):
     warnings: Sequence[str]
 
 
-class PageQuery(Protocol):
-    """A named tuple of texts."""
-
-    def _asdict(self) -> Mapping[str, str]: ...
-
-
-def address(path: str, query: PageQuery) -> str:
+def address(path: str, asked: OfPlace) -> str:
     """Return the address of a page; what is empty is left out."""
-    wanted = {name: text for name, text in query._asdict().items() if text}
+    wanted = {name: text for name, text in asked.query.items() if text}
     return f"{path}?{urlencode(wanted)}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
 
 from gwmond.config.settings import Config
-from gwmond.model.facts import EntryKey, Place
+from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import HOUR_US, SECOND_US, Period
@@ -27,6 +27,7 @@ from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Column, Table, name_columns, table
 from gwmond.reports.sites.time_by_hour import RANGES
 from gwmond.reports.stored.pilot_sums import PilotSums
+from gwmond.web.asking import FailuresAsked
 from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 
@@ -51,31 +52,6 @@ _SERVERS = (
 R = TypeVar("R")
 
 
-class Failing(NamedTuple):
-    """Which failures are shown; empty names stand for all."""
-
-    last: str = "24h"
-    site: str = ""
-    entry: str = ""
-    group: str = ""
-
-    @property
-    def place(self) -> Place:
-        """Site, entry and group."""
-        return Place(*self[1:])
-
-    def to(self, text: str, site: str, entry: str = "") -> Markup:
-        """Return a link to the failures of another place."""
-        return link("failures", text, last=self.last, site=site, entry=entry, group=self.group)
-
-    def pilots(self, number: int, cause: RunCause, **which: str) -> Markup | str:
-        """Return a number of pilots or runs, which leads to the pilots; not of a whole table."""
-        if not number or not cause.entry:
-            return str(number)
-        where = {"site": cause.site, "entry": cause.entry, "node": cause.node, "group": self.group}
-        return link("pilots", str(number), last=self.last, **where, **which)
-
-
 class _Entry(NamedTuple):
     """What failed at an entry."""
 
@@ -98,8 +74,23 @@ class _FailedRuns(NamedTuple):
     job: str = ""
 
 
+def _link(chosen: FailuresAsked, text: str, site: str, entry: str = "") -> Markup | str:
+    """Return a link to the failures of another place; a place without a name has none."""
+    return text and link("failures", text, **chosen.but(site=site, entry=entry).query)
+
+
+def _pilots(
+    chosen: FailuresAsked, number: int, cause: RunCause, which: Mapping[str, str]
+) -> Markup | str:
+    """Return a number of pilots or runs, which leads to the pilots; not of a whole table."""
+    if not number or not cause.entry:
+        return str(number)
+    there = chosen.but(site=cause.site, entry=cause.entry)
+    return link("pilots", str(number), node=cause.node, **there.query, **which)
+
+
 def page(
-    config: Config, s: Snapshot | None, now_us: int, chosen: Failing, *, shows_jobs: bool
+    config: Config, s: Snapshot | None, now_us: int, chosen: FailuresAsked, *, shows_jobs: bool
 ) -> str:
     """Return the page; ``shows_jobs``: with a job for each cause."""
     shown = RANGES[chosen.last]
@@ -121,7 +112,11 @@ def page(
         heading=heading(s, chosen.place),
         links=place_links(chosen.place, but="failures"),
         choices=[
-            Tab(kind.name, last == chosen.last, address("failures", chosen._replace(last=last)))
+            Tab(
+                kind.name,
+                last == chosen.last,
+                address("failures", chosen.but(last=last)),
+            )
             for last, kind in RANGES.items()
         ],
         fields=[FormField("last", "", chosen.last), *place_fields(s, chosen.place)],
@@ -131,7 +126,7 @@ def page(
     )
 
 
-def _parts(found: RecentFailures, chosen: Failing, judged: str) -> Iterator[Part]:
+def _parts(found: RecentFailures, chosen: FailuresAsked, judged: str) -> Iterator[Part]:
     since = f"since {short(found.since_us)[:16]} UTC"
     if found.partial:
         yield Paragraph(
@@ -176,20 +171,22 @@ def _table(title: str, columns: list[Column[R]], rows: list[R], whole: R, note: 
     return table(title, columns, rows[:_LINES], whole, note + more)
 
 
-def _entry_columns(chosen: Failing) -> list[Column[_Entry]]:
+def _entry_columns(chosen: FailuresAsked) -> list[Column[_Entry]]:
     def cause(line: _Entry) -> RunCause:
         return RunCause(*line.key, "", "")
 
     return [
         Column(
-            "site", lambda x: chosen.to(x.key.site, x.key.site) if x.key.site else "all", name=True
+            "site",
+            lambda x: _link(chosen, x.key.site, x.key.site) or "all",
+            name=True,
         ),
-        Column("entry", lambda x: chosen.to(x.key.entry, *x.key) if x.key.entry else "", name=True),
-        Column("pilots that failed", lambda x: chosen.pilots(x.failed.pilots, cause(x), **_FAILED)),
+        Column("entry", lambda x: _link(chosen, x.key.entry, *x.key), name=True),
+        Column("pilots that failed", lambda x: _pilots(chosen, x.failed.pilots, cause(x), _FAILED)),
         Column("of pilots", lambda x: str(x.ended)),
         Column("%", lambda x: percent(ratio(x.failed.pilots, x.ended), 0)),
         Column("hours of pilots", lambda x: hours(x.failed.time[CPU])),
-        Column("runs that failed", lambda x: chosen.pilots(x.runs.failed, cause(x), **_BLAMED)),
+        Column("runs that failed", lambda x: _pilots(chosen, x.runs.failed, cause(x), _BLAMED)),
         Column("of runs", lambda x: str(x.runs.ended)),
         Column("%", lambda x: percent(ratio(x.runs.failed, x.runs.ended), 0)),
         Column("hours of runs", lambda x: hours(x.runs.micros)),
@@ -197,18 +194,18 @@ def _entry_columns(chosen: Failing) -> list[Column[_Entry]]:
     ]
 
 
-_FAILED = {"which": "past", "failed": "1"}
+_FAILED = {"which": "past", "failed": "true"}
 _BLAMED = {"which": "all", "category": "misconfiguration_badput"}
 
 
-def _places(chosen: Failing) -> list[Column[FailureLine]]:
+def _places(chosen: FailuresAsked) -> list[Column[FailureLine]]:
     """Return the columns of the place and cause of failed validations, with links."""
 
     def site(line: FailureLine) -> str:
-        return chosen.to(line.names[0], line.names[0]) if line.names[1] else line.names[0]
+        return _link(chosen, line.names[0], line.names[0]) if line.names[1] else line.names[0]
 
     def entry(line: FailureLine) -> str:
-        return chosen.to(line.names[1], *line.names[:2]) if line.names[1] else ""
+        return _link(chosen, line.names[1], *line.names[:2]) if line.names[1] else ""
 
     return [
         Column(NAMES[0], site, name=True, head=True),
@@ -265,19 +262,19 @@ class _Server(NamedTuple):
     number: int
 
 
-def _transfers(found: RecentFailures, chosen: Failing) -> Table:
+def _transfers(found: RecentFailures, chosen: FailuresAsked) -> Table:
     rows = [_Server(site, failed, n) for (site, failed), n in found.transfers.most_common()]
     columns: list[Column[_Server]] = [
         Column("direction", lambda row: row.failed.way, name=True),
         Column("server", lambda row: row.failed.server, name=True),
-        Column("site", lambda row: chosen.to(row.site, row.site) if row.site else "", name=True),
+        Column("site", lambda row: _link(chosen, row.site, row.site), name=True),
         Column("runs", lambda row: str(row.number)),
     ]
     whole = _Server("", FailedTransfer("all", "", ""), found.transfers.total())
     return _table("Transfers that failed, by server", columns, rows, whole, _SERVERS)
 
 
-def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
+def _by_node(found: RecentFailures, runs: RunCount, chosen: FailuresAsked) -> Table:
     nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
     rows = [
         _FailedRuns(
@@ -290,16 +287,16 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     columns: list[Column[_FailedRuns]] = [
         Column(
             "site",
-            lambda row: chosen.to(row.cause.site, row.cause.site) if row.cause.entry else "all",
+            lambda row: _link(chosen, row.cause.site, row.cause.site) if row.cause.entry else "all",
             name=True,
         ),
-        Column("entry", lambda row: chosen.to(row.cause.entry, *row.cause[:2]), name=True),
+        Column("entry", lambda row: _link(chosen, row.cause.entry, *row.cause[:2]), name=True),
         Column(
             "node",
             lambda row: row.cause.node or ("(not known)" if row.cause.entry else ""),
             name=True,
         ),
-        Column("runs", lambda row: chosen.pilots(row.sums.failed, row.cause, **_BLAMED)),
+        Column("runs", lambda row: _pilots(chosen, row.sums.failed, row.cause, _BLAMED)),
         Column("of", lambda row: str(row.sums.ended)),
         Column("%", lambda row: percent(ratio(row.sums.failed, row.sums.ended), 0)),
         Column("canonical hours", lambda row: hours(row.sums.micros)),
@@ -311,7 +308,7 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: Failing) -> Table:
     return _table(title, columns, rows, _FailedRuns(RunCause("", "", "", ""), runs), note)
 
 
-def _suspects(s: Snapshot | None, chosen: Failing) -> Iterator[Part]:
+def _suspects(s: Snapshot | None, chosen: FailuresAsked) -> Iterator[Part]:
     """Yield the places where jobs end far too soon, as the daemon last found them."""
     known = s.pilot_time.suspects if s is not None and s.pilot_time is not None else ()
     here = [x.shown for x in known if chosen.place.covers(x.site, x.entry)]

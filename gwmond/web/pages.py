@@ -19,14 +19,12 @@ from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.render.html import template
-from gwmond.reports.sites.time_by_hour import Times, read
+from gwmond.reports.sites.time_by_hour import RANGES, Times, read
 from gwmond.web import failures, now, pilots, place, problems
 from gwmond.web import time as time_page
+from gwmond.web.asking import FailuresAsked, PilotsPage, TimeAsked
 from gwmond.web.explain import Explanations, Turns
-from gwmond.web.failures import Failing
 from gwmond.web.parts import STATE_COLOURS, USES, shown
-from gwmond.web.pilots import Selection
-from gwmond.web.time import Choice
 
 MOST_KEPT, MOST_BYTES = 200, 32 << 20
 """So many pages or answers of a poll, and so much of them, stay in memory."""
@@ -103,25 +101,25 @@ class Pages:
         s, key = self.snapshot, EntryKey(site, entry)
         return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
-    def time(self, choice: Choice) -> str | None:
+    def time(self, choice: TimeAsked) -> str | None:
         """Return the page of time, for which the ledger is read."""
-        return self._made(("time", *choice), lambda: self._time(choice))
+        return self._made(("time", *choice.query.values()), lambda: self._time(choice))
 
-    def failures(self, chosen: Failing) -> str | None:
+    def failures(self, chosen: FailuresAsked) -> str | None:
         """Return the page of failures, for which the ledger is read."""
         return self._made(
-            ("failures", *chosen),
+            ("failures", *chosen.query.values()),
             lambda: failures.page(
                 self.config, self.snapshot, self._now_us, chosen, shows_jobs=self.shows_jobs
             ),
         )
 
-    def pilots(self, selection: Selection) -> str | None:
+    def pilots(self, chosen: PilotsPage) -> str | None:
         """Return the list of pilots, for which the ledger is read."""
         return self._made(
-            ("pilots", *selection),
+            ("pilots", *chosen.query.values()),
             lambda: pilots.list_page(
-                self.config, self.snapshot, self._now_us, selection, shows_jobs=self.shows_jobs
+                self.config, self.snapshot, self._now_us, chosen, shows_jobs=self.shows_jobs
             ),
         )
 
@@ -157,11 +155,11 @@ class Pages:
         page = self.kept.made(key, make)
         return None if page is None else shown(page, time.time())
 
-    def _time(self, choice: Choice) -> str:
+    def _time(self, choice: TimeAsked) -> str:
         now_s = self._now_us / SECOND_US
         where = choice.resource, choice.place
         try:
-            times, error = read(self.config.ledger.url, choice.range, now_s, *where), ""
+            times, error = read(self.config.ledger.url, RANGES[choice.last], now_s, *where), ""
         except Unreadable as unreadable:
             times, error = Times(), str(unreadable)
         return time_page.page(self.snapshot, choice, times, error)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
 
 from markupsafe import Markup
 
 from gwmond.config.settings import Config
-from gwmond.model.facts import Place
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.stored_pilots import DoingNow
 from gwmond.model.poll.snapshot import Snapshot
-from gwmond.model.times import HOUR_US
 from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.pilots.listing import FIELDS
-from gwmond.reports.pilots.stored_pages import MOST, PilotsListed, life, pilots_shown, trace
+from gwmond.reports.pilots.stored_pages import MOST, life, pilots_shown, trace
 from gwmond.reports.pilots.traced import SeveralJobs
 from gwmond.reports.pilots.waterfall import SpanBar
 from gwmond.reports.render import fields
@@ -25,6 +22,7 @@ from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.table import Column, table
 from gwmond.reports.sites.time_by_hour import RANGES
 from gwmond.reports.stored.stored_pilot import StoredPilot
+from gwmond.web.asking import PilotsPage
 from gwmond.web.controls import FormField, Heading, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import link, render
 
@@ -42,54 +40,15 @@ _SAID = {
 _DOING: tuple[DoingNow, ...] = ("running", "idle", "retiring", "silent")
 
 
-class Selection(NamedTuple):
-    """Which pilots are shown; what is empty does not matter.
-
-    ``last``: of those that have ended when they ended, of others when they lived; ``after``: the
-    time (microseconds) and the number of the last pilot of the page before.
-    """
-
-    which: str = "running"
-    site: str = ""
-    entry: str = ""
-    group: str = ""
-    node: str = ""
-    last: str = ""
-    doing: DoingNow | Literal[""] = ""
-    category: str = ""
-    failed: str = ""
-    after: str = ""
-
-    @property
-    def place(self) -> Place:
-        """Site, entry and group."""
-        return Place(*self[1:4])
-
-    def wanted(self, now_us: int) -> PilotsListed:
-        """Return the same as the ledger is asked."""
-        shown = RANGES.get(self.last)
-        time, _, number = self.after.partition(".")
-        return PilotsListed(
-            which=self.which,
-            place=self.place,
-            node=self.node,
-            since_us=now_us - shown.steps * shown.hours * HOUR_US if shown else None,
-            doing=(self.doing or None) if self.which == "running" else None,
-            category=Category(self.category) if self.category else None,
-            failed=bool(self.failed) or None,
-            after=(int(time), int(number)) if self.after else None,
-        )
-
-
 def list_page(
-    config: Config, s: Snapshot | None, now_us: int, chosen: Selection, *, shows_jobs: bool
+    config: Config, s: Snapshot | None, now_us: int, chosen: PilotsPage, *, shows_jobs: bool
 ) -> str:
     """Return the list of pilots; ``shows_jobs``: with the users of jobs."""
     parts: list[Part] = []
     error = ""
     more: list[Markup | str] = []
     try:
-        found, following = pilots_shown(config, now_us, chosen.wanted(now_us))
+        found, following = pilots_shown(config, now_us, chosen.wanted(now_us), chosen.position)
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
@@ -193,13 +152,13 @@ def _page(
     )
 
 
-def _first(chosen: Selection, which: str) -> Selection:
+def _first(chosen: PilotsPage, which: str) -> PilotsPage:
     """Return the first page of the same filter."""
-    return chosen._replace(which=which, doing="", after="")
+    return chosen.but(which=which, doing="", after="")
 
 
 def _more(
-    chosen: Selection, found: list[StoredPilot], following: tuple[int, int] | None
+    chosen: PilotsPage, found: list[StoredPilot], following: tuple[int, int] | None
 ) -> list[Markup | str]:
     """Return what is said below the list: how many, and links to the pages before and after."""
     more: list[Markup | str] = []
@@ -208,18 +167,18 @@ def _more(
     else:
         more.append("There is no such pilot.")
     if chosen.after:
-        more.append(_link("From the latest", chosen._replace(after="")))
+        more.append(_link("From the latest", chosen.but(after="")))
     if following:
         time, number = following
-        more.append(_link(f"The next {MOST}", chosen._replace(after=f"{time}.{number}")))
+        more.append(_link(f"The next {MOST}", chosen.but(after=f"{time}.{number}")))
     return more
 
 
-def _link(text: str, chosen: Selection) -> Markup:
-    return link("pilots", text, **chosen._asdict())
+def _link(text: str, chosen: PilotsPage) -> Markup:
+    return link("pilots", text, **chosen.query)
 
 
-def _fields(s: Snapshot | None, chosen: Selection) -> list[FormField]:
+def _fields(s: Snapshot | None, chosen: PilotsPage) -> list[FormField]:
     """Return the fields of the filter."""
     ended = "Ended in the last" if chosen.which == "past" else "Lived in the last"
     doing = [("", "anything"), *((name, name) for name in _DOING)]
@@ -238,12 +197,12 @@ def _fields(s: Snapshot | None, chosen: Selection) -> list[FormField]:
         ),
         FormField(
             *("failed", "Validation", chosen.failed),
-            choices=[("", "any"), ("1", "failed, no job ran")],
+            choices=[("", "any"), ("true", "failed, no job ran")],
         ),
     ]
 
 
-def _columns(chosen: Selection, *, shows_jobs: bool) -> list[Column[StoredPilot]]:
+def _columns(chosen: PilotsPage, *, shows_jobs: bool) -> list[Column[StoredPilot]]:
     """Return the columns of the list; the place is left out where it is one."""
 
     def number(pilot: StoredPilot) -> Markup:

@@ -8,35 +8,15 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from gwmond.model.facts import Place
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.formats import UNKNOWN, number
 from gwmond.reports.render.table import Column, Table, table
-from gwmond.reports.sites.time_by_hour import RANGES, Range, Times, Values
+from gwmond.reports.sites.time_by_hour import RANGES, Times, Values
+from gwmond.web.asking import TimeAsked
 from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
 from gwmond.web.parts import render, time_text
-
-
-class Choice(NamedTuple):
-    """Which time a page shows, of which place and frontend group; an empty name: of all."""
-
-    last: str = "24h"
-    resource: Resource = "cpu"
-    site: str = ""
-    entry: str = ""
-    group: str = ""
-
-    @property
-    def place(self) -> Place:
-        """Site, entry and group."""
-        return Place(*self[2:])
-
-    @property
-    def range(self) -> Range:
-        """The period and its steps."""
-        return RANGES[self.last]
 
 
 class _Part(NamedTuple):
@@ -66,9 +46,9 @@ _NOTHING = "Nothing is accounted in the whole hours of this period."
 _OF_GROUP = "Capacity is that of sites and entries, and not divided by frontend groups."
 
 
-def page(s: Snapshot | None, choice: Choice, times: Times, error: str = "") -> str:
+def page(s: Snapshot | None, choice: TimeAsked, times: Times, error: str = "") -> str:
     """Return the page; ``error`` says why nothing could be read."""
-    hours = choice.range.hours
+    hours = RANGES[choice.last].hours
     looks = {str(info.category): f"c-{info.category}" for info in INFOS if info.category}
     nothing = _OF_GROUP if choice.group else _NOTHING
     charts = [
@@ -96,15 +76,19 @@ def page(s: Snapshot | None, choice: Choice, times: Times, error: str = "") -> s
     )
 
 
-def _choices(choice: Choice) -> list[Tab]:
+def _choices(choice: TimeAsked) -> list[Tab]:
     """Return links to the other periods and resources."""
     found = [
-        Tab(chosen.name, last == choice.last, address("time", choice._replace(last=last)))
+        Tab(
+            chosen.name,
+            last == choice.last,
+            address("time", choice.but(last=last)),
+        )
         for last, chosen in RANGES.items()
     ]
     names: dict[Resource, str] = {"cpu": "CPU", "gpu": "GPUs"}
     for resource in RESOURCES:
-        target = address("time", choice._replace(resource=resource))
+        target = address("time", choice.but(resource=resource))
         found.append(Tab(names[resource], resource == choice.resource, target))
     return found
 

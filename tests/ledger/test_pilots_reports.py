@@ -14,11 +14,11 @@ from sqlalchemy import event
 
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.ledger.reading.failed import NOT_JUDGED, ended_within
-from gwmond.ledger.reading.reader import Doing, LedgerReader, Order, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader, Order
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Gap, Place
 from gwmond.model.pilot_life import Category
-from gwmond.model.pilots.stored_pilots import DoingNow, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import Doing, DoingNow, PilotFilter, PilotRow, RunRow
 from gwmond.model.poll.batch import Batch
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.endings import EARLY_US

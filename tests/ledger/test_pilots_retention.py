@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from gwmond.ledger.database.errors import LedgerRefused
-from gwmond.ledger.reading.reader import PilotFilter
 from gwmond.ledger.rows import counters, pilot_prune
 from gwmond.ledger.rows.pilot_prune import Pruned, Retention
 from gwmond.ledger.store import Ledger
-from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotSeries
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotFilter, PilotSeries
 from gwmond.model.poll.batch import Batch
 from tests.ledger.pilot_batches import (
     HOUR,

@@ -20,7 +20,7 @@ from structlog.testing import capture_logs
 
 from gwmond.config.settings import Http
 from gwmond.reports.ledger.ledger_reading import Unreadable
-from gwmond.web import answers, pages
+from gwmond.web import answers, asking, pages
 from gwmond.web.api import PROBLEM
 from gwmond.web.explain import BURST, Turns
 from tests.build import failed_pilots
@@ -204,7 +204,7 @@ def test_runs_that_began_at_once_are_paged(client: httpx.Client, state: Polled) 
         patch.setattr(answers, "runs_json", some)
         after = ""
         while after is not None:
-            asked = answers.RunsAsked.model_validate(
+            asked = asking.RunsListed.model_validate(
                 {"from": "1970-01-01T00:00:00Z", "to": "1970-01-01T00:00:01Z"}
                 | {"limit": 2, "after": after}
             )

@@ -17,8 +17,8 @@ from gwmond.model.facts import Place
 from gwmond.model.times import Period
 from gwmond.reports.failures import recent_failures
 from gwmond.reports.ledger import ledger_reading
+from gwmond.web.asking import FailuresAsked
 from gwmond.web.explain import Explanations, Turns
-from gwmond.web.failures import Failing
 from gwmond.web.pages import Pages
 from tests.build import failed_pilots
 from tests.build.failed_pilots import BASE, LIFE
@@ -71,7 +71,7 @@ def rows(page: str | None, title: str) -> list[list[str]]:
 
 def test_failed_validations(validations: str) -> None:
     """By entry, by class and test, by node: the numbers of gwmond report --failures."""
-    page = pages(validations, BASE + 7200).failures(Failing())
+    page = pages(validations, BASE + 7200).failures(FailuresAsked())
     assert (
         "Of 9 pilots that ended since 2023-11-14 02:00 UTC, 7 failed validation (77.8%)."
         in text(page)
@@ -100,26 +100,28 @@ def test_failed_validations(validations: str) -> None:
     ]
     assert every[5:8] == ["7", "9", "78%"]
     assert "<b>" not in str(page)
-    assert 'href="pilots?which=past' not in str(page).replace("&amp;", "&").split("By entry")[0]
-    assert 'href="pilots?last=24h&site=Site&entry=e1&which=past&failed=1">5</a>' in str(
+    assert "which=past" not in str(page).replace("&amp;", "&").split("By entry")[0]
+    assert 'href="pilots?site=Site&entry=e1&last=24h&which=past&failed=true">5</a>' in str(
         page
     ).replace("&amp;", "&")
 
 
 def test_failures_of_a_place(validations: str) -> None:
     """Its own alone; without the table of entries, as it is one."""
-    page = pages(validations, BASE + 7200).failures(Failing("7d", "Site", "e2"))
+    page = pages(validations, BASE + 7200).failures(
+        FailuresAsked(last="7d", site="Site", entry="e2")
+    )
     assert "Of 3 pilots that ended" in text(page)
     assert "By entry" not in text(page)
-    assert 'href="failures?last=30d&amp;site=Site&amp;entry=e2"' in str(page)
-    other = text(pages(validations, BASE + 7200).failures(Failing(group="nobody")))
+    assert 'href="failures?site=Site&amp;entry=e2&amp;last=30d"' in str(page)
+    other = text(pages(validations, BASE + 7200).failures(FailuresAsked(group="nobody")))
     assert "No pilot and no run of a job has ended here since" in other
 
 
 def test_early_failures(runs: str) -> None:
     """Runs that are blamed on their place, of all; what is not judged is no failure yet."""
     now_s = pilot_batches.now_us(24) / 1e6
-    page = pages(runs, now_s).failures(Failing())
+    page = pages(runs, now_s).failures(FailuresAsked())
     period = Period(0, pilot_batches.now_us(24) + 1)
     found = recent_failures.recent_failures(runs, period, Place())
     total = found.all_runs
@@ -139,7 +141,7 @@ def test_early_failures(runs: str) -> None:
     assert len(jobs) == len(outcomes) - 1 + len({cause.place for cause in found.runs})
     assert set(jobs) <= set(found.jobs.values())
     assert all(pages(runs, now_s).trace(job, 0) for job in jobs)
-    withheld = str(pages(runs, now_s, shows_jobs=False).failures(Failing()))
+    withheld = str(pages(runs, now_s, shows_jobs=False).failures(FailuresAsked()))
     assert rows(withheld, "Runs of jobs that failed at the beginning, by entry and node")
     assert not any(job in withheld or quote(job, safe="") in withheld for job in jobs)
     assert "trace?job" not in withheld
@@ -155,14 +157,14 @@ def test_no_more_is_read_than_may_be(
     """It is said how far back the numbers go; what they are of then is whole."""
     monkeypatch.setattr("gwmond.reports.failures.recent_failures.MOST_PILOTS", 2)
     now_s = BASE + 86_400.0
-    said = text(pages(validations, now_s).failures(Failing("7d")))
+    said = text(pages(validations, now_s).failures(FailuresAsked(last="7d")))
     assert "Only what ended since 2023-11-15 " in said
     assert "No pilot and no run of a job has ended here" in said
-    one = pages(validations, BASE + LIFE + 60).failures(Failing())
+    one = pages(validations, BASE + LIFE + 60).failures(FailuresAsked())
     assert "took" not in text(one)
     monkeypatch.setattr(ledger_reading, "DEADLINE_S", 0.0)
     monkeypatch.setattr("gwmond.ledger.database.sqlite._STEPS", 1)
-    late = pages(runs, now_s).failures(Failing())
+    late = pages(runs, now_s).failures(FailuresAsked())
     assert 'role="alert"' in str(late)
     assert "could be read within" in text(late)
 
@@ -191,14 +193,16 @@ def test_an_hour_that_takes_too_long_is_left_out(
 
 def test_what_is_wrong_is_said(validations: str, tmp_path: Path) -> None:
     """A ledger that cannot be read or written; a daemon that has just begun; a black hole."""
-    gone = pages(str(tmp_path / "none.sqlite"), BASE).failures(Failing())
+    gone = pages(str(tmp_path / "none.sqlite"), BASE).failures(FailuresAsked())
     assert 'role="alert"' in str(gone)
     shown = snapshot()
     full = replace(shown, ledger=shown.ledger._replace(up=False, error="no space is left"))
-    assert "no space is left" in text(Pages(full, with_ledger(validations)).failures(Failing()))
-    begun = text(Pages(None, with_ledger(validations)).failures(Failing()))
+    assert "no space is left" in text(
+        Pages(full, with_ledger(validations)).failures(FailuresAsked())
+    )
+    begun = text(Pages(None, with_ledger(validations)).failures(FailuresAsked()))
     assert "The first poll is under way" in begun
-    suspects = text(Pages(shown, with_ledger(validations)).failures(Failing()))
+    suspects = text(Pages(shown, with_ledger(validations)).failures(FailuresAsked()))
     assert "Suspected black holes, of the last two hours" in suspects
-    other = Failing(site=BORED2.site, entry=BORED2.entry)
+    other = FailuresAsked(site=BORED2.site, entry=BORED2.entry)
     assert "Suspected" not in text(Pages(shown, with_ledger(validations)).failures(other))

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 
 import pytest
 
+from gwmond.web.asking import PilotsPage
 from gwmond.web.pages import Pages
-from gwmond.web.pilots import Selection
 from tests.build.pilot_ledger import BASE
 from tests.build.rest import polled
 from tests.build.snapshots import snapshot
@@ -41,7 +41,7 @@ def cells(page: str | None) -> list[list[str]]:
 
 def test_running_pilots(pages: Pages) -> None:
     """With a link to each; how many is said."""
-    page = pages.pilots(Selection())
+    page = pages.pilots(PilotsPage())
     (line,) = cells(page)
     assert "<b>carol|*" in line
     assert "entry-a2" in line
@@ -51,12 +51,15 @@ def test_running_pilots(pages: Pages) -> None:
 
 def test_pilots_that_have_ended(pages: Pages) -> None:
     """The latest first; of a place only its own, without the columns of the place."""
-    assert [line[-1] != "" for line in cells(pages.pilots(Selection("past")))] == [True, True]
-    page = pages.pilots(Selection("past", "Site-A", "entry-a"))
+    assert [line[-1] != "" for line in cells(pages.pilots(PilotsPage(which="past")))] == [
+        True,
+        True,
+    ]
+    page = pages.pilots(PilotsPage(which="past", site="Site-A", entry="entry-a"))
     (line,) = cells(page)
     assert "Site-A" not in line
     assert "entry?site=Site-A&amp;entry=entry-a" in str(page)
-    none = str(pages.pilots(Selection("past", "Site-A", "nowhere")))
+    none = str(pages.pilots(PilotsPage(which="past", site="Site-A", entry="nowhere")))
     assert "There is no such pilot." in none
     assert "The last poll knows no such place" in none
 
@@ -64,43 +67,44 @@ def test_pilots_that_have_ended(pages: Pages) -> None:
 @pytest.mark.parametrize(
     ("chosen", "nodes"),
     [
-        (Selection("all"), "321"),
-        (Selection("past", last="24h"), "12"),
-        (Selection("past", node="wn1*"), "1"),
-        (Selection("all", group="frontend.main", category="decision_problem"), "2"),
-        (Selection("past", category="preemption_badput"), "1"),
-        (Selection(doing="running"), "3"),
-        (Selection(doing="idle"), ""),
-        (Selection("past", doing="idle"), "12"),  # which is said of those that have not ended
-        (Selection("all", failed="1"), ""),
+        (PilotsPage(which="all"), "321"),
+        (PilotsPage(which="past", last="24h"), "12"),
+        (PilotsPage(which="past", node="wn1*"), "1"),
+        (PilotsPage(which="all", group="frontend.main", category="decision_problem"), "2"),
+        (PilotsPage(which="past", category="preemption_badput"), "1"),
+        (PilotsPage(doing="running"), "3"),
+        (PilotsPage(doing="idle"), ""),
+        # which is said of those that have not ended
+        (PilotsPage(which="past", doing="idle"), "12"),
+        (PilotsPage(which="all", failed="true"), ""),
     ],
 )
-def test_filters(pages: Pages, chosen: Selection, nodes: str) -> None:
+def test_filters(pages: Pages, chosen: PilotsPage, nodes: str) -> None:
     """Each leaves what it names; a form has what is chosen."""
     page = str(pages.pilots(chosen))
     assert re.findall(r"glidein_(\d)@", page) == list(nodes)
-    wanted = chosen if chosen.which == "running" else chosen._replace(doing="")
-    for value in filter(None, wanted[1:]):
+    wanted = chosen if chosen.which == "running" else chosen.but(doing="")
+    for value in filter(None, wanted.but(which="").query.values()):
         assert f'value="{value}"' in page
 
 
 def test_the_next_pilots(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page has so many; links lead to the others and back, with the same filter."""
     monkeypatch.setattr("gwmond.reports.pilots.stored_pages.MOST", 1)
-    first = str(pages.pilots(Selection("past", group="frontend.main")))
+    first = str(pages.pilots(PilotsPage(which="past", group="frontend.main")))
     assert "wn1.example.org" in first
-    link = re.search(r'href="pilots\?which=past&amp;group=frontend.main&amp;after=([^"]*)"', first)
+    link = re.search(r'href="pilots\?group=frontend.main&amp;which=past&amp;after=([^"]*)"', first)
     assert link
-    last = str(pages.pilots(Selection("past", group="frontend.main", after=link[1])))
+    last = str(pages.pilots(PilotsPage(which="past", group="frontend.main", after=link[1])))
     assert "glidein_2@wn2" in last
     assert "glidein_1@wn1" not in last
-    assert 'href="pilots?which=past&amp;group=frontend.main">From the latest' in last
+    assert 'href="pilots?group=frontend.main&amp;which=past">From the latest' in last
     assert "after=" not in last
 
 
 def test_the_life_of_a_pilot(pages: Pages) -> None:
     """Its runs with their rules, its sums, and a bar for itself and for each run."""
-    listed = str(pages.pilots(Selection("past", "Site-A", "entry-a")))
+    listed = str(pages.pilots(PilotsPage(which="past", site="Site-A", entry="entry-a")))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     page = pages.pilot(int(link[1]))
@@ -141,7 +145,7 @@ def test_jobs_and_users_are_named_to_few(pages: Pages, strangers: Pages) -> None
     names = re.compile(r"alice|bob|carol|schedd\.example\.org#|trace\?job=|run\.sh")
     shown: list[tuple[str | None, ...]] = []
     for made in (pages, strangers):
-        lists = tuple(made.pilots(Selection(which)) for which in ("running", "past"))
+        lists = tuple(made.pilots(PilotsPage(which=which)) for which in ("running", "past"))
         lives = tuple(made.pilot(number) for number in (1, 2, 3))
         shown.append((*lists, *lives, *(made.trace("", number) for number in (1, 2, 3))))
     for ours, theirs in zip(*shown, strict=True):
@@ -168,7 +172,7 @@ def test_a_trace_is_asked_for(pages: Pages, strangers: Pages) -> None:
 
 def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
     """Neither in the list, nor in the life."""
-    listed = str(pages.pilots(Selection()))
+    listed = str(pages.pilots(PilotsPage()))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     number = int(link[1])
@@ -180,5 +184,5 @@ def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The pages say why."""
     pages = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite")))
-    for page in (pages.pilots(Selection()), pages.pilot(1), pages.trace("", 1)):
+    for page in (pages.pilots(PilotsPage()), pages.pilot(1), pages.trace("", 1)):
         assert 'role="alert"' in str(page)

@@ -13,8 +13,8 @@ import gwmond.web
 from gwmond.model.facts import Place
 from gwmond.reports.ledger.ledger_reading import Unreadable
 from gwmond.reports.sites.time_by_hour import RANGES, read
+from gwmond.web.asking import TimeAsked
 from gwmond.web.pages import Pages
-from gwmond.web.time import Choice
 from tests.build import hours_ledger
 from tests.build.facts import NOW
 from tests.build.snapshots import BORED, ODD, STARVING, snapshot
@@ -65,7 +65,7 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The page says why, and has no chart."""
     with pytest.raises(Unreadable, match="none"):
         read(str(tmp_path / "none.sqlite"), RANGES["24h"], NOW, "cpu")
-    page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(Choice())
+    page = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite"))).time(TimeAsked())
     assert page is not None
     assert 'role="alert"' in page
     assert "data-chart" not in page
@@ -74,7 +74,7 @@ def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
 def test_page_says_what_is_drawn(url: str) -> None:
     """The table, and the JSON for the charts, have the same numbers."""
     page = Pages(snapshot(), with_ledger(url)).time(
-        Choice(site=STARVING.site, entry=STARVING.entry)
+        TimeAsked(site=STARVING.site, entry=STARVING.entry)
     )
     assert page is not None
     found = re.search(r'<script type="application/json" id="charts">(.*?)</script>', page, re.S)
@@ -92,15 +92,15 @@ def test_page_says_what_is_drawn(url: str) -> None:
 def test_page_of_a_place(url: str) -> None:
     """Its name leads to the place, choices keep it; what is not known has no page."""
     pages = Pages(snapshot(), with_ledger(url))
-    page = pages.time(Choice("7d", "cpu", *ODD))
+    page = pages.time(TimeAsked(last="7d", resource="cpu", site=ODD.site, entry=ODD.entry))
     assert page is not None
     assert "<b>" not in page
     assert "Nothing is accounted in the whole hours of this period." in page
-    assert "time?last=30d&amp;resource=cpu&amp;site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd" in page
+    assert "time?site=%3Cb%3E%26%22Odd%22%5C&amp;entry=odd&amp;last=30d&amp;resource=cpu" in page
     assert 'aria-current="true">7 days' in page
     gone = "The last poll knows no such place"
-    assert gone in str(pages.time(Choice(site="nowhere")))
-    assert gone in str(pages.time(Choice(site=BORED.site, entry=STARVING.entry)))
+    assert gone in str(pages.time(TimeAsked(site="nowhere")))
+    assert gone in str(pages.time(TimeAsked(site=BORED.site, entry=STARVING.entry)))
     assert gone not in page
 
 
@@ -109,10 +109,10 @@ def test_time_of_a_group(url: str) -> None:
     group = read(url, RANGES["24h"], NOW, "cpu", Place(group="frontend.main"))
     assert (group.capacity, group.pilots["goodput"][-1]) == ({}, 60)
     assert read(url, RANGES["24h"], NOW, "cpu", Place(group="another")).pilots == {}
-    page = str(Pages(snapshot(), with_ledger(url)).time(Choice(group="frontend.main")))
+    page = str(Pages(snapshot(), with_ledger(url)).time(TimeAsked(group="frontend.main")))
     assert 'Time <span class="soft">of frontend group frontend.main' in page
     assert "not divided by frontend groups" in page
-    assert "time?last=7d&amp;resource=cpu&amp;group=frontend.main" in page
+    assert "time?group=frontend.main&amp;last=7d&amp;resource=cpu" in page
 
 
 def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_a_page_reads_the_ledger_once_a_poll(url: str, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     copy.write_bytes(Path(url).read_bytes())
     pages = Pages(snapshot(), with_ledger(str(copy)))
-    before = pages.time(Choice())
+    before = pages.time(TimeAsked())
     copy.unlink()
-    assert pages.time(Choice()) == before
-    assert 'role="alert"' in (pages.time(Choice("7d")) or "")
+    assert pages.time(TimeAsked()) == before
+    assert 'role="alert"' in (pages.time(TimeAsked(last="7d")) or "")
 
 
 def test_uplot_is_as_it_was_published() -> None:

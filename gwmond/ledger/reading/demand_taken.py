@@ -12,10 +12,10 @@ from sqlalchemy import case, func, select
 
 from gwmond.ledger.database.schema import pilots, runs
 from gwmond.ledger.reading.pilot_reader import PilotLookup
-from gwmond.ledger.reading.reader import PilotFilter, of_pilots
+from gwmond.ledger.reading.reader import of_pilots
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Validation
-from gwmond.model.pilots.stored_pilots import PilotId
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotId
 
 
 class PilotCounts(NamedTuple):

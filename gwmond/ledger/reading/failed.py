@@ -12,10 +12,10 @@ from sqlalchemy import Connection, and_, case, func, or_, select
 
 from gwmond.ledger.database.schema import pilots, runs
 from gwmond.ledger.reading.pilot_reader import PILOT_ROWS, RUN
-from gwmond.ledger.reading.reader import FAILED, LedgerReader, PilotFilter, of_pilots
+from gwmond.ledger.reading.reader import FAILED, LedgerReader, of_pilots
 from gwmond.ledger.rows.pilot_codec import pilot_row, run_row
 from gwmond.model.pilot_life import Category, Validation
-from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotRow
 from gwmond.model.runs.phases import FailedTransfer, failed_transfer
 from gwmond.pilots.early.comparison import Result
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
@@ -46,10 +46,12 @@ from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.elapsed import Tick
 from gwmond.model.factory.totals import FactoryKey
 from gwmond.model.facts import ANYWHERE, Place, Problem
-from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.stored_pilots import (
-    DoingNow,
+    EVERY_PILOT,
+    Doing,
     PilotCorrection,
+    PilotFilter,
     PilotHour,
     PilotId,
     PilotIdentity,
@@ -75,44 +77,11 @@ FAILED = and_(pilots.c.validation == Validation.FAILED.value, pilots.c.ran_jobs 
 _STICKS_OUT_US = 86_400_000_000  # a run begins and ends within its pilot, give or take a day
 
 
-class Doing(NamedTuple):
-    """What a pilot does that has not ended, as ``StoredPilot.state`` has it, at a time."""
-
-    state: DoingNow
-    now_us: int
-    silent_before_us: int
-
-
-class PilotFilter(NamedTuple):
-    """Which pilots; what is None does not matter.
-
-    Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
-    ``user``, with a domain or of any, has at least one run on it.  ``ended``: in that period.
-    In ``node`` a * stands for anything.  ``failed``: their validation failed, and no job ran.
-    ``category``: of part of their settled time.
-    """
-
-    since_us: int | None = None
-    until_us: int | None = None
-    running: bool | None = None
-    place: Place = Place()
-    user: str | None = None
-    name: str | None = None
-    id: PilotId | None = None
-    ended: Period | None = None
-    node: str | None = None
-    failed: bool | None = None
-    category: Category | None = None
-    doing: Doing | None = None
-
-
 _TRIALS = select(
     *(runs.c[name] for name in ("job", "number", "job_group", "user_name", "pilot")),
     *(pilots.c.node, pilots.c.entry, pilots.c.site),
     *(runs.c.start_us, runs.c.end_us, runs.c.result),
 ).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
-
-EVERY_PILOT = PilotFilter()
 
 
 class LedgerReader(PilotLookup, SitesReader):

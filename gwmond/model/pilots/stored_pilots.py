@@ -262,6 +262,40 @@ class PilotResidual(NamedTuple):
     worst: tuple[PilotDifference, ...]
 
 
+class Doing(NamedTuple):
+    """What a pilot does that has not ended, as ``StoredPilot.state`` has it, at a time."""
+
+    state: DoingNow
+    now_us: int
+    silent_before_us: int = 0
+
+
+class PilotFilter(NamedTuple):
+    """Which pilots; what is None does not matter.
+
+    Their life overlaps [since, until); ``name`` is a part of the name, upper or lower case;
+    ``user``, with a domain or of any, has at least one run on it.  ``ended``: in that period.
+    In ``node`` a * stands for anything.  ``failed``: their validation failed, and no job ran.
+    ``category``: of part of their settled time.
+    """
+
+    since_us: int | None = None
+    until_us: int | None = None
+    running: bool | None = None
+    place: Place = Place()
+    user: str | None = None
+    name: str | None = None
+    id: PilotId | None = None
+    ended: Period | None = None
+    node: str | None = None
+    failed: bool | None = None
+    category: Category | None = None
+    doing: Doing | None = None
+
+
+EVERY_PILOT = PilotFilter()
+
+
 class RunFilter(NamedTuple):
     """Which runs that began in a period, on pilots of a place; what is None does not matter.
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.ledger.reading.failed import NOT_JUDGED, EndedInPeriod, ended_within
-from gwmond.ledger.reading.reader import PilotFilter
 from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import EntryKey, Place
+from gwmond.model.pilots.stored_pilots import PilotFilter
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import Failures

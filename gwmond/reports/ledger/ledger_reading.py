@@ -18,7 +18,7 @@ from gwmond.ledger.database.backend import chunks
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.ledger.reading import hourly
 from gwmond.ledger.reading.hourly import Reach
-from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.cursor_kinds import (
     BEGIN_KINDS,
     FACTORY_FILES,
@@ -29,7 +29,7 @@ from gwmond.model.cursor_kinds import (
     WAITING_LINES,
 )
 from gwmond.model.facts import Cursor, Place
-from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotRow
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.render.periods import both, rfc3339, span
 from gwmond.reports.stored.stored_pilot import UNDATED, AsOf, StoredPilot

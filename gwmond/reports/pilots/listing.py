@@ -9,10 +9,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.database.backend import chunks
-from gwmond.ledger.reading.reader import LedgerReader, Order, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader, Order
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category, Validation
-from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotIdentity, PilotRow
 from gwmond.model.runs.waits import Wait
 from gwmond.reports.ledger import open_runs
 from gwmond.reports.ledger.ledger_reading import Age
@@ -49,8 +49,12 @@ def stored_pilots(
 ) -> list[StoredPilot]:
     """Return the pilots that are wanted; by time: the latest first, unless reversed.
 
-    ``after``: by start or end, only those after the one with that time and number.
+    ``after``: by start or end, only those after the one with that time and number.  Which are
+    silent, ``as_of`` tells.
     """
+    if wanted.doing:
+        doing = wanted.doing._replace(silent_before_us=as_of.silent_before_us)
+        wanted = wanted._replace(doing=doing)
     in_ledger: dict[str, Order] = {x: x for x in ("start", "end", "contact", "name", "id")}
     order = in_ledger.get(sort)
     latest_first = sort in {"start", "end", "contact", "id"}

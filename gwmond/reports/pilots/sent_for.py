@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 from gwmond.ledger.reading.demand_taken import PilotCounts, pilot_counts, runs_begun
 from gwmond.ledger.reading.failed import validated
-from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.entries.experiments import Experiment
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.pilots.file_facts import QueueState
-from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotRow
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.factory_tools.analyze_frontends import watched
 from gwmond.reports.failures.common_failures import CommonFailure, common, split

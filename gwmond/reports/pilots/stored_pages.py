@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
+from typing import TypeAlias
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reading.reader import Doing, LedgerReader, PilotFilter
-from gwmond.model.facts import Place
-from gwmond.model.pilot_life import Category
-from gwmond.model.pilots.stored_pilots import DoingNow, PilotRow
-from gwmond.model.times import Period
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotRow
 from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.ledger.ledger_reading import Age, age_of, ledger_for_page
 from gwmond.reports.ledger.open_runs import open_runs
@@ -35,54 +32,34 @@ _COLUMNS, _LANES = 240, 40
 _LABEL, _STEP, _WIDTH = 60, 18, 900
 
 
-class PilotsListed(NamedTuple):
-    """Which pilots a list shows; empty names and None do not matter.
-
-    ``which``: running, past or all.  ``since_us``: they ended since then, or lived.  ``after``: the
-    time and the number of the pilot before the first.
-    """
-
-    which: str
-    place: Place
-    node: str
-    since_us: int | None
-    doing: DoingNow | None
-    category: Category | None
-    failed: bool | None
-    after: tuple[int, int] | None
+Position: TypeAlias = tuple[int, int] | None
+"""After which pilot a list goes on: its time (microseconds) and its number; None: at the first."""
 
 
 def pilots_shown(
-    config: Config, now_us: int, shown: PilotsListed
-) -> tuple[list[StoredPilot], tuple[int, int] | None]:
+    config: Config, now_us: int, wanted: PilotFilter, after: Position
+) -> tuple[list[StoredPilot], Position]:
     """Return the latest ``MOST`` of the pilots that are wanted, and after which the others come.
 
     Raises Unreadable.
     """
     with ledger_for_page(config.ledger.url) as ledger:
-        return pilots_listed(ledger, config, now_us, shown, MOST)
+        return pilots_listed(ledger, config, now_us, wanted, MOST, after)
 
 
 def pilots_listed(
-    ledger: LedgerReader, config: Config, now_us: int, shown: PilotsListed, most: int
-) -> tuple[list[StoredPilot], tuple[int, int] | None]:
+    ledger: LedgerReader,
+    config: Config,
+    now_us: int,
+    wanted: PilotFilter,
+    most: int,
+    after: Position,
+) -> tuple[list[StoredPilot], Position]:
     """Return the latest of the pilots that are wanted, and after which the others come."""
-    past, since_us = shown.which == "past", shown.since_us
-    wanted = PilotFilter(
-        since_us=None if past else since_us,
-        ended=Period(since_us, now_us + 1) if past and since_us is not None else None,
-        running={"running": True, "past": False}.get(shown.which),
-        place=shown.place,
-        node=shown.node or None,
-        failed=shown.failed,
-        category=shown.category,
-    )
-    silent = silent_before_us(ledger.cursors())
-    if shown.doing:
-        wanted = wanted._replace(doing=Doing(shown.doing, now_us, silent))
-    as_of = AsOf(now_us, config.canonical.memory_mib, silent)
+    past = wanted.running is False
+    as_of = AsOf(now_us, config.canonical.memory_mib, silent_before_us(ledger.cursors()))
     sort: SortBy = "end" if past else "start"
-    found = stored_pilots(ledger, wanted, as_of, sort=sort, limit=most + 1, after=shown.after)
+    found = stored_pilots(ledger, wanted, as_of, sort=sort, limit=most + 1, after=after)
     if len(found) <= most:
         return found, None
     last = found[most - 1].row
@@ -92,13 +69,13 @@ def pilots_listed(
 
 
 def pilot_list(
-    config: Config, now_us: int, shown: PilotsListed, most: int
-) -> tuple[PilotList, tuple[int, int] | None]:
+    config: Config, now_us: int, wanted: PilotFilter, most: int, after: Position
+) -> tuple[PilotList, Position]:
     """Return the same as ``gwmond pilots`` lists them.  Raises Unreadable."""
     with ledger_for_page(config.ledger.url) as ledger:
         age = age_of(ledger, now_us, config.poll.interval)
-        found, following = pilots_listed(ledger, config, now_us, shown, most)
-        waits = open_runs(ledger, rules(config), later_us(config), shown.place)
+        found, following = pilots_listed(ledger, config, now_us, wanted, most, after)
+        waits = open_runs(ledger, rules(config), later_us(config), wanted.place)
     return PilotList(age, found, following is not None, waits, ""), following
 
 

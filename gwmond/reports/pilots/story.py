@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.digits import is_number
 from gwmond.model.pilot_life import (
     KINDS,
@@ -21,7 +21,7 @@ from gwmond.model.pilot_life import (
     RunKey,
     Validation,
 )
-from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotFilter, PilotRow, RunRow
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.outcomes import EARLY_EXIT, SUMMARISED, rule_of

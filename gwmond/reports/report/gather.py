@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from gwmond.config.settings import Config
-from gwmond.ledger.reading.reader import LedgerReader, PilotFilter
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.facts import Place
 from gwmond.model.pilot_life import KINDS, Assumption, Measure, Outcome
-from gwmond.model.pilots.stored_pilots import PilotId, RunRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotId, RunRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import partition
