@@ -16,7 +16,7 @@ factory's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.entries.waiting import PendingHistory
@@ -43,6 +43,12 @@ class Watched(NamedTuple):
         lasts = not registered and 0 <= now_s - self.at <= LASTING * grace_s
         return Watched(history, self.at, self.pilots) if lasts else Watched(history)
 
+    def at_most(self, number: int) -> Watched:
+        """Return it after a poll at which surely no more than so many had not registered."""
+        *old, last = self.history.samples
+        history = PendingHistory((*old, last._replace(low=min(last.low, number))))
+        return Watched(history, self.at, min(self.pilots, number))
+
 
 Histories: TypeAlias = Mapping[EntryKey, Watched]
 
@@ -53,22 +59,23 @@ def watch(
     registered: Counter[EntryKey],
     now_s: int,
     grace_s: int,
+    doubtful: Collection[EntryKey] = (),
 ) -> dict[EntryKey, Watched]:
     """Return how many pilots of each entry have not registered, with what is seen now.
 
-    ``running``: by the factory's count; of an entry that is not there it is not known now, or not
-    all registered pilots are surely seen.  Its history stays for a grace.
+    ``running``: by the factory's count, where it is known.  At ``doubtful`` entries more pilots may
+    have registered than are seen.  What was seen before stays for a grace there.
     """
-    kept = {
-        key: of
-        for key, of in before.items()
-        if of.history.samples and 0 <= now_s - of.history.samples[-1].time <= grace_s
-    }
-    seen = {
+    found = {
         key: before.get(key, Watched()).add(now_s, number, registered[key], grace_s)
         for key, number in running.items()
+        if key not in doubtful
     }
-    return {**kept, **seen}
+    for key, of in before.items():
+        if key not in found and 0 <= now_s - of.history.samples[-1].time <= grace_s:
+            most = max(running.get(key, 0) - registered[key], 0)
+            found[key] = of.at_most(most) if registered[key] else of
+    return found
 
 
 def unregistered(

@@ -91,3 +91,11 @@ def test_a_poll_that_does_not_tell_changes_nothing(unknown_min: int, kept: bool)
     for minute in range(1, unknown_min + 1):
         found = watch(found, {}, Counter(), NOW + 60 * minute, 900)
     assert bool(unregistered(found, {}, [])) is kept
+
+
+def test_what_is_seen_of_some_pilots_counts() -> None:
+    """Two of three registered when not all could be seen."""
+    found = watch(histories(e0=3), {KEYS[0]: 3}, Counter({KEYS[0]: 2}), NOW + 60, 900, KEYS)
+    assert unregistered(found, {}, [])[KEYS[0]].pilots == 1
+    found = watch(found, {KEYS[0]: 3}, Counter(), NOW + 120, 900)
+    assert unregistered(found, {}, [])[KEYS[0]].pilots == 1

@@ -231,8 +231,9 @@ class _Building:
         grace, asked_grace = int(site.register_grace), int(site.pending_grace)
         registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
         counts = factory_running(self._fresh, totals) if self._slots else {}
-        trusted = {key: n for key, n in counts.items() if key not in self._doubtful}
-        histories = registering.watch(before.unregistered, trusted, registered, now, grace)
+        histories = registering.watch(
+            before.unregistered, counts, registered, now, grace, self._doubtful
+        )
         found = registering.unregistered(histories, totals, self._pilots)
         holds = held_lately(self._fresh, totals)
         asked = {
