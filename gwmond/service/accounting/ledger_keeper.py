@@ -23,44 +23,36 @@ from typing import NamedTuple
 import structlog
 
 from gwmond.config.settings import Config
-from gwmond.ledger.database.columns import identity
 from gwmond.ledger.database.errors import LedgerConflict, LedgerError, LedgerLocked, LedgerRefused
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
-from gwmond.model.demand.idle_history import GroupKey, WaitInterval, WaitLog, Waits
+from gwmond.model.demand.idle_history import GroupKey, Waits
 from gwmond.model.elapsed import Elapsed, Tick
-from gwmond.model.entries.suspects import SIGNS, Suspect
-from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
-from gwmond.model.hours import microseconds, split_hours
+from gwmond.model.entries.suspects import Suspect
+from gwmond.model.facts import Cursor, Gap, Problem, Size
+from gwmond.model.hours import microseconds
 from gwmond.model.names import Names
 from gwmond.model.pilots.file_facts import FileFact
-from gwmond.model.poll.batch import Batch, LedgerState, Peak, TimedProblem, Totals
+from gwmond.model.poll.batch import Batch, LedgerState, TimedProblem, Totals
 from gwmond.model.poll.snapshot import LedgerStatus, PilotTime, SilentPilot
 from gwmond.model.runs.records import JobRecord
-from gwmond.model.times import HOUR_S, SECOND_US
-from gwmond.model.totals import Hour, Micros, SiteKey
-from gwmond.model.units import RESOURCES, Resource
+from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
-from gwmond.pilots.early.comparison import Unit, failing, suspects, weigh
 from gwmond.pilots.factory.numbers import FactoryNumbers
 from gwmond.pilots.memory.ad_times import silent_pilots
 from gwmond.pilots.memory.posting import unsettled
 from gwmond.pilots.runs.verdicts import (
-    FALSE_ALARMS,
-    LOOK_US,
     evidence,
-    latest_keys,
-    recent_keys,
-    slice_us,
-    verdict_keys,
 )
 from gwmond.pilots.runs.waits import waits
 from gwmond.reports.ledger.waiting_periods import later_us, rules
 from gwmond.service.accounting.pilot_steps import PilotSteps
-from gwmond.service.pool.known_entries import Memory, entry_states, recall
-from gwmond.sites.capacity import PeakWindow
+from gwmond.service.accounting.read_positions import ReadPositions
+from gwmond.service.accounting.suspicions import Suspicions
+from gwmond.service.accounting.unstored_sites import UnstoredSites
+from gwmond.service.pool.known_entries import Memory, recall
 from gwmond.sites.integrate import SiteTime
 from gwmond.sources.folding import fold_records
 
@@ -68,10 +60,6 @@ log = structlog.get_logger()
 _PRUNE_EVERY_S = 3600.0
 _PROBLEMS_A_COMMIT = 100
 _JUDGE_EVERY_US = 60 * SECOND_US
-_WAITS_KEPT = 10_000
-"""So many changes of reasons wait for the ledger."""
-_POLLS_APART = 3
-"""After more periods than these between two polls it is not known why jobs waited meanwhile."""
 _STILL_POLLS = 5
 """Who has the ledger and has not written it for so many of our polls does not keep it."""
 
@@ -98,16 +86,10 @@ class LedgerKeeper:
         self._last_commit: float | None = None
         self._pruned_at = 0.0
         self._totals = Totals()
-        self.accounted: Tick | None = None
-        self._tick: Tick | None = None  # as it is stored
+        self._sites = UnstoredSites()
+        self._suspicions: Counter[str] = Counter()  # that the verdicts have confirmed or not
         self.traced = False  # whether what is settled is to be exported as traces
         self.corrected = 0  # pilots, since then
-        self._waiting: dict[tuple[Hour, SiteKey], Micros] = {}
-        self._since = 0.0  # the first of what waits
-        self._waits = WaitLog()  # since when jobs wait for which reason
-        self._changed_waits: dict[tuple[str, str, int], WaitInterval] = {}  # not stored yet
-        self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}
-        self.suspicions: Counter[str] = Counter()  # that the verdicts have confirmed or not
         self.configure(config, None)
 
     def configure(self, config: Config, names: Names | None) -> None:
@@ -116,18 +98,15 @@ class LedgerKeeper:
         self._rules, self._later_us = rules(config), later_us(config)
         self._names = names
         self._accounting: PilotAccounting | None = None
-        self._cursors: dict[tuple[str, str], Cursor] = {}
-        self._moved_on: set[tuple[str, str]] = set()
+        self._positions = ReadPositions()
         self._gaps: list[Gap] = []
         self.factory = FactoryNumbers()
         self._silent: frozenset[str] = frozenset()
-        self._judged_us = self._suspected_in = 0
+        self._judged_us = 0
         self._known_us: int | None = None
         self._settled_us: int | None = None  # what was settled then is not stored yet
         self._unstored = False  # the last attempt to store it failed
-        self._looked_us = 0
-        self._open_suspicions: dict[Unit, int] = {}  # since when, by the latest run then
-        self.suspects: tuple[Suspect, ...] = ()
+        self._suspected = Suspicions(self._rules, self._suspicions)
 
     # --- The ledger ----------------------------------------------------------------------------
 
@@ -135,8 +114,13 @@ class LedgerKeeper:
     def status(self) -> LedgerStatus:
         """Return how the ledger does."""
         standby = bool(self._error) and self._still < _STILL_POLLS
-        waiting = len(self._waiting)
+        waiting = len(self._sites)
         return LedgerStatus(not self._error, self._error, self._last_commit, waiting, standby)
+
+    @property
+    def accounted(self) -> Tick | None:
+        """The time up to which sites are accounted."""
+        return self._sites.accounted
 
     @property
     def totals(self) -> Totals:
@@ -198,18 +182,14 @@ class LedgerKeeper:
         sent = self._sent
         if sent is not None and (state.batches, state.tick) == (
             sent.batch.before + 1,
-            sent.batch.tick or self._tick,
+            sent.batch.tick or self._sites.tick,
         ):
             self._stored(sent)  # the answer to the last commit was lost, but not the commit
         if self._accounting is None or state.batches != self._accounting.batches:
             self._accounting = PilotAccounting(state, self._rules, self._names)
-            self._cursors = dict(state.cursors)
+            self._positions.resume(state.cursors)
             self._clear()
-        if state.tick != self._tick:
-            self._waiting.clear()
-            self._changed_waits.clear()
-            self._waits = WaitLog(state.waits, state.tick and microseconds(state.tick.wall))
-            self._tick = self.accounted = state.tick
+        self._sites.resume(state)
         self._sent, self._totals, self._ledger = None, state.totals, ledger
         return state
 
@@ -236,40 +216,24 @@ class LedgerKeeper:
 
         What was settled of pilots is stored in the same transaction.
         """
-        end = tick.wall
-        self._wait(increments, end - elapsed.ms / 1000, end)
-        self.accounted = tick
+        self._sites.add(tick, elapsed, increments)
         if self._ledger is None or self._accounting is None:
             return []
-        site = Batch(
-            before=self._accounting.batches,
-            now_us=microseconds(end),
-            tick=tick,
-            site_time=dict(self._waiting),
-            site_since=self._since,
-            entries=entry_states(memory, end),
-            peaks=self._changed_peaks(memory),
-            waits=tuple(self._changed_waits.values()),
-            problems=tuple(
-                TimedProblem(end, problem) for problem in list(problems)[:_PROBLEMS_A_COMMIT]
-            ),
-        )
+        now, told = tick.wall, list(problems)[:_PROBLEMS_A_COMMIT]
+        site = self._sites.batch(self._accounting.batches, tick, memory)
+        site = site._replace(problems=tuple(TimedProblem(now, problem) for problem in told))
         try:
             self._commit(site)
         except LedgerError as error:
             return self._problem(error)
-        self._last_commit, self._peaks, self._error = end, memory.peaks, ""
-        return self._prune(end)
+        self._sites.stored_peaks(memory)
+        self._last_commit, self._error = now, ""
+        return self._prune(now)
 
     def note_waits(self, now: float, found: Mapping[GroupKey, Waits], period_s: float) -> None:
-        """Take note of why groups of jobs wait now; it is stored with the time of sites.
-
-        What is not stored for long is not known, as after any gap.
-        """
-        if self._ledger is not None and len(self._changed_waits) < _WAITS_KEPT:
-            gap_us = round(_POLLS_APART * period_s * SECOND_US)
-            for row in self._waits.step(microseconds(now), found, gap_us):
-                self._changed_waits[row.schedd, row.identity, row.since_us] = row
+        """Take note of why groups of jobs wait now; it is stored with the time of sites."""
+        if self._ledger is not None:
+            self._sites.note_waits(now, found, period_s)
 
     def commit(self) -> None:
         """Store what was settled of pilots alone, as a part of a backlog."""
@@ -297,8 +261,7 @@ class LedgerKeeper:
         except LedgerError as error:
             self._unstored |= any_pilots
             if site is not None and isinstance(error, LedgerRefused):
-                self._changed_waits.clear()
-                self._waiting.clear()  # such as the time since 1970, from a clock that was wrong
+                self._sites.drop()  # such as the time since 1970, from a clock that was wrong
             if isinstance(error, LedgerConflict) and not error.replay:
                 self._sent = None  # what is stored is somebody else's
             if error.reopen or isinstance(error, LedgerConflict):
@@ -318,15 +281,7 @@ class LedgerKeeper:
     def _stored(self, sent: _Sent) -> None:
         """Take note that a batch is in the ledger."""
         batch, self._sent = sent.batch, None
-        if batch.tick is not None:
-            self._tick = batch.tick
-            for at, micros in batch.site_time.items():
-                self._waiting[at] = self._waiting.get(at, 0) - micros
-            self._waiting = {at: micros for at, micros in self._waiting.items() if micros}
-            for row in batch.waits:
-                key = row.schedd, row.identity, row.since_us
-                if self._changed_waits.get(key) == row:
-                    del self._changed_waits[key]
+        self._sites.stored(batch)
         if self._accounting is None:
             return
         if sent.pilots:
@@ -339,7 +294,7 @@ class LedgerKeeper:
 
     def _clear(self) -> None:
         """Nothing waits of pilots any more, besides what is in their accounting."""
-        self._moved_on.clear()
+        self._positions.stored()
         self._gaps.clear()
         self.factory.clear()
         self._settled_us = None
@@ -350,9 +305,8 @@ class LedgerKeeper:
         if self._accounting is None or self._settled_us is None:
             return None
         if self._names is not None:
-            self._move_on(Cursor(KEPT_NAMES, KEPT_NAMES, self._names.dump(), None))
-        moved_on = [self._cursors[source] for source in sorted(self._moved_on)]
-        batch = self._accounting.batch(self._settled_us, moved_on, self._gaps)
+            self._positions.move_on(Cursor(KEPT_NAMES, KEPT_NAMES, self._names.dump(), None))
+        batch = self._accounting.batch(self._settled_us, self._positions.unstored, self._gaps)
         batch = batch._replace(factory=self.factory.changes(), stored_us=microseconds(time.time()))
         return batch if self.traced else batch._replace(settled=())
 
@@ -393,8 +347,7 @@ class LedgerKeeper:
         )
         try:
             if self._ledger.prune(now, retention).cursors:
-                left = self._ledger.cursors().keys() | self._moved_on
-                self._cursors = {key: self._cursors[key] for key in self._cursors.keys() & left}
+                self._positions.pruned(self._ledger.cursors())
         except LedgerError as error:
             return self._problem(error)
         self._pruned_at = now
@@ -405,35 +358,6 @@ class LedgerKeeper:
         self._error = str(error)
         what = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
         return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
-
-    # --- The time of sites ---------------------------------------------------------------------
-
-    def _wait(self, increments: Iterable[SiteTime], start: float, end: float) -> None:
-        """Add to what waits, divided among the hours; a series with nothing yet gets its zero."""
-        if not self._waiting:
-            self._since = start
-        start_us, end_us = microseconds(start), microseconds(end)
-        for resource, state, reason, entry, amount in increments:
-            key = SiteKey(resource, state, reason, *entry)
-            self._waiting.setdefault((int(start // HOUR_S), key), 0)
-            for hour, micros in split_hours(amount, start_us, end_us):
-                self._waiting[hour, key] = self._waiting.get((hour, key), 0) + micros
-
-    def _changed_peaks(self, memory: Memory) -> dict[EntryKey, tuple[Peak, ...]]:
-        changed = {
-            key
-            for (key, resource), window in memory.peaks.items()
-            if self._peaks.get((key, resource)) != window
-        }
-        return {
-            key: tuple(
-                Peak(resource, hour, units)
-                for resource in RESOURCES
-                if (window := memory.peaks.get((key, resource)))
-                for hour, units in window.buckets
-            )
-            for key in changed
-        }
 
     # --- The time of pilots --------------------------------------------------------------------
 
@@ -465,7 +389,7 @@ class LedgerKeeper:
             steps.add_records(kept)
         if gap is not None:
             self._gaps.append(gap)
-        self._move_on(cursor)
+        self._positions.move_on(cursor)
 
     def add_facts(
         self,
@@ -476,7 +400,7 @@ class LedgerKeeper:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
         with self.steps() as steps:
             self.factory.take(steps.add_facts(facts, expected))
-        self._move_on(cursor)
+        self._positions.move_on(cursor)
 
     def add_files(self, read: Sequence[tuple[Sequence[FileFact], Cursor]]) -> None:
         """Take in what GlideinWMS's files tell, and how far each directory was read.
@@ -487,7 +411,7 @@ class LedgerKeeper:
             steps.load_files([fact for facts, _ in read for fact in facts])
             for facts, cursor in read:
                 self.factory.take(steps.take_facts(facts))
-                self._move_on(cursor)
+                self._positions.move_on(cursor)
 
     def settle(
         self,
@@ -518,7 +442,7 @@ class LedgerKeeper:
     def _judge(self, now_us: int, known_us: int) -> None:
         """Give the verdicts that are due; the evidence for them is stored before."""
         with self.steps() as steps:
-            known = evidence(now_us, known_us, self._cursors.values(), self._rules)
+            known = evidence(now_us, known_us, self._positions.all, self._rules)
             if steps.accounting.settlement.trials(now_us, known):
                 self.commit()
                 steps.judge(now_us, known.without(steps.ledger.gaps()))
@@ -527,56 +451,27 @@ class LedgerKeeper:
 
     def note_begin(self, source: str, kind: str, since_us: int) -> None:
         """Take note from when on a history is read, before its first records."""
-        self._move_on(Cursor(source, BEGIN_KINDS[kind], "", since_us))
+        self._positions.move_on(Cursor(source, BEGIN_KINDS[kind], "", since_us))
 
     def suspect(self) -> None:
-        """Look for places where jobs succeed far too soon, once a slice, or fail, more often."""
-        known_us, number = self._known_us or 0, slice_us(self._rules)
-        if not known_us:
-            return
-        found = {sign: [x for x in self.suspects if x.sign == sign] for sign in SIGNS}
-        with self.steps() as steps:
-            if known_us // number != self._suspected_in:
-                self._suspected_in = known_us // number
-                trials = steps.ledger.trials(*recent_keys(known_us, self._rules))
-                found["ends_too_soon"] = list(suspects(trials))
-            if known_us >= self._looked_us + LOOK_US:
-                self._looked_us = known_us
-                trials = steps.ledger.trials(*latest_keys(known_us))
-                found["fails"] = list(failing(trials, FALSE_ALARMS))
-                self._weigh_suspicions(steps.ledger, known_us)
-        for suspect in found["fails"]:
-            self._open_suspicions.setdefault((suspect.kind, suspect.place), known_us)
-        self.suspects = (*found["fails"], *found["ends_too_soon"])
+        """Look for suspects, in what is known of histories."""
+        if self._known_us:
+            with self.steps() as steps:
+                self._suspected.look(steps.ledger, self._known_us)
 
-    def _weigh_suspicions(self, ledger: Ledger, known_us: int) -> None:
-        """Count whether the verdicts have confirmed what was suspected."""
-        for unit, seen_us in list(self._open_suspicions.items()):
-            keys = verdict_keys(seen_us, self._rules)
-            if known_us >= keys.known_us:
-                trials = ledger.trials(*keys)
-                blamed = weigh(trials)
-                right = any(unit in trial.units for trial in trials if trial.key in blamed)
-                self.suspicions["confirmed" if right else "withdrawn"] += 1
-                del self._open_suspicions[unit]
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """Places that are suspected now."""
+        return self._suspected.suspects
 
     @property
     def cursors(self) -> tuple[Cursor, ...]:
         """How far each source's records have been taken."""
-        begins = set(BEGIN_KINDS.values())
-        return tuple(of for key, of in sorted(self._cursors.items()) if key[1] not in begins)
+        return self._positions.of_records
 
     def cursor(self, source: str, kind: str) -> Cursor | None:
         """Return how far a source's records have been taken."""
-        return self._cursors.get((identity(source), kind))
-
-    def _move_on(self, cursor: Cursor | None) -> None:
-        if cursor is None:
-            return
-        cursor = cursor._replace(source=identity(cursor.source))  # as it comes back from the ledger
-        if cursor != self._cursors.get((cursor.source, cursor.kind)):
-            self._cursors[cursor.source, cursor.kind] = cursor
-            self._moved_on.add((cursor.source, cursor.kind))
+        return self._positions.of(source, kind)
 
     def shown(self) -> PilotTime | None:
         """Return what is to be shown of pilots; None before a ledger was read."""
@@ -595,7 +490,7 @@ class LedgerKeeper:
             known_us=self._known_us,
             factory=self._totals.factory,
             suspects=self.suspects,
-            suspicions=dict(self.suspicions),
+            suspicions=dict(self._suspicions),
             silent=tuple(
                 SilentPilot(
                     pilot.identity.name,
