@@ -41,7 +41,7 @@ _FEW_CUT_OFF = 1.5
 """If the share that still waits is at most so many times that without any cut, few were cut."""
 
 
-class Waits(NamedTuple):
+class WaitArrays(NamedTuple):
     """Waits of idle pilots, a place of each array for each wait.
 
     ``pilots``: a number of the pilot; ``came``: 1 if a job came, 0 if the wait was cut off.
@@ -73,7 +73,7 @@ class Timeout(NamedTuple):
 
 
 def best(
-    waits: Waits, cost: Ratio, now_s: float | None = None, *, first: bool = False
+    waits: WaitArrays, cost: Ratio, now_s: float | None = None, *, first: bool = False
 ) -> Timeout | None:
     """Return the timeout that wastes least; None: too little is known.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from gwmond.advise import idle_timeout
-from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS, Timeout, Waits
+from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS, Timeout, WaitArrays
 from gwmond.advise.samples import Floats, quantile, share_interval
 from gwmond.advise.tally import EntryTally, GroupTally
 from gwmond.model.facts import EntryKey
@@ -53,7 +53,7 @@ def timeout_line(key: EntryKey, tally: EntryTally, *, first: bool) -> TimeoutLin
     sample = tally.waits[first]
     if not sample.seen:
         return None
-    waits = Waits(*sample.columns)
+    waits = WaitArrays(*sample.columns)
     gave_up = tally.gave_up[first]
     enough = gave_up.seen >= LEAST_PILOTS
     gave_up_s = float(np.median(gave_up.columns[0])) if enough else None

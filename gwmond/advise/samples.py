@@ -18,7 +18,7 @@ Z = 1.6448536269514722
 """Of the normal distribution: 90 % of it is within so many standard deviations."""
 
 
-class Sample:
+class Reservoir:
     """Rows of so many numbers; ``seen``: of which so many rows were given."""
 
     __slots__ = ("_columns", "_kept", "_random", "seen")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gwmond.advise.samples import Ratio, Sample
+from gwmond.advise.samples import Ratio, Reservoir
 from gwmond.model.names import OTHER
 from gwmond.model.pilot_life import Assumption, Category
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
@@ -29,7 +29,7 @@ EARLY_END_S = 600
 _UNTIMED = frozenset({Assumption.LIFE, Assumption.NO_OUTPUT, Assumption.JOBS, Assumption.BEGIN})
 
 
-class Wait(NamedTuple):
+class IdleWait(NamedTuple):
     """A time in which a pilot was idle; ``came``: whether a job ended it."""
 
     length_s: float
@@ -56,11 +56,11 @@ class EntryTally:
 
     def __init__(self) -> None:
         self.pilots = self.ran = self.never = self.untimed = 0
-        self.waits = {True: Sample(4), False: Sample(4)}
-        self.gave_up = {True: Sample(1), False: Sample(1)}
+        self.waits = {True: Reservoir(4), False: Reservoir(4)}
+        self.gave_up = {True: Reservoir(1), False: Reservoir(1)}
         self.ready, self.replacement, self.validated = Ratio(), Ratio(), 0
-        self.runs, self.lost, self.early = Sample(4), 0, 0
-        self.uploads: dict[str, Sample] = {}
+        self.runs, self.lost, self.early = Reservoir(4), 0, 0
+        self.uploads: dict[str, Reservoir] = {}
         self.amounts: Counter[Category] = Counter()
         self.estimated = self.unsettled = self.never_micros = 0
         self.units = dict.fromkeys((True, False), 0.0)
@@ -123,7 +123,7 @@ class EntryTally:
         self.runs.add(_length_s(row, run), not lost, left_s, lost)
         if not lost and (upload := upload_of(run)) is not None:
             apart = run.job_group in self.uploads or len(self.uploads) < MOST_GROUPS
-            self.uploads.setdefault(run.job_group if apart else OTHER, Sample(2)).add(*upload)
+            self.uploads.setdefault(run.job_group if apart else OTHER, Reservoir(2)).add(*upload)
         self.lost += lost
         if lost and row.end_us is not None and row.die_us is not None:
             self.early += row.die_us - row.end_us > EARLY_END_S * SECOND_US
@@ -137,7 +137,7 @@ def _estimated(pilot: StoredPilot) -> int:
     return sum(micros for (_, resource), micros in amounts if resource == "cpu")
 
 
-def waits(pilot: StoredPilot) -> Iterator[Wait]:
+def waits(pilot: StoredPilot) -> Iterator[IdleWait]:
     """Yield the times in which no job ran on a pilot that HTCondor started on, and that ended.
 
     From when its validation ended, or its startd began, until it ended, or retired: then it takes
@@ -150,11 +150,11 @@ def waits(pilot: StoredPilot) -> Iterator[Wait]:
     free_us, first = free_from(pilot), True
     for run in sorted(pilot.jobs.runs, key=lambda run: run.start_us):
         if run.start_us >= free_us and free_us < until_us:
-            yield Wait((run.start_us - free_us) / SECOND_US, True, first)
+            yield IdleWait((run.start_us - free_us) / SECOND_US, True, first)
         end_us = row.end_us if run.end_us is None else run.end_us
         free_us, first = max(free_us, end_us), False
     if free_us < until_us:
-        yield Wait((until_us - free_us) / SECOND_US, False, first)
+        yield IdleWait((until_us - free_us) / SECOND_US, False, first)
 
 
 def free_from(pilot: StoredPilot) -> int:
@@ -191,7 +191,7 @@ class GroupTally:
 
     def __init__(self) -> None:
         self.runs = 0
-        self.samples = Sample(2), Sample(2)
+        self.samples = Reservoir(2), Reservoir(2)
         self.micros, self.held_micros = [0, 0], [0, 0]
 
     def add(self, run: RunRow, memory_per_unit_mib: int) -> None:

@@ -28,7 +28,7 @@ from gwmond.reports.render import writing
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
 from gwmond.service.host import log
-from gwmond.service.host.daemon_client import NoDaemon, Reply, ask
+from gwmond.service.host.daemon_client import DaemonReply, NoDaemon, ask
 from gwmond.sources import child
 from gwmond.sources.pool_name import pool_name
 
@@ -150,7 +150,7 @@ def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace
     return EXIT_SOURCES_DOWN if NOT_READ.lower() in reply.headers else EXIT_OK
 
 
-def _text(reply: Reply, form: str) -> str:
+def _text(reply: DaemonReply, form: str) -> str:
     """Return what is written of an answer: nothing that a terminal obeys."""
     if form == "text":
         return plain(reply.text, keep="\n")
@@ -161,7 +161,7 @@ def _text(reply: Reply, form: str) -> str:
     return f"{json.dumps(record, indent=2)}\n" if reply.status == 200 else str(record["error"])
 
 
-def _is_of(config: Config, reply: Reply) -> bool:
+def _is_of(config: Config, reply: DaemonReply) -> bool:
     """Return whether an answer is of the pool of this configuration."""
     named = reply.headers.get(POOL.lower())
     if not named:

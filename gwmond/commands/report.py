@@ -28,7 +28,7 @@ from gwmond.commands.common import (
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.reports.factory_tools import analyze
-from gwmond.reports.factory_tools.analyze import STYLES, Asked, asked
+from gwmond.reports.factory_tools.analyze import STYLES, AnalyzeQuestion, asked
 from gwmond.reports.failures.failures import MOST
 from gwmond.reports.ledger.ledger_reading import Age, add_ledger_option, nothing, unknown
 from gwmond.reports.render import writing
@@ -161,7 +161,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     scope = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     terminal = arguments.output is None and sys.stdout.isatty()
     with opened(config, arguments, now_us) as (ledger, age):
-        if isinstance(scope, Asked):
+        if isinstance(scope, AnalyzeQuestion):
             made, empty = analyze.document(ledger, scope, age)
             pilots = scope.style == "analyze-entries"  # the other one is of ads
         else:
@@ -194,7 +194,7 @@ def _report(
     return report_document.document(report, age), not report.groups
 
 
-def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
+def _asked(arguments: argparse.Namespace, now_us: int) -> AnalyzeQuestion:
     """Return what a style is asked for."""
     if arguments.failures:
         raise ConfigError("--failures: not with --style")
@@ -203,7 +203,7 @@ def _asked(arguments: argparse.Namespace, now_us: int) -> Asked:
         forms = ", ".join(analyze.FORMS)
         raise ConfigError(f"{option}: not with --style, whose formats are {forms}")
     period, place = period_of(arguments, now_us), place_of(arguments)
-    question = Asked(arguments.style, period, place, sort=arguments.sort)
+    question = AnalyzeQuestion(arguments.style, period, place, sort=arguments.sort)
     with usage():
         return asked(question, arguments.by)
 

@@ -72,7 +72,7 @@ class Standing(NamedTuple):
     vouched: float | None = None
 
 
-class Limits(NamedTuple):
+class NameLimits(NamedTuple):
     """How many names of each kind are kept apart; ``forget_s`` as in the rule."""
 
     entries: int
@@ -188,7 +188,7 @@ class Names:
     A frontend group counts once for each entry where it has or requests pilots.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: NameLimits) -> None:
         self._limits = limits
         self._entries: Register[EntryKey] = Register(limits.entries, limits.forget_s)
         self._groups: Register[Berth] = Register(limits.groups, limits.forget_s)
@@ -205,7 +205,7 @@ class Names:
         self._late: set[EntryKey] = set()
         self._now = 0.0
 
-    def successor(self, limits: Limits) -> Names:
+    def successor(self, limits: NameLimits) -> Names:
         """Return the same names within other limits."""
         after = Names(limits)
         after._entries.recall(self._entries.known, self._now)

@@ -14,7 +14,7 @@ from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.entries.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status
-from gwmond.model.names import Limits, Names, Together
+from gwmond.model.names import NameLimits, Names, Together
 from gwmond.model.poll.snapshot import (
     Checked,
     KeptNames,
@@ -28,7 +28,7 @@ from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.render.periods import short
 from gwmond.service.host import log
 from gwmond.service.host.problems import Kind, begin, occurrences
-from gwmond.service.pool.contradictions import Contradiction, Standing
+from gwmond.service.pool.contradictions import Contradiction, LastingContradictions
 from gwmond.service.pool.known_entries import EMPTY, Memory, evaluated, recall
 from gwmond.service.pool.matcher import Matcher
 from gwmond.service.pool.pool import Pool
@@ -89,7 +89,7 @@ class Poller:
         self._busy: frozenset[str] = frozenset()
         self._begun: list[Problem] = []  # since the last poll
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
-        self._contradicted = Standing()
+        self._contradicted = LastingContradictions()
         self._names = names or Names(_limits(config))
         self._idle = _idle_reasons(config, pool) if reasons else None
         self.accountant: Accountant | None = None
@@ -389,9 +389,9 @@ class Poller:
         return KeptNames(frozenset(entries), groups, names.weak, names.together)
 
 
-def _limits(config: Config) -> Limits:
+def _limits(config: Config) -> NameLimits:
     names = config.names
-    return Limits(
+    return NameLimits(
         names.entries,
         names.groups,
         names.accounting_groups,

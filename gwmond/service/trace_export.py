@@ -31,7 +31,7 @@ from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.poll.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.service.host.otlp_client import OtlpClient, Reply
+from gwmond.service.host.otlp_client import OtlpClient, OtlpReply
 from gwmond.traces.exemplars import noting
 from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import JobTrace
@@ -337,7 +337,7 @@ class TraceExporter:
                 return False
         return False
 
-    def _count(self, request: Request, answer: Reply) -> None:
+    def _count(self, request: Request, answer: OtlpReply) -> None:
         counts = self.counts
         result = "accepted" if answer.accepted else "failed" if answer.again else "refused"
         counts.requests[result] += 1

@@ -29,7 +29,7 @@ from gwmond.model.sizes import units_of
 from gwmond.sites.need import Need, footprint
 
 
-class Place(NamedTuple):
+class FreePlace(NamedTuple):
     """A free size, and for how many seconds (None: without limit)."""
 
     size: Size
@@ -43,7 +43,7 @@ class Shape(NamedTuple):
     walltime_s: int | None
 
 
-Places: TypeAlias = Mapping[Berth, Mapping[Place, int]]
+Places: TypeAlias = Mapping[Berth, Mapping[FreePlace, int]]
 """By entry and frontend group: how many there are of each place."""
 
 Pending: TypeAlias = Mapping[EntryKey, Mapping[str, int]]
@@ -59,13 +59,13 @@ def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Templa
     A pending pilot is a place of the size of its group's template; of several templates, of the
     largest of the measured ones (if any is).
     """
-    found: defaultdict[Berth, defaultdict[Place, int]] = defaultdict(lambda: defaultdict(int))
+    found: defaultdict[Berth, defaultdict[FreePlace, int]] = defaultdict(lambda: defaultdict(int))
     for pilot in pilots:
         if pilot.accepting:
             for size in pilot.free:
-                found[Berth(pilot.entry, pilot.group)][Place(size, pilot.remaining_s)] += 1
+                found[Berth(pilot.entry, pilot.group)][FreePlace(size, pilot.remaining_s)] += 1
     for berth, best, count in pending_pilots(pending, templates):
-        found[berth][Place(best.size, best.lifetime_s)] += count
+        found[berth][FreePlace(best.size, best.lifetime_s)] += count
     return found
 
 
@@ -106,7 +106,7 @@ def pending_by_group(pending: Mapping[EntryKey, int], asked: Pending) -> Pending
     return found
 
 
-class Hold(NamedTuple):
+class Room(NamedTuple):
     """How many jobs of a shape alone the places of a berth take, and what each job takes there.
 
     A place is divided by how many such jobs fit into it, as an empty pilot is.
@@ -137,7 +137,7 @@ class Absorption(NamedTuple):
     what fits beside jobs that fill a berth, where anything does.
     """
 
-    holds: Mapping[Shape, Mapping[Berth, Hold]]
+    holds: Mapping[Shape, Mapping[Berth, Room]]
     units: Mapping[Berth, Need]
     rests: Mapping[Rest, Beside]
 
@@ -158,7 +158,7 @@ def absorption(
             if berth in found:
                 at[berth].append(shape)
     walltimes = sorted({shape.walltime_s for shape in wanted if shape.walltime_s is not None})
-    holds: dict[Shape, dict[Berth, Hold]] = {shape: {} for shape in wanted}
+    holds: dict[Shape, dict[Berth, Room]] = {shape: {} for shape in wanted}
     units: dict[Berth, Need] = {}
     rests: dict[Rest, Beside] = {}
     for berth, shapes in at.items():
@@ -260,7 +260,7 @@ def _rests(grid: _Grid, shapes: Sequence[Shape]) -> Iterator[tuple[Shape, Beside
             yield shapes[at], Beside(int(number), beside)
 
 
-def _fit(grid: _Grid) -> tuple[list[Hold], Need]:
+def _fit(grid: _Grid) -> tuple[list[Room], Need]:
     """Return what each shape alone finds in the places, and the units of places that take any."""
     jobs, by_cpu, by_gpu, cpu, gpu = np.zeros((5, len(grid.wall)))
     all_cpu = all_gpu = 0.0
@@ -279,7 +279,7 @@ def _fit(grid: _Grid) -> tuple[list[Hold], Need]:
         all_cpu += float(own @ used)
         all_gpu += float(free[:, 2] @ used)
     held = [
-        Hold(int(n), Need(c / m, g / k) if n else Need(0.0))  # k: infinite without GPUs
+        Room(int(n), Need(c / m, g / k) if n else Need(0.0))  # k: infinite without GPUs
         for n, c, m, g, k in zip(
             *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu)), strict=True
         )

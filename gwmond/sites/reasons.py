@@ -49,7 +49,7 @@ class Signs(NamedTuple):
     left_out: bool = False
 
 
-class Reason(NamedTuple):
+class BottleneckReason(NamedTuple):
     """One row of the table: a label value, its meaning for an operator, and when it holds."""
 
     name: str
@@ -69,23 +69,23 @@ def _requested(signs: Signs) -> bool:
     return signs.requested_idle is not None and signs.requested_idle > 0
 
 
-REASONS: tuple[Reason, ...] = (
-    Reason(
+REASONS: tuple[BottleneckReason, ...] = (
+    BottleneckReason(
         "no_factory",
         "No GlideinWMS factory serves this pool: nothing provisions pilots for the waiting jobs",
         lambda s: not s.has_factory,
     ),
-    Reason(
+    BottleneckReason(
         "run_but_do_not_register",
         "Pilots run there by the factory's count, and do not register with the pool",
         lambda s: s.unregistered,
     ),
-    Reason(
+    BottleneckReason(
         "frontend_limit",
         "The frontend has hit a limit of its configuration (GlideClientLimit...)",
         lambda s: _names(s, "clientlimit"),
     ),
-    Reason(
+    BottleneckReason(
         "factory_limit",
         "The factory has hit a limit of this entry (GlideFactoryLimit..., or all its pilots exist)",
         lambda s: (
@@ -97,12 +97,12 @@ REASONS: tuple[Reason, ...] = (
             )
         ),
     ),
-    Reason(
+    BottleneckReason(
         "information_too_old",
         "The information that the factory and the frontend have of each other is too old",
         lambda s: s.info_age_s is not None and s.info_age_s > s.info_max_age_s,
     ),
-    Reason(
+    BottleneckReason(
         "held_pilots",
         "Pilots are held: more than the factory allows, or as many as requested while none starts",
         lambda s: (
@@ -115,57 +115,57 @@ REASONS: tuple[Reason, ...] = (
             )
         ),
     ),
-    Reason(
+    BottleneckReason(
         "frontend_curb",
         "The frontend has passed a curb of its configuration, and requests less (GlideClientCurb)",
         lambda s: _names(s, "clientcurb"),
     ),
-    Reason(
+    BottleneckReason(
         "few_requested",
         "Pilots start soon, but the frontend requests only a few at a time",
         lambda s: s.fills_long,
     ),
-    Reason(
+    BottleneckReason(
         "ramp_up",
         "Pilots are requested and some have just started: more are on their way",
         lambda s: _requested(s) and s.started > 0,
     ),
-    Reason(
+    BottleneckReason(
         "not_acknowledged",
         "Pilots were submitted, but the site's queue does not report them yet",
         lambda s: _requested(s) and (s.submitted_wait or 0) > 0,
     ),
-    Reason(
+    BottleneckReason(
         "not_submitted",
         "Pilots are requested, but the factory has not submitted any",
         lambda s: _requested(s) and s.submitted_wait == 0,
     ),
-    Reason(
+    BottleneckReason(
         LEFT_OUT,
         "Nothing is requested: the frontend leaves out the idle jobs of overloaded schedds",
         lambda s: _nothing_requested(s) and s.left_out,
     ),
-    Reason(
+    BottleneckReason(
         NO_MATCH,
         "Nothing is requested: in the frontend's count no job matches this entry",
         lambda s: _nothing_requested(s) and s.jobs_matching == 0,
     ),
-    Reason(
+    BottleneckReason(
         "retiring_counted_as_available",
         "Nothing is requested: retiring pilots, which take no more jobs, count as available",
         lambda s: _nothing_requested(s) and s.retiring > 0 and not s.jobs_effective,
     ),
-    Reason(
+    BottleneckReason(
         "idle_slots_counted",
         "Nothing is requested: the frontend expects idle slots to take the jobs, which do not fit",
         lambda s: _nothing_requested(s) and (s.slots_idle or 0) > 0 and s.jobs_effective == 0,
     ),
-    Reason(
+    BottleneckReason(
         "nothing_requested",
         "Nothing is requested though jobs match, and no cause is known",
         _nothing_requested,
     ),
-    Reason("unexplained", "No known cause holds", lambda _: True),
+    BottleneckReason("unexplained", "No known cause holds", lambda _: True),
 )
 """In order of precedence: the first that holds is reported."""
 

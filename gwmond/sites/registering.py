@@ -28,29 +28,29 @@ LASTING = 4
 """So many graces what was found lasts while none registers, though others run there, or none."""
 
 
-class Watched(NamedTuple):
+class NotRegistered(NamedTuple):
     """How many pilots of one entry have not registered; ``pilots``: as last found, at ``at``."""
 
     history: PendingHistory = PendingHistory()
     at: int = 0
     pilots: int = 0
 
-    def add(self, now_s: int, running: int, registered: int, grace_s: int) -> Watched:
+    def add(self, now_s: int, running: int, registered: int, grace_s: int) -> NotRegistered:
         """Return it with what is seen now."""
         history = self.history.add(now_s, max(running - registered, 0), grace_s)
         if number := history.least(now_s, grace_s):
-            return Watched(history, now_s, number)
+            return NotRegistered(history, now_s, number)
         lasts = not registered and 0 <= now_s - self.at <= LASTING * grace_s
-        return Watched(history, self.at, self.pilots) if lasts else Watched(history)
+        return NotRegistered(history, self.at, self.pilots) if lasts else NotRegistered(history)
 
-    def at_most(self, number: int) -> Watched:
+    def at_most(self, number: int) -> NotRegistered:
         """Return it after a poll at which surely no more than so many had not registered."""
         *old, last = self.history.samples
         history = PendingHistory((*old, last._replace(low=min(last.low, number))))
-        return Watched(history, self.at, min(self.pilots, number))
+        return NotRegistered(history, self.at, min(self.pilots, number))
 
 
-Histories: TypeAlias = Mapping[EntryKey, Watched]
+Histories: TypeAlias = Mapping[EntryKey, NotRegistered]
 
 
 def watch(
@@ -60,14 +60,14 @@ def watch(
     now_s: int,
     grace_s: int,
     doubtful: Collection[EntryKey] = (),
-) -> dict[EntryKey, Watched]:
+) -> dict[EntryKey, NotRegistered]:
     """Return how many pilots of each entry have not registered, with what is seen now.
 
     ``running``: by the factory's count, where it is known.  At ``doubtful`` entries more pilots may
     have registered than are seen.  What was seen before stays for a grace there.
     """
     found = {
-        key: before.get(key, Watched()).add(now_s, number, registered[key], grace_s)
+        key: before.get(key, NotRegistered()).add(now_s, number, registered[key], grace_s)
         for key, number in running.items()
         if key not in doubtful
     }

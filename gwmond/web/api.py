@@ -30,7 +30,7 @@ from gwmond.reports.render.writing import write_csv
 from gwmond.web import answers, asking
 from gwmond.web.answers import Answers, Record
 from gwmond.web.asking import Asked, Listed, Refused
-from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
+from gwmond.web.desks import AGAIN_S, Desk, Desks, NoTurn
 from gwmond.web.pages import Pages
 
 log = structlog.get_logger()
@@ -67,7 +67,7 @@ _PATTERNS = {
 _HEADERS = {"Cache-Control": "private, no-cache", "X-Content-Type-Options": "nosniff"}
 
 
-class State(Protocol):
+class WithPages(Protocol):
     """What is served: swapped whole with each poll."""
 
     @property
@@ -120,12 +120,12 @@ class _Reading:
         await self._app(scope, receive, send)
 
 
-def mounted(state: State, desks: Desks) -> ASGIApp:
+def mounted(state: WithPages, desks: Desks) -> ASGIApp:
     """Return what answers below ``ROOT``."""
     return _Reading(create_api(state, desks))
 
 
-def create_api(state: State, desks: Desks) -> FastAPI:
+def create_api(state: WithPages, desks: Desks) -> FastAPI:
     """Make the application."""
     api = FastAPI(
         title="gwmond",
@@ -174,7 +174,7 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
         return await ask(request, asked, lambda made: made.idle(asked))
 
 
-def _add_explain(api: FastAPI, state: State, desk: Desk) -> None:
+def _add_explain(api: FastAPI, state: WithPages, desk: Desk) -> None:
     """Add what asks HTCondor: few questions at a time, as the page asks them."""
 
     async def ask(request: Request, asked: asking.ExplainAsked, question: Question) -> Response:
@@ -306,8 +306,8 @@ def _add_errors(api: FastAPI) -> None:
         headers = {} if error.again_s is None else {"Retry-After": str(error.again_s)}
         return problem(error.status, error.detail, errors if error.parameter else (), headers)
 
-    @api.exception_handler(Busy)
-    async def busy(_request: Request, _error: Busy) -> Response:
+    @api.exception_handler(NoTurn)
+    async def busy(_request: Request, _error: NoTurn) -> Response:
         again = {"Retry-After": str(AGAIN_S)}
         return problem(503, "other answers are made now", headers=again)
 
@@ -330,7 +330,7 @@ def _allowed(error: Mapping[str, Any]) -> str:
 
 
 async def _answered(
-    state: State,
+    state: WithPages,
     desk: Desk,
     request: Request,
     asked: Asked | None,

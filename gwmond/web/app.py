@@ -25,8 +25,8 @@ from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api
 from gwmond.web.asking import FailuresAsked, PilotsPage, TimeAsked
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
-from gwmond.web.desks import AGAIN_S, Busy, Desk, Desks
-from gwmond.web.explain import Answer
+from gwmond.web.desks import AGAIN_S, Desk, Desks, NoTurn
+from gwmond.web.explain import Answered
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.pilots import WHO
 
@@ -171,8 +171,8 @@ def create(
     _add_files(app)
     app.mount(api.ROOT, api.mounted(state, desks))
 
-    @app.exception_handler(Busy)
-    async def busy(_request: Request, _error: Busy) -> Response:
+    @app.exception_handler(NoTurn)
+    async def busy(_request: Request, _error: NoTurn) -> Response:
         again = {"Retry-After": str(AGAIN_S)}
         return PlainTextResponse("other pages are made now: ask again\n", 503, again)
 
@@ -330,7 +330,7 @@ def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
             accepts(accept, "text/plain") and not accepts(accept, "text/html")
         )
 
-        def explained() -> tuple[Answer, str]:
+        def explained() -> tuple[Answered, str]:
             found = explanations.chosen(names, asked.schedd, asked.site)
             if asked.format == "json":
                 return found, json.dumps(found.record, indent=2) + "\n"

@@ -22,8 +22,8 @@ AGAIN_S = 5
 """After so many seconds who was refused may ask again."""
 
 
-class Busy(Exception):
-    """Others are asked for, and not made in time."""
+class NoTurn(Exception):
+    """Other pages are being made; this one got no turn in time."""
 
 
 class Desk:
@@ -42,16 +42,16 @@ class Desk:
             return await self.made(request, call)
 
     async def made(self, request: Request, call: Callable[[], T]) -> T:
-        """Return what a call in a thread returns, or raises; raises Busy."""
+        """Return what a call in a thread returns, or raises; raises NoTurn."""
         if self._waiting >= MOST_WAITING:
-            raise Busy
+            raise NoTurn
         self._waiting += 1
         turn = asyncio.ensure_future(self._turn(call))
         gone = asyncio.ensure_future(_gone(request))
         try:
             await asyncio.wait({turn, gone}, timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED)
             if not turn.done():
-                raise Busy
+                raise NoTurn
             return turn.result()
         finally:
             self._waiting -= 1

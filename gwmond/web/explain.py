@@ -52,7 +52,7 @@ _TITLES: Mapping[What, tuple[str, str]] = {
 }
 
 
-class Answer(NamedTuple):
+class Answered(NamedTuple):
     """An answer for people and for programs; ``again_s``: ask again no sooner."""
 
     question: Question
@@ -106,7 +106,7 @@ class Turns:
                 self._under_way -= 1
 
 
-class Asked(Protocol):
+class Answering(Protocol):
     """What answers questions as of a poll; raises Unanswered.
 
     ``pool`` is whose answers these are (``service.pool.pool``).  ``shows_jobs``: also of one job.
@@ -127,9 +127,9 @@ class Asked(Protocol):
 class Explanations:
     """The answers of one poll; ``asked``: None where nothing is shown."""
 
-    def __init__(self, snapshot: Snapshot | None, asked: Asked | None, turns: Turns) -> None:
+    def __init__(self, snapshot: Snapshot | None, asked: Answering | None, turns: Turns) -> None:
         self._snapshot, self._asked, self._turns = snapshot, asked, turns
-        self._kept: dict[Question, Answer] = {}
+        self._kept: dict[Question, Answered] = {}
         self._lock = threading.Lock()
 
     @property
@@ -145,7 +145,7 @@ class Explanations:
         lacking = {} if self._asked.shows_jobs else {WITHHELD: "expressions"}
         return {POOL: quote(self._asked.pool), **lacking}
 
-    def chosen(self, names: Mapping[What, str | None], schedd: str, site: str) -> Answer:
+    def chosen(self, names: Mapping[What, str | None], schedd: str, site: str) -> Answered:
         """Return the answer to a query's parameters; None: one is not given."""
         there = {what: name.strip() for what, name in names.items() if name is not None}
         full = [what for what, name in there.items() if name or what == "all"]
@@ -156,10 +156,10 @@ class Explanations:
         question = Question(name, schedd, site.strip(), what)
         if len(full) > 1:
             text = f"give one of {', '.join(names)}, and not {' and '.join(full)}"
-            return Answer(question, (), {"error": text}, 400)
+            return Answered(question, (), {"error": text}, 400)
         return self.answer(question)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> Answered:
         """Return the answer to a question."""
         with self._lock:
             kept = self._kept.get(question)
@@ -168,14 +168,14 @@ class Explanations:
         try:
             found = self._answer(question)
         except Unanswered as error:
-            return Answer(question, (), {"error": error.text}, error.status, error.again_s)
+            return Answered(question, (), {"error": error.text}, error.status, error.again_s)
         with self._lock:
             if len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]
             self._kept[question] = found
         return found
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> Answered:
         asked = self._asked
         if asked is None or (question.what in OF_JOBS and not asked.shows_jobs):
             raise Unanswered(403, _HIDDEN)
@@ -189,9 +189,9 @@ class Explanations:
             record = made.record()
         assert isinstance(record, dict)
         polled = both("polled", round(self._snapshot.pool_time * SECOND_US))
-        return Answer(question, parts, bounded({**record, **polled}))
+        return Answered(question, parts, bounded({**record, **polled}))
 
-    def page(self, answer: Answer) -> str:
+    def page(self, answer: Answered) -> str:
         """Return the page of an answer, with the form that asks for others."""
         question, parts = answer.question, answer.parts
         title = _TITLES[question.what][1]
@@ -220,7 +220,7 @@ class Explanations:
         )
         return shown(page, time.time())
 
-    def text(self, answer: Answer, width: int) -> str:
+    def text(self, answer: Answered, width: int) -> str:
         """Return an answer as a terminal shows it, and of which poll it is."""
         if self._snapshot is None or not answer.parts:
             return f"{answer.error}\n"

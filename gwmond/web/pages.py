@@ -36,7 +36,7 @@ class NotMade(Exception):
     """It is to be made, which takes too long for an event loop."""
 
 
-class Kept:
+class MadeOnce:
     """What was made of one poll when it was asked for, each once; on an event loop nothing is made.
 
     Threads of one desk make what others do not.
@@ -74,7 +74,7 @@ class Pages:
         self.snapshot, self.config = snapshot, config
         self.sequence = f"{time.time_ns():x}-{next(_SEQUENCE)}"
         self._now = now.page(snapshot)
-        self.kept = Kept()
+        self.kept = MadeOnce()
 
     @property
     def shows_jobs(self) -> bool:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gwmond.advise.idle_timeout import GRID_S, LEAST_WAITS, Waits, best, wasted
+from gwmond.advise.idle_timeout import GRID_S, LEAST_WAITS, WaitArrays, best, wasted
 from gwmond.advise.judge import SETTINGS, timeout_line
-from gwmond.advise.samples import MOST, Ratio, Sample, quantile, survival
+from gwmond.advise.samples import MOST, Ratio, Reservoir, quantile, survival
 from gwmond.model.facts import EntryKey
 from tests.build.simulated_entry import Entry, tally
 
@@ -59,7 +59,7 @@ def test_more_pilots_narrow_the_interval() -> None:
     widths = {150: 0, 600: 0}
     for number in widths:
         for seed in range(4):
-            waits = Waits(*tally(Entry(), number, seed).waits[True].columns)
+            waits = WaitArrays(*tally(Entry(), number, seed).waits[True].columns)
             found = best(waits, _cost(400))
             assert found is not None
             widths[number] += found.interval_s[1] - found.interval_s[0]
@@ -91,12 +91,12 @@ def test_jobs_that_come_at_a_steady_rate_have_no_best_time() -> None:
 def test_waits_that_all_end_soon_are_worth_waiting_for() -> None:
     """A job comes after two to four minutes, always: what is advised is longer than that."""
     lengths = np.linspace(120, 230, 60)
-    found = best(Waits(np.arange(60.0), lengths, np.ones(60), np.ones(60)), _cost(240))
+    found = best(WaitArrays(np.arange(60.0), lengths, np.ones(60), np.ones(60)), _cost(240))
     assert found is not None
     assert (found.best_s, found.interval_s, found.arrives) == (240, (240, 240), 1)
     assert dict(found.curve)[found.best_s] == pytest.approx(175)
     cut = np.where(np.arange(60) % 2, 0.0, 1.0)  # half of them were cut off: the end is not known
-    found = best(Waits(np.arange(60.0), lengths, cut, np.ones(60)), _cost(240))
+    found = best(WaitArrays(np.arange(60.0), lengths, cut, np.ones(60)), _cost(240))
     assert found is not None
     assert found.curve[-1][0] < 230
 
@@ -107,7 +107,7 @@ def test_too_few_waits_say_nothing() -> None:
     assert line is not None
     assert (line.waits, line.timeout, line.saved_micros) == (9, None, None)
     one = np.zeros(LEAST_WAITS), *(np.ones(LEAST_WAITS) for _ in range(3))
-    assert best(Waits(*one), _cost(100)) is None  # all of one pilot
+    assert best(WaitArrays(*one), _cost(100)) is None  # all of one pilot
 
 
 def test_survival_is_that_of_scipy() -> None:
@@ -147,7 +147,7 @@ def test_quantiles_of_what_was_cut_off() -> None:
 
 def test_a_sample_is_bounded_and_fair() -> None:
     """Late rows have the same chance as early ones."""
-    sample = Sample(2)
+    sample = Reservoir(2)
     for number in range(50_000):
         sample.add(number, -number)
     one, other = sample.columns

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size
-from gwmond.model.names import DAY_S, Limits, Names
+from gwmond.model.names import DAY_S, NameLimits, Names
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import RunFact, Source
@@ -151,7 +151,7 @@ def play(
     ``bound``: so many entries, and as many of their groups, are kept apart.
     """
     stored = kept()
-    names = None if bound is None else Names(Limits(bound, bound, bound, DAY_S))
+    names = None if bound is None else Names(NameLimits(bound, bound, bound, DAY_S))
     steps = Steps(PilotAccounting(stored.load(), rules, names), stored)
     records = _records(truth)
     last = max([at for at, _ in records] + [s + n for s, n, _, _ in truth.pilots])
@@ -210,7 +210,9 @@ def play(
         if truth.restarts.intersection(range(poll, poll + step)):
             release()
             if names is not None and bound is not None:
-                names = Names(Limits(bound, bound, bound, DAY_S))  # nothing is remembered of them
+                names = Names(
+                    NameLimits(bound, bound, bound, DAY_S)
+                )  # nothing is remembered of them
             steps = Steps(PilotAccounting(stored.load(), rules, names), stored)
             if release is no_release:  # what was posted is what the same rules make of the facts
                 assert all(pilot.changed_since_us == FAR_US for pilot in steps.accounting.pilots)

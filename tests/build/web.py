@@ -19,7 +19,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.reports.render.document import Document
 from gwmond.web import now
-from gwmond.web.explain import Asked, Explanations, Turns
+from gwmond.web.explain import Answering, Explanations, Turns
 from gwmond.web.pages import Pages, style_sheet
 from gwmond.web.parts import shown
 from tests.build.waiting import place, waiting_job
@@ -33,7 +33,7 @@ class Daemon:
     exposition: Exposition = field(default_factory=lambda: Exposition(b"", b"# EOF\n"))
 
     ledger: str = ""
-    asked: Asked | None = None
+    asked: Answering | None = None
     turns: Turns = field(default_factory=Turns)
 
     @property

@@ -17,7 +17,7 @@ from gwmond.model.names import (
     OTHER_ENTRY,
     SCHEDDS,
     Claim,
-    Limits,
+    NameLimits,
     Names,
     Register,
     Standing,
@@ -41,7 +41,7 @@ def berths(*names: str, group: str = "g") -> dict[Berth, int]:
 
 
 def names(entries: int = 2, groups: int = 10, accounting: int = 2) -> Names:
-    return Names(Limits(entries, groups, accounting, MONTH_S))
+    return Names(NameLimits(entries, groups, accounting, MONTH_S))
 
 
 def test_names_that_were_there_keep_their_places_in_a_flood() -> None:
@@ -126,7 +126,7 @@ def test_what_was_known_before_a_restart_has_its_places() -> None:
 
 def test_words_have_their_places_after_a_restart() -> None:
     """Schedds, frontends and accounting groups; those of a stranger find none, as before."""
-    limits = Limits(2, 10, 2, MONTH_S, schedds=1)
+    limits = NameLimits(2, 10, 2, MONTH_S, schedds=1)
     before = Names(limits)
     for passed in (0, 2 * DAY_S):
         before.note_words(SCHEDDS, {"ap1": 1}, T0 + passed)
@@ -147,7 +147,7 @@ def test_words_have_their_places_after_a_restart() -> None:
 
 def test_what_the_ledger_keeps_of_names_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest names, which have the strongest claims; text of hours, so it seldom changes."""
-    found = Names(Limits(2, 10, 1000, MONTH_S))
+    found = Names(NameLimits(2, 10, 1000, MONTH_S))
     found.note_words(ACCOUNTING_GROUPS, {"old": 1}, T0)
     found.note_words(ACCOUNTING_GROUPS, {f"new{n}": 1 for n in range(900)}, T0 + DAY_S)
     whole = found.dump()
@@ -155,7 +155,7 @@ def test_what_the_ledger_keeps_of_names_is_bounded(monkeypatch: pytest.MonkeyPat
     text = found.dump()
     assert len(text) <= 1000 < len(whole)
     assert whole.startswith(text[:-1])
-    again = Names(Limits(2, 10, 1000, MONTH_S))
+    again = Names(NameLimits(2, 10, 1000, MONTH_S))
     again.load(text, T0, T0)
     assert "old" in again.room(ACCOUNTING_GROUPS)[0]
 
@@ -228,7 +228,7 @@ def test_lower_limits_keep_the_strongest() -> None:
     found.note(berths("a", "b"), frozenset(berths("b")), T0)
     found.note(berths("a", "b", "c"), frozenset(berths("b")), T0 + 60)
     assert found.weak == {key("a"), key("c")}
-    after = found.successor(Limits(1, 10, 2, MONTH_S))
+    after = found.successor(NameLimits(1, 10, 2, MONTH_S))
     assert set(after.entries) == {key("b")}
     assert after.groups == {(key("b"), "g")}
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from gwmond.model.names import Limits, Names
+from gwmond.model.names import NameLimits, Names
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.records import JobRecord
 from gwmond.model.runs.run_facts import Source
@@ -97,7 +97,7 @@ def test_a_better_record_corrects_the_count(play: Play) -> None:
 
 def test_servers_beyond_the_limit_are_other() -> None:
     """Users choose the names of servers: at most so many are kept apart."""
-    names = Names(Limits(10, 10, 10, 86400.0 * 30, servers=1))
+    names = Names(NameLimits(10, 10, 10, 86400.0 * 30, servers=1))
     records = [failed(server=f"https host{n}.org") for n in (1, 1, 2)]
     found = [record.fact.ending.failed_transfer for record in folding.fold_records(names, records)]
     assert found == ["input https host1.org"] * 2 + ["input other other"]

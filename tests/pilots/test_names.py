@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import Berth, EntryKey
-from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, Limits, Names
+from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, NameLimits, Names
 from gwmond.pilots.accounting import PilotAccounting
 from tests.build.pilot_files import JOB, line, output, queue
 from tests.build.play import T0, Play, record, shown
 from tests.build.played import add_files
 
-BOUND = Limits(2, 10, 10, DAY_S)
+BOUND = NameLimits(2, 10, 10, DAY_S)
 
 
 def bounded(play: Play, names: Names) -> Play:

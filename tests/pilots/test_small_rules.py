@@ -35,7 +35,7 @@ from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.memory.sights import Looks
 from gwmond.pilots.memory.sizes import Sizes
 from gwmond.pilots.sources import central_log
-from gwmond.pilots.sources.central_log import Waits
+from gwmond.pilots.sources.central_log import LineWaits
 from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
 from tests.build.facts import A
 from tests.build.pilot_files import event, output, us
@@ -319,9 +319,9 @@ def test_lines_that_fit_exactly_are_stored(
 ) -> None:
     """Each counts with the comma after it; what does not fit waits in memory only."""
     waiting = {
-        CentralEvent("", BY_STARTD, CentralKind.PILOT_END, us(at), "master", "", "exited"): Waits(
-            None, ProblemName.NO_PILOT
-        )
+        CentralEvent(
+            "", BY_STARTD, CentralKind.PILOT_END, us(at), "master", "", "exited"
+        ): LineWaits(None, ProblemName.NO_PILOT)
         for at in (1, 2)
     }
     rows = [central_log.dump({event: waits}) for event, waits in waiting.items()]

@@ -7,7 +7,7 @@ from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.service.pool.contradictions import (
     LEAST,
     STANDING_S,
-    Standing,
+    LastingContradictions,
     of_jobs,
     of_queue,
     of_requests,
@@ -70,7 +70,7 @@ def test_what_has_just_begun_is_not_told_yet_unless_both_counts_are_of_one_momen
     """Twenty jobs were submitted a moment ago: the frontend's next loop will count them."""
     jobs = list(of_jobs([JobCount("ap1", "", "idle", 20)], [FrontendJobs("frontend", 0, 0, 0)]))
     here = list(of_requests([asked()._replace(here_contradicts=True)], []))
-    standing = Standing()
+    standing = LastingContradictions()
     assert standing.told([*jobs, *here], 0) == [(here[0], True)]
     assert standing.told(here, 60) == [(here[0], False)]
     assert standing.told(jobs, 120) == []

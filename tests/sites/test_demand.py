@@ -13,9 +13,9 @@ from gwmond.model.facts import Berth, DemandGroup, EntryKey, Size, Template, Ver
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.absorb import (
     Beside,
-    Hold,
-    Place,
+    FreePlace,
     Rest,
+    Room,
     Shape,
     absorption,
     pending_by_group,
@@ -130,7 +130,7 @@ HERE = Berth(A, "frontend.main")
 
 
 def fit(shape: Shape, *free: Size, left: int | None = None) -> int:
-    found = absorption({shape: [HERE]}, {HERE: {Place(s, left): 1 for s in free}}, 2000)
+    found = absorption({shape: [HERE]}, {HERE: {FreePlace(s, left): 1 for s in free}}, 2000)
     return found.holds[shape][HERE].jobs if HERE in found.holds[shape] else 0
 
 
@@ -167,12 +167,12 @@ def test_the_time_left_must_suffice(walltime: int | None, left: int | None, jobs
 def test_a_place_is_divided_by_the_jobs_that_fit_into_it() -> None:
     """Jobs that take memory rather than cores fill a place as far as they fit."""
     small, fat = Shape(Size(1, 2000), None), Shape(Size(1, 8000), None)
-    free = {HERE: {Place(Size(4, 16000), None): 3}}
+    free = {HERE: {FreePlace(Size(4, 16000), None): 3}}
     found = absorption({small: [HERE], fat: [HERE]}, free, 2000)
     assert found.units == {HERE: Need(12)}
-    assert found.holds[small][HERE] == Hold(12, Need(1))
-    assert found.holds[fat][HERE] == Hold(6, Need(2))
-    beside = {HERE: {**free[HERE], Place(Size(0.5, 16000), None): 3}}  # too small for any
+    assert found.holds[small][HERE] == Room(12, Need(1))
+    assert found.holds[fat][HERE] == Room(6, Need(2))
+    beside = {HERE: {**free[HERE], FreePlace(Size(0.5, 16000), None): 3}}  # too small for any
     assert absorption({small: [HERE], fat: [HERE]}, beside, 2000).units == found.units
     none = absorption({Shape(Size(9, 1), None): [HERE]}, free, 2000)
     assert (none.units, none.holds) == ({}, {Shape(Size(9, 1), None): {}})
@@ -181,8 +181,8 @@ def test_a_place_is_divided_by_the_jobs_that_fit_into_it() -> None:
 def test_jobs_with_gpus_leave_cores_to_others() -> None:
     """A place of 8 cores and 2 GPUs holds two jobs with GPUs, which take a core each."""
     shape = Shape(Size(1, 2000, 1), None)
-    found = absorption({shape: [HERE]}, {HERE: {Place(GPU, None): 1}}, 2000)
-    assert found.holds[shape][HERE] == Hold(2, Need(1, 1))
+    found = absorption({shape: [HERE]}, {HERE: {FreePlace(GPU, None): 1}}, 2000)
+    assert found.holds[shape][HERE] == Room(2, Need(1, 1))
     assert found.units == {HERE: Need(8, 2)}
 
 
@@ -190,7 +190,7 @@ def test_places_have_the_canonical_units_of_their_memory() -> None:
     """8 cores with 16000 MiB are 4 units of 4000 MiB; what is too small for one is one."""
     shape = Shape(Size(1, 1000), None)
     found = absorption(
-        {shape: [HERE]}, {HERE: {Place(BIG, None): 1, Place(Size(1, 2000), None): 1}}, 4000
+        {shape: [HERE]}, {HERE: {FreePlace(BIG, None): 1, FreePlace(Size(1, 2000), None): 1}}, 4000
     )
     assert found.units == {HERE: Need(5)}
 
@@ -200,9 +200,9 @@ def test_what_a_job_does_not_ask_for_divides_nothing() -> None:
     shape = Shape(Size(1, 0), None)
     with np.errstate(all="raise"):
         found = absorption(
-            {shape: [HERE]}, {HERE: {Place(GPU, None): 1, Place(BIG, None): 1}}, 2000
+            {shape: [HERE]}, {HERE: {FreePlace(GPU, None): 1, FreePlace(BIG, None): 1}}, 2000
         )
-    assert found.holds[shape][HERE] == Hold(16, Need(1, 0))
+    assert found.holds[shape][HERE] == Room(16, Need(1, 0))
     assert found.rests == {}
 
 
@@ -217,8 +217,8 @@ def test_free_slots_of_retiring_pilots_absorb_nothing() -> None:
     pending = {B: {"frontend.main": 3}, C: {"frontend.main": 2}, A: {"": 0}}
     found = places(pilots, pending, [template(B, GPU, lifetime_s=7200)])
     assert found == {
-        HERE: {Place(Size(2, 4000), 100): 2, Place(Size(1, 2000), 100): 1},
-        Berth(B, "frontend.main"): {Place(GPU, 7200): 3},
+        HERE: {FreePlace(Size(2, 4000), 100): 2, FreePlace(Size(1, 2000), 100): 1},
+        Berth(B, "frontend.main"): {FreePlace(GPU, 7200): 3},
     }
 
 
@@ -233,7 +233,9 @@ def test_pending_pilots_are_of_the_largest_measured_template() -> None:
     ]
     for order in (templates, templates[::-1]):
         for known in ("frontend.main", ""):  # a group that is not known may be any
-            assert places([], {A: {known: 1}}, order) == {Berth(A, known): {Place(BIG, 7200): 1}}
+            assert places([], {A: {known: 1}}, order) == {
+                Berth(A, known): {FreePlace(BIG, 7200): 1}
+            }
 
 
 def test_pending_pilots_are_of_their_own_frontend_groups() -> None:
@@ -243,8 +245,8 @@ def test_pending_pilots_are_of_their_own_frontend_groups() -> None:
     assert pending == {A: {"fe.small": 2, "fe.big": 6}, B: {"": 2}}
     templates = [template(A, SMALL, group="fe.small"), template(A, BIG, group="fe.big")]
     assert places([], pending, templates) == {
-        Berth(A, "fe.small"): {Place(SMALL, None): 2},
-        Berth(A, "fe.big"): {Place(BIG, None): 6},
+        Berth(A, "fe.small"): {FreePlace(SMALL, None): 2},
+        Berth(A, "fe.big"): {FreePlace(BIG, None): 6},
     }
 
 
@@ -261,17 +263,17 @@ lefts = st.sampled_from([None, 0, 59, 60, 3600, 5000])
 @settings(max_examples=examples(60))
 @given(
     st.sets(st.builds(Shape, sizes, walltimes), min_size=1, max_size=5),
-    st.dictionaries(st.builds(Place, sizes, lefts), st.integers(1, 5), max_size=6),
+    st.dictionaries(st.builds(FreePlace, sizes, lefts), st.integers(1, 5), max_size=6),
 )
 def test_counting_alike_places_together_changes_nothing(
-    shapes: set[Shape], free: dict[Place, int]
+    shapes: set[Shape], free: dict[FreePlace, int]
 ) -> None:
     """The histogram gives what going through each place and shape gives."""
     found = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for shape in shapes:
         alone = {place: fit(shape, place.size, left=place.remaining_s) for place in free}
         jobs = sum(count * alone[place] for place, count in free.items())
-        hold = found.holds[shape].get(HERE, Hold(0, Need(0)))
+        hold = found.holds[shape].get(HERE, Room(0, Need(0)))
         assert hold.jobs == jobs
         for resource in RESOURCES:
             taken = jobs * hold.takes.units(resource)
@@ -281,7 +283,7 @@ def test_counting_alike_places_together_changes_nothing(
 def test_places_are_counted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few places are looked at in one go, all of them are counted."""
     shapes = [Shape(Size(1, 2000), None), Shape(Size(2, 4000), 60), Shape(Size(1, 2000, 1), None)]
-    free = {Place(Size(i, 2000 * i, i), 10 * i): i for i in range(1, 9)}
+    free = {FreePlace(Size(i, 2000 * i, i), 10 * i): i for i in range(1, 9)}
     whole = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000)
     for chunk in (1, 4, 5, 1000):
         monkeypatch.setattr("gwmond.sites.absorb.CHUNK", chunk)
@@ -547,10 +549,10 @@ def test_jobs_with_gpus_run_beside_jobs_that_leave_them() -> None:
 @settings(max_examples=examples(60))
 @given(
     st.sets(st.builds(Shape, sizes, walltimes), min_size=2, max_size=5),
-    st.dictionaries(st.builds(Place, sizes, lefts), st.integers(1, 5), max_size=6),
+    st.dictionaries(st.builds(FreePlace, sizes, lefts), st.integers(1, 5), max_size=6),
 )
 def test_what_fits_beside_is_what_fits_into_the_rest_of_each_place(
-    shapes: set[Shape], free: dict[Place, int]
+    shapes: set[Shape], free: dict[FreePlace, int]
 ) -> None:
     """For each pair of shapes: the places are filled with one, and the rests with the other."""
     found = absorption({shape: [HERE] for shape in shapes}, {HERE: free}, 2000).rests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, FrontendJobs, JobCount, Limit, Size
 from gwmond.model.monitor import Monitor
-from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, SCHEDDS, Limits, Names
+from gwmond.model.names import DAY_S, OTHER, OTHER_ENTRY, SCHEDDS, NameLimits, Names
 from gwmond.sources import folding
 from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
@@ -17,7 +17,7 @@ C = EntryKey("Gamma", "gamma-ce1")
 
 
 def names(*, entries: int = 2, groups: int = 10, accounting: int = 1) -> Names:
-    return Names(Limits(entries, groups, accounting, DAY_S))
+    return Names(NameLimits(entries, groups, accounting, DAY_S))
 
 
 def answered(kind: str, value: object) -> dict[tuple[str, str], Answer]:
@@ -120,7 +120,7 @@ def test_frontends_beyond_the_limit_are_one() -> None:
         FrontendJobs("b", 4, 5, None),
         FrontendJobs("c", 6, 7, 8),
     )
-    kept = Names(Limits(1, 1, 1, DAY_S, frontends=1))
+    kept = Names(NameLimits(1, 1, 1, DAY_S, frontends=1))
     folding.note_words(kept, answered("frontendmonitor", counted[:1]), NOW)
     folding.note_words(kept, answered("frontendmonitor", counted), NOW)
     found = folding.fold(kept, "frontendmonitor", counted)

@@ -12,7 +12,7 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Size, Status
-from gwmond.model.names import DAY_S, OTHER_ENTRY, SCHEDDS, Limits, Names, Standing
+from gwmond.model.names import DAY_S, OTHER_ENTRY, SCHEDDS, NameLimits, Names, Standing
 from gwmond.sources import gather
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor import matching, templates
@@ -512,7 +512,7 @@ def test_few_samples_are_asked_for_at_once_in_a_large_pool(
 ) -> None:
     """Whole ads are large: here one is asked for at once, that known first first."""
     monkeypatch.setattr(gather, "SAMPLES_AT_ONCE", 1)
-    names = Names(Limits(10, 10, 10, DAY_S))
+    names = Names(NameLimits(10, 10, 10, DAY_S))
     names.recall({EntryKey("S3", "e3"): Standing(NOW - 60, NOW)}, {}, NOW, NOW)
     ads = [place(n) for n in range(4)]
     world.answers["cm", "slots"] = world.answers["cm", "templates"] = ads
@@ -522,7 +522,7 @@ def test_few_samples_are_asked_for_at_once_in_a_large_pool(
 
 def test_names_that_are_not_kept_apart(world: World) -> None:
     """Their pilots are those of one entry that has no template; and the round says who is known."""
-    names = Names(Limits(2, 10, 10, DAY_S))
+    names = Names(NameLimits(2, 10, 10, DAY_S))
     world.answers["cm", "slots"] = world.answers["cm", "templates"] = [place(n) for n in range(4)]
     found, _ = world.round(names)
     pilots = found.answers["cm", "slots"].value.pilots
@@ -531,13 +531,13 @@ def test_names_that_are_not_kept_apart(world: World) -> None:
     assert {key for key, _ in found.templates} == kept
     assert found.entries is not None
     assert set(found.entries) == kept
-    again, _ = world.round(Names(Limits(10, 10, 10, DAY_S)))
+    again, _ = world.round(Names(NameLimits(10, 10, 10, DAY_S)))
     assert len({of.entry for of in again.answers["cm", "slots"].value.pilots}) == 4
 
 
 def test_schedds_beyond_the_limit_are_not_asked(world: World) -> None:
     """Those that were known are, whatever strangers come; one problem's text has the others."""
-    names = Names(Limits(10, 10, 10, DAY_S, schedds=1))
+    names = Names(NameLimits(10, 10, 10, DAY_S, schedds=1))
     world.round(names)
     strangers = [schedd(f"aa{n}", f"<aa{n}>") for n in range(5)]
     world.answers["cm", "schedds"] = [*strangers, schedd("ap1", "<ap1>")]
@@ -549,7 +549,7 @@ def test_schedds_beyond_the_limit_are_not_asked(world: World) -> None:
 
 def test_schedds_that_the_configuration_names_come_first(tmp_path: Path, world: World) -> None:
     """A stranger was there before; but its name is not in [pool] schedds."""
-    names = Names(Limits(10, 10, 10, DAY_S, schedds=1))
+    names = Names(NameLimits(10, 10, 10, DAY_S, schedds=1))
     names.note_words(SCHEDDS, {"aa": 1}, NOW - 60)
     config = Config.model_validate({"pool": {"schedds": ["ap*"]}})
     named = World(tmp_path / "named", config, Targets(("cm",), (), ()))

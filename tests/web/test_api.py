@@ -558,7 +558,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In number and in bytes; the oldest goes first."""
     monkeypatch.setattr(pages, "MOST_KEPT", 3)
     monkeypatch.setattr(pages, "MOST_BYTES", 10)
-    kept, made = pages.Kept(), []
+    kept, made = pages.MadeOnce(), []
 
     def get(name: str, size: int = 1) -> None:
         def make() -> bytes:

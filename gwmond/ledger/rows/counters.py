@@ -58,7 +58,7 @@ class Key(NamedTuple):
     labels: str
 
 
-class Change(NamedTuple):
+class Addition(NamedTuple):
     """What is added to a series: by hour, under None what has no hour.
 
     ``created``: since when it is counted (epoch seconds), if it is new.
@@ -68,7 +68,7 @@ class Change(NamedTuple):
     amounts: dict[Hour | None, int]
 
 
-Changes: TypeAlias = Mapping[Key, Change]
+Changes: TypeAlias = Mapping[Key, Addition]
 
 
 class Series(NamedTuple):
@@ -119,14 +119,14 @@ def count_key(labels: Labels) -> CountKey:
 
 def changes(batch: Batch) -> Changes:
     """Sum what a batch adds to each series; raises ``ValueError`` for what cannot be stored."""
-    found: dict[Key, Change] = {}
+    found: dict[Key, Addition] = {}
     now = batch.now_us / MICRO
 
     def amounts_of(kind: Kind, labels: Labels, created: float = now) -> dict[Hour | None, int]:
         key = key_of(kind, labels)
         change = found.get(key)
         if change is None:
-            change = found[key] = Change(created, {})
+            change = found[key] = Addition(created, {})
         return change.amounts
 
     def add_amount(

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, select, update
 
 from gwmond.ledger.database.schema import corrections, pilots, runs
 from gwmond.ledger.rows import counters
-from gwmond.ledger.rows.counters import Change, Key, Kind, key_of
+from gwmond.ledger.rows.counters import Addition, Key, Kind, key_of
 from gwmond.ledger.rows.pilot_codec import pilot_row
 from gwmond.ledger.rows.tables import store_state, stored_state
 from gwmond.model.totals import Hour
@@ -105,12 +105,12 @@ def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
     gone = [pilot_row(row) for row in connection.execute(query)]
     if not gone:
         return {}
-    carried: dict[Key, Change] = {}
+    carried: dict[Key, Addition] = {}
     for row in gone:
         place = *row.identity.key, row.identity.group
         for kind, micros in row.settled.items():
             key = key_of(Kind.CARRIED, (*kind, *place))
-            change = carried.setdefault(key, Change(before_us / MICRO, {None: 0}))
+            change = carried.setdefault(key, Addition(before_us / MICRO, {None: 0}))
             change.amounts[None] += micros
     counters.add(connection, carried, 0)
     ids = [row.id for row in gone]

@@ -51,7 +51,7 @@ MAX_CHARACTERS = 900_000
 SOURCE = "central_log"
 
 
-class Waits(NamedTuple):
+class LineWaits(NamedTuple):
     """Since when a line waits (None: not settled since), and for what, as far as that is known."""
 
     since_us: int | None
@@ -113,7 +113,7 @@ class CentralLogEvents:
             if late:
                 self._leave(event, why)
             else:
-                self._waiting[event] = Waits(None, why)
+                self._waiting[event] = LineWaits(None, why)
                 if len(self._waiting) > MAX_WAITING:
                     first = next(iter(self._waiting))
                     self._leave(first, ProblemName.TOO_MANY_WAITING)
@@ -149,7 +149,7 @@ class CentralLogEvents:
             elif why == ProblemName.NO_PILOT and waits.why != ProblemName.NOT_YET:
                 why = waits.why  # its pilot may have been forgotten meanwhile
             if why and not late:
-                self._waiting[event] = Waits(since[event], why)
+                self._waiting[event] = LineWaits(since[event], why)
                 continue
             del self._waiting[event]
             if why:
@@ -245,7 +245,7 @@ class CentralLogEvents:
         return []
 
 
-def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
+def dump(waiting: Mapping[CentralEvent, LineWaits]) -> str:
     """Return lines as text, empty if there is none; of more than ``MAX_CHARACTERS`` the first."""
     rows: list[str] = []
     left = MAX_CHARACTERS
@@ -258,10 +258,12 @@ def dump(waiting: Mapping[CentralEvent, Waits]) -> str:
     return f"[{','.join(rows)}]" if rows else ""
 
 
-def load(stored: str) -> dict[CentralEvent, Waits]:
+def load(stored: str) -> dict[CentralEvent, LineWaits]:
     """Return the same lines."""
     return (
-        dict(msgspec.json.decode(stored, type=list[tuple[CentralEvent, Waits]])) if stored else {}
+        dict(msgspec.json.decode(stored, type=list[tuple[CentralEvent, LineWaits]]))
+        if stored
+        else {}
     )
 
 

@@ -25,7 +25,7 @@ STYLES: tuple[Style, ...] = get_args(Style)
 FORMS = ("table", "csv", "json", "markdown")
 
 
-class Asked(NamedTuple):
+class AnalyzeQuestion(NamedTuple):
     """What is asked for.
 
     ``by_entry``: lines for entries, else only for frontends.
@@ -38,7 +38,7 @@ class Asked(NamedTuple):
     sort: str | None = None
 
 
-def asked(question: Asked, by: str | None) -> Asked:
+def asked(question: AnalyzeQuestion, by: str | None) -> AnalyzeQuestion:
     """Return what is asked for, checked; else ``ValueError``, which says what can be given."""
     if by not in {None, "entry", "group"}:
         raise ValueError(
@@ -64,7 +64,7 @@ def asked(question: Asked, by: str | None) -> Asked:
     return question._replace(by_entry=by != "group", sort=sort, period=period)
 
 
-def document(ledger: LedgerReader, asked: Asked, age: Age) -> tuple[Document, bool]:
+def document(ledger: LedgerReader, asked: AnalyzeQuestion, age: Age) -> tuple[Document, bool]:
     """Return a report, and whether no pilot ended, or nothing was watched."""
     since, until = map(rfc3339, asked.period)
     place = asked.place

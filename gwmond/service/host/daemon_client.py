@@ -25,7 +25,7 @@ class NoDaemon(Exception):
         self.runs = runs
 
 
-class Reply(NamedTuple):
+class DaemonReply(NamedTuple):
     """What it answers; ``headers`` by their names in lower case."""
 
     status: int
@@ -42,7 +42,7 @@ def is_running(http: Http) -> bool:
         return False
 
 
-def ask(http: Http, path: str) -> Reply:
+def ask(http: Http, path: str) -> DaemonReply:
     """Return what the daemon answers, with the token if it can be read; raises NoDaemon.
 
     With TLS only who has the key of the configured certificate is asked.  Neither proxies nor
@@ -59,7 +59,7 @@ def ask(http: Http, path: str) -> Reply:
             reply = connection.getresponse()
             text = reply.read(_MOST_BYTES).decode(errors="replace")
             found = {name.lower(): value for name, value in reply.getheaders()}
-            return Reply(reply.status, text, found)
+            return DaemonReply(reply.status, text, found)
     except (OSError, HTTPException, ValueError) as error:
         raise NoDaemon(f"no daemon answers at {http.listen}: {error}") from None
 

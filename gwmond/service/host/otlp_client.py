@@ -55,7 +55,7 @@ _TLS = (
 _FILES = "mend the files that [traces] names: gwmond's user has to be able to read them"
 
 
-class Reply(NamedTuple):
+class OtlpReply(NamedTuple):
     """What became of a request; ``detail`` says why it failed, or what the receiver warns of.
 
     ``again``: it may be sent again, after ``after_s`` if the receiver said so.  ``refused``: how
@@ -81,14 +81,16 @@ class OtlpClient:
         url = urlsplit(export.url)
         self.where = f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
 
-    def post(self, request: Request) -> Reply:
+    def post(self, request: Request) -> OtlpReply:
         """Send a request; takes about twice the timeout at most, and never raises."""
         packed = self._export.options.compression == "gzip"
         body = gzip.compress(request.body, 3, mtime=0) if packed else request.body
         try:
             answer = self._post(body, request.spans, packed=packed)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError, ssl.SSLError) as error:
-            answer = Reply(accepted=False, again=True, detail=_said(error), remedy=_remedy(error))
+            answer = OtlpReply(
+                accepted=False, again=True, detail=_said(error), remedy=_remedy(error)
+            )
         if not answer.accepted:
             self.close()
         return answer
@@ -99,7 +101,7 @@ class OtlpClient:
             self._client.close()
             self._client = None
 
-    def _post(self, body: bytes, spans: int, *, packed: bool) -> Reply:
+    def _post(self, body: bytes, spans: int, *, packed: bool) -> OtlpReply:
         client = self._client = self._client or self._opened()
         headers = {"Content-Type": _PROTOBUF, "Accept-Encoding": "identity"}
         if packed:
@@ -145,7 +147,7 @@ class OtlpClient:
         return httpx.Client(headers=headers, verify=context, timeout=options.timeout)
 
 
-def _answer(response: httpx.Response, body: bytes, spans: int) -> Reply:
+def _answer(response: httpx.Response, body: bytes, spans: int) -> OtlpReply:
     status = response.status_code
     if 200 <= status < 300:
         found = ExportTraceServiceResponse()
@@ -156,12 +158,12 @@ def _answer(response: httpx.Response, body: bytes, spans: int) -> Reply:
                 found.Clear()  # it has taken them, whatever it says besides
         partial = found.partial_success
         refused = min(max(partial.rejected_spans, 0), spans)
-        return Reply(accepted=True, detail=_shown(partial.error_message), refused=refused)
+        return OtlpReply(accepted=True, detail=_shown(partial.error_message), refused=refused)
     text = "" if b"\0" in body else body.decode("utf-8", "replace")
     detail = f"HTTP {status} {_shown(response.reason_phrase)}: {_shown(text)}".rstrip(": ")
     if status == 429 or status >= 500:
-        return Reply(False, True, _after_s(response), detail, remedy=_BUSY)
-    return Reply(False, detail=detail, refused=spans, remedy=_REMEDIES.get(status, _UNFIT))
+        return OtlpReply(False, True, _after_s(response), detail, remedy=_BUSY)
+    return OtlpReply(False, detail=detail, refused=spans, remedy=_REMEDIES.get(status, _UNFIT))
 
 
 def _after_s(response: httpx.Response) -> float | None:

@@ -42,7 +42,7 @@ class Contradiction(NamedTuple):
     at_once: bool = False
 
 
-class Standing:
+class LastingContradictions:
     """Contradictions that have stood for long enough to be told."""
 
     def __init__(self) -> None:

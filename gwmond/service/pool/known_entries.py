@@ -23,7 +23,7 @@ from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
 from gwmond.sites.held import Hold, held
 from gwmond.sites.pending import Filling, filling, measured
-from gwmond.sites.registering import Watched
+from gwmond.sites.registering import NotRegistered
 from gwmond.sources.htcondor.factory import QueueCount
 
 
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
     recalled: Recalled | None = None
     stuck: frozenset[EntryKey] = frozenset()
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
-    unregistered: Mapping[EntryKey, Watched] = MappingProxyType({})
+    unregistered: Mapping[EntryKey, NotRegistered] = MappingProxyType({})
     unsubmitted: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
     ended: Mapping[str, int] = MappingProxyType({})
 

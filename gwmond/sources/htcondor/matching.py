@@ -263,7 +263,7 @@ def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
     return tuple(sorted((name for name in plain if name and "." not in name), key=str.lower))
 
 
-class _Slot(NamedTuple):
+class _TemplateSlot(NamedTuple):
     """A template's ad, which attributes it asks of jobs only, and what is known of it."""
 
     ad: classad2.ClassAd
@@ -317,7 +317,7 @@ def evaluate(
 
     costs = _Costs()
     jobs = lru_cache(None)(lambda i: ads.parse(groups[i]))
-    slots = lru_cache(None)(lambda j: _Slot.of(templates[j]))
+    slots = lru_cache(None)(lambda j: _TemplateSlot.of(templates[j]))
     told = lru_cache(None)(lambda i, asked: without_undefined(jobs(i), asked))
     verdicts = []
     for k, (i, j) in enumerate(pairs):
