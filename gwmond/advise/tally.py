@@ -219,7 +219,7 @@ class GroupTally:
 
 
 def used_of(facts: Sequence[RunFact]) -> Used:
-    """Return what the records of a run have on what it used; an epoch history's is exact."""
+    """Return the use of resources by the records of a run; an epoch history's is exact."""
     exact = sorted(facts, key=lambda fact: fact.source is not Source.EPOCH_HISTORY)
     known = [fact.used for fact in exact if fact.used is not None]
     return Used(

@@ -49,7 +49,7 @@ UPDATE_S = 300
 
 
 class CheckResult(NamedTuple):
-    """How a query went, or what is ours is; ``remedy``: what to do, empty if it is well."""
+    """The outcome of a query, or of a look at our own files; ``remedy``: empty if all is well."""
 
     status: Status
     remedy: str

@@ -107,7 +107,7 @@ def _environments_url(environ: Mapping[str, str]) -> str:
 
 
 def _variable(environ: Mapping[str, str], name: str) -> str:
-    """Return the variable that counts: that for traces, else that for all signals."""
+    """Return the variable for traces, else the one for all signals."""
     own = f"{_EXPORTER}TRACES_{name}"
     return own if environ.get(own, "").strip() else f"{_EXPORTER}{name}"
 

@@ -61,7 +61,7 @@ class Opening(NamedTuple):
 
 
 def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCount]:
-    """Return each clause with what passes it; what START refuses is not counted against any."""
+    """Return of each clause how many pilots pass it, and how many it alone keeps away."""
     blocked: Counter[int] = Counter()
     alone: Counter[int] = Counter()
     untold: Counter[int] = Counter()

@@ -29,7 +29,7 @@ def place_document(here: PlaceSituation) -> Document:
 
 
 def place_line(here: PlaceSituation, answer: Explanation) -> str:
-    """Return what is explained, what it has, and why."""
+    """Return the line of a place: its name, its state, the reason."""
     jobs = f"HAS {counted(here.running, 'JOB').upper()}" if here.running else "HAS NO JOB"
     return f"{capital(here.name)} {jobs}: {answer.text}."
 

@@ -41,7 +41,7 @@ class Place(NamedTuple):
 
     @property
     def named(self) -> dict[str, str]:
-        """The names that are not empty, by what each is of."""
+        """The names that are not empty: by site, entry, group."""
         return {what: name for what, name in self._asdict().items() if name}
 
     def covers(self, *names: str) -> bool:

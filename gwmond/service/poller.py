@@ -201,7 +201,7 @@ class Poller:
         known: frozenset[EntryKey],
         problems: Sequence[Problem],
     ) -> list[Problem]:
-        """Store site time and what was settled of pilots at once; return what is wrong besides."""
+        """Store time of sites and of pilots at once; return further problems."""
         passed = elapsed(keeper.accounted, tick, self._pool.period_s)
         increments = integrate(evaluation, passed, known)
         begun = self._begun + begin(problems, self._reported)
@@ -377,7 +377,7 @@ class Poller:
         )
 
     def _kept(self, state: PoolState, evaluation: Evaluation) -> KeptNames:
-        """Return what is kept apart: by the rule, and what is shown now."""
+        """Return the names that are kept apart: by the rule, and those shown now."""
         names = self._names
         asked = (Berth(request.entry, request.group) for request in state.requests)
         groups = frozenset({*names.groups, *state.pilot_groups, *asked})

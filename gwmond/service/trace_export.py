@@ -231,7 +231,7 @@ class TraceExporter:
         )
 
     def problems(self) -> list[Problem]:
-        """Return what is wrong now, and what was lost since this was asked last."""
+        """Return the problems of now, and the losses since the last call."""
         found = []
         if failure := self._failure:
             detail = f"{self._client.where}: {failure}"

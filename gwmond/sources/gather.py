@@ -167,7 +167,7 @@ class Gatherer:
                 self._folded[query] = answer._replace(value=value)
 
     def allow(self, seconds: float) -> None:
-        """Give what is run from now on this long; what went wrong before is forgotten."""
+        """Set the time that later runs have together; forget earlier problems."""
         self._until, self._allowed = time.monotonic() + seconds, seconds
         self._problems, self._took = [], []
 
@@ -177,7 +177,7 @@ class Gatherer:
         return self._until - time.monotonic()
 
     def last(self) -> Round:
-        """Return what is known now: the last round, and what was run since."""
+        """Return the last round, with the runs since."""
         return Round(
             answers=self._answers | self._folded,
             statuses=tuple(self._statuses[key] for key in sorted(self._statuses)),

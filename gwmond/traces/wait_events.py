@@ -35,7 +35,7 @@ def by_wants(rows: Iterable[WaitInterval]) -> WaitsByWants:
 
 
 def wants_of(run: RunRow, of_job: JobFact) -> str:
-    """Return what a run's job wanted when it ran, else what it wanted as it left."""
+    """Return the wants of a run's job when it ran, else when it left."""
     known = (fact.about_job.wants for fact in run.facts if fact.about_job is not None)
     return next(filter(None, known), of_job.wants)
 

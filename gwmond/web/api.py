@@ -165,7 +165,7 @@ def _add_poll(api: FastAPI, ask: Ask) -> None:
     async def problems(
         request: Request, asked: Annotated[asking.ProblemsListed, Query()]
     ) -> Response:
-        """Problems since the daemon began, what they mean, and what to do."""
+        """Problems since the daemon began: counts, meanings, remedies."""
         return await ask(request, asked, lambda made: made.problems(asked))
 
     @api.get("/explain")
@@ -323,7 +323,7 @@ def _add_errors(api: FastAPI) -> None:
 
 
 def _allowed(error: Mapping[str, Any]) -> str:
-    """Return what is allowed instead of what pydantic has an error of."""
+    """Return the values that are allowed in place of a wrong one, by pydantic's error."""
     known = error.get("ctx", {})
     words = _WORDS.get(error["type"]) or _PATTERNS.get(known.get("pattern", ""))
     return words.format(**known) if words else "has no value that it can have"

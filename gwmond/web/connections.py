@@ -155,7 +155,7 @@ _TOLD = ("Exception in ASGI application", "ASGI callable", "Exception in 'lifesp
 
 
 class BadRequests(logging.Filter):
-    """Counts what uvicorn would log a line of for each request, but for what is ``_TOLD``."""
+    """Counts what uvicorn would log for each request, except ``_TOLD``."""
 
     def __init__(self, connections: Connections) -> None:
         super().__init__()

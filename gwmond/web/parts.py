@@ -121,7 +121,7 @@ def bar(row: SiteRow) -> Markup:
 
 
 def why(row: SiteRow) -> str:
-    """Return what a row's reason means, with the limits that were hit, and what is known of it."""
+    """Return the meaning of a row's reason, the limits that were hit, and the evidence."""
     texts = reason_meaning(row.reason), row.limits, reason_detail(row)
     return "; ".join(text for text in texts if text)
 

@@ -32,7 +32,7 @@ class CountedProblem(NamedTuple):
 
 
 def counted_problems(s: Snapshot) -> list[CountedProblem]:
-    """Return what was counted since the daemon began: what fails now first, then most often."""
+    """Return the problems since the daemon began: those of now first, then the most frequent."""
     failing = {(status.source, status.problem) for status in s.sources if not status.up}
     return sorted(
         (CountedProblem(*kind, number, kind in failing) for kind, number in s.problems.items()),

@@ -287,7 +287,7 @@ class LedgerReader(PilotLookup, SitesReader):
         return found[:limit]
 
     def unsent(self, after: UnsentPosition, most: int) -> UnsentChunk | None:
-        """Return what is to be exported as traces first, after what was; None: nothing."""
+        """Return the next part to export as traces, after a position; None: there is none."""
         with self.reading() as connection:
             return backlog.first(connection, after, most)
 

@@ -118,7 +118,7 @@ def count_key(labels: Labels) -> CountKey:
 
 
 def changes(batch: Batch) -> Changes:
-    """Sum what a batch adds to each series; raises ``ValueError`` for what cannot be stored."""
+    """Return the additions of a batch, by series; raises ``ValueError`` for too large numbers."""
     found: dict[Key, Addition] = {}
     now = batch.now_us / MICRO
 

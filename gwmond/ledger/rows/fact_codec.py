@@ -169,7 +169,7 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
 
 
 def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
-    """Put what no time is posted by; what is as in the fact before is only named."""
+    """Put the fields that only traces need; those that equal the fact before are only named."""
     zero = fact.start_us or 0
     if fact.used is not None and before is not None and fact.used == before.used:
         known.same += _USED

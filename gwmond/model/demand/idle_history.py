@@ -31,7 +31,7 @@ class Waits(NamedTuple):
 
 
 class WaitInterval(NamedTuple):
-    """For how long jobs of a group waited for one reason; ``until_us``: None as long as it lasts.
+    """One reason why jobs of a group waited, and how long; ``until_us``: None while it lasts.
 
     ``reason``, ``cause`` and ``site`` are those of ``IdleReason``.
     """

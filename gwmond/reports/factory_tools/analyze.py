@@ -39,7 +39,7 @@ class AnalyzeQuestion(NamedTuple):
 
 
 def asked(question: AnalyzeQuestion, by: str | None) -> AnalyzeQuestion:
-    """Return what is asked for, checked; else ``ValueError``, which says what can be given."""
+    """Return the checked question; raises ``ValueError`` with the values that can be given."""
     if by not in {None, "entry", "group"}:
         raise ValueError(
             f'--by "{by}": --style {question.style} is by entry (the default) or group'

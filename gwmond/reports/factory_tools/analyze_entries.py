@@ -50,7 +50,7 @@ class ByFrontend(Generic[C]):
         return sorted({entry for name, entry in self.cells if frontend in {None, name}})
 
     def fitting(self, frontend: str | None, entry: str | None) -> list[C]:
-        """Return what is of a frontend, of an entry, of both, or all there is."""
+        """Return the numbers of a frontend, of an entry, of both, or all."""
         return [
             cell
             for (name, at), cell in self.cells.items()

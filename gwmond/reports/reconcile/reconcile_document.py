@@ -262,7 +262,7 @@ def _left_out(rows: list[Reconciled]) -> str:
 
 
 class _Total(Reconciled):
-    """All entries; what differs is of those with numbers of the factory."""
+    """The sum of all entries; differences only of those with numbers of the factory."""
 
     told_us: int = 0
 

@@ -114,7 +114,7 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
 
 
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
-    """Add what pilots have had to offer in the period beyond what is settled."""
+    """Add the pilots' time in the period that is not settled."""
     state, period = ledger.load(), made.scope.period
     by_pilot: dict[int, list[RunRow]] = {}
     for run in state.runs:

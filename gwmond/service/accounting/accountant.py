@@ -205,7 +205,7 @@ class Accountant:
     def _ask(
         self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
     ) -> None:
-        """Take in what is new, and add what is wrong to ``problems``.  Raises LedgerError."""
+        """Take in new records, and add to ``problems``.  Raises LedgerError."""
         now_us = round(now * SECOND_US)
         for batch in self._histories.read(access, self._schedds, now, only_behind=only_behind):
             problems += batch.problems

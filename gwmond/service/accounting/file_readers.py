@@ -82,7 +82,7 @@ def take(keeper: LedgerKeeper, kind: str, answers: Sequence[DirectoryAnswer]) ->
 
 
 def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
-    """Take what was read off a queue of directories; what is unfinished stays the first, in order.
+    """Take directories that were read off a queue; unfinished ones stay first, in order.
 
     ``answers`` are of the first ones that wait.
     """
@@ -230,7 +230,7 @@ class CentralLogs(DirectoryReader):
         return lasting + self._scans.problems(found)
 
     def _receive(self) -> None:
-        """Take in what has arrived on the socket, and note what is wrong with it."""
+        """Take in the lines that arrived on the socket, and note those that are bad."""
         socket = self._socket
         if socket is None:
             return

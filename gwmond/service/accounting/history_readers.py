@@ -350,7 +350,7 @@ class StartdHistoryReader:
         return True
 
     def _closed(self) -> Problem:
-        """Return the problem; as long as it lasts it is the same in each poll."""
+        """Return the problem, the same in each poll while it lasts."""
         return Problem(STARTDS, ProblemName.STARTDS_CLOSED, "no startd that was asked let us read")
 
     def _choose(self, pilots: Iterable[OpenPilot], now_us: int) -> list[tuple[str, int]]:

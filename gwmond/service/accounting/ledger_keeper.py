@@ -245,7 +245,7 @@ class LedgerKeeper:
             self.commit()
 
     def _commit(self, site: Batch | None) -> None:
-        """Store what was settled of pilots, and of sites; what is refused is set aside."""
+        """Store settled time of pilots, and time of sites; refused pilots are set aside."""
         settled = self._settled()
         any_pilots = settled is not None
         try:

@@ -45,7 +45,7 @@ class Reconciler:
         self._without_lines: float | None = None
 
     def step(self, now: float, factory: Collection[FactoryTotalKey]) -> list[Problem]:
-        """Take what is done, begin what is due; ``now`` is in epoch seconds.
+        """Take the finished part, begin the next; ``now`` is in epoch seconds.
 
         ``factory``: which numbers are stored; without any line there is nothing to do.
         """

@@ -41,7 +41,7 @@ class UnstoredSites:
         return len(self._time)
 
     def resume(self, state: LedgerState) -> None:
-        """Go on from what a ledger holds: what waits is dropped if somebody else wrote it."""
+        """Go on from a ledger; if somebody else wrote it, forget all that waits."""
         if state.tick == self.tick:
             return
         self.drop()

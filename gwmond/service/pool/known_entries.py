@@ -66,7 +66,7 @@ EMPTY = Memory({}, {}, {}, {})
 
 
 def recall(memory: Memory, state: LedgerState, window_hours: int) -> Memory:
-    """Return a memory that has what a ledger remembers, and what was seen since."""
+    """Return the memory, with the ledger's below what was seen since."""
     peaks = dict(memory.peaks)
     for key, found in state.peaks.items():
         for peak in found:

@@ -125,7 +125,7 @@ def _decode(coded: bytes) -> tuple[bytes, ProblemName | None]:
 
 
 def gunzip(packed: bytes, limit: int = BLOB_BYTES) -> Unpacked:
-    """Return what gzip packed (several files one after the other too), and what was wrong."""
+    """Return the unpacked bytes (of several gzip files in a row too), and the error."""
     parts: list[bytes] = []
     size = 0
     view: bytes = packed

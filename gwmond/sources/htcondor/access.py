@@ -257,7 +257,7 @@ def _reason(htcondor2: Any, ask: Callable[[], object]) -> str:
 
 
 def explain(error: Exception, address: str, seconds: float, reason: str = "") -> QueryError:
-    """Say what stopped a query; ``reason`` is what the library's log has of it.
+    """Return why a query failed; ``reason``: from the library's log.
 
     The bindings have one text for several causes, so a socket is tried, and the time distinguishes
     silence (QUERY_TIMEOUT, or 20 s of a schedd) from refusal (at once).

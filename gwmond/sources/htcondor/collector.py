@@ -40,7 +40,7 @@ QUERY = Query("collector", "Collector", "", _NAMES)
 def decode(
     found: Sequence[classad2.ClassAd], access: Access, host: str, now: float
 ) -> CollectorInfo:
-    """Return what a collector's ad says of it, and where it has none what its masters' ads say.
+    """Return a collector by its own ad, else by its masters' ads.
 
     Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all; but
     where CLASSAD_LIFETIME is below COLLECTOR_UPDATE_INTERVAL its ad is missing most of the time.

@@ -150,7 +150,7 @@ def constrained(constraint: str) -> list[str]:
 
 
 def keys(grouping: JobGrouping) -> tuple[str, ...]:
-    """Return what every query for jobs asks for: size, wall time, group, what matching needs."""
+    """Return the attributes of every query for jobs: size, wall time, group, those for matching."""
     attributes = grouping.attributes
     wanted = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
@@ -356,7 +356,7 @@ def _text(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
 
 
 def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
-    """Return what identifies all that a job has of what its Requirements and START refer to.
+    """Return an identity of the values to which a job's Requirements and START refer.
 
     What it does not have makes no difference: so it does not change as other pilots come.
     """

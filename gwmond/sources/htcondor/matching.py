@@ -228,7 +228,7 @@ def _template(
 
 
 def totals(slot: classad2.ClassAd) -> dict[str, object]:
-    """Return what nothing of is used: of each resource what a slot has in all.
+    """Return the resources of an unused slot: of each the total.
 
     Also of resources that a pool names itself (``TotalSlotLicences``), and all of its GPUs.
     """

@@ -150,7 +150,7 @@ def examine(
 
 
 def _limits(job: classad2.ClassAd, slots: Iterable[Values]) -> tuple[ConcurrencyLimit, ...]:
-    """Return what a job needs of concurrency limits, and what claims use of them."""
+    """Return a job's concurrency limits, with its need and the use by claims."""
     wanted = _amounts(job)
     used = [_amounts(slot.ad) for slot in slots] if wanted else []
     return tuple(

@@ -90,7 +90,7 @@ class Recorder:
             self._answers[stream] = found
 
     def _record(self, terms: Terms, kind: str, refers: Iterable[str] = ()) -> Any:
-        """Keep what a collector answers; return what is decoded from that, None without answer."""
+        """Keep a collector's answer; return it decoded, None without answer."""
         stream = f"collector/{terms.name}/{kind}"
         found = self._ask(stream, tasks.record, terms, kind, refers)
         if found is None:

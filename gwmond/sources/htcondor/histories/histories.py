@@ -363,7 +363,7 @@ def _name(program: str) -> str:
 
 
 def size_of(ad: classad2.ClassAd) -> Size | None:
-    """Return what the run was given, else what it asked for; None if neither is a size."""
+    """Return the size that the run was given, else its request; None if neither is a size."""
     sizes = (pilot_ads.size_of(ad, names) for names in _SIZES)
     return next((size for size in sizes if size is not None), None)
 
