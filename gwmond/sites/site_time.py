@@ -147,13 +147,13 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     pending = pending_by_group(_starting(facts), facts.asked)
     free = places(pilots, pending, facts.templates)
 
-    has_factory = facts.has_factory
     rows, full, spare = _rows(facts, entries, pending, memory_per_unit_mib)
 
     offered = _evidence(facts.templates)
     wanted = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
     flow = assign(wanted.classes, spare, wanted.free)
-    signs = _signs(facts, has_factory, pending, now_s, settings)
+    uncertain = flow.uncertain | _may_be_taken(matches, pending)
+    signs = _signs(facts, pending, now_s, settings)
     for key in _left_out(facts, matches, flow):
         signs[key] = signs[key]._replace(left_out=True)
     taken = note(facts.taken, flow.taken, now_s, settings.untaken_s)
@@ -173,7 +173,7 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
                 rows[key, resource] = row._replace(untaken=rows[key, resource].untaken)
                 continue
             missing = "" if facts.demand_complete else "demand"
-            evidence: Evidence = "estimated" if (key, resource) in flow.uncertain else "measured"
+            evidence: Evidence = "estimated" if (key, resource) in uncertain else "measured"
             if needed:
                 if not missing and key not in offered:
                     missing = "no_template"
@@ -397,14 +397,25 @@ def _evidence(templates: Iterable[Template]) -> dict[EntryKey, Evidence]:
     return best
 
 
+def _may_be_taken(
+    matches: Iterable[Match], pending: Pending
+) -> frozenset[tuple[EntryKey, Resource]]:
+    """Return where jobs match that pilots may take which wait at entries of which nothing is known.
+
+    These pilots absorb no job, so what is said of the others is an estimate.
+    """
+    entries = {key for item in matches if item.unknown.keys() & pending for key in item.entries}
+    return frozenset((key, resource) for key in entries for resource in RESOURCES)
+
+
 def _signs(
-    facts: Facts, has_factory: bool, pending: Pending, now_s: int, settings: Settings
+    facts: Facts, pending: Pending, now_s: int, settings: Settings
 ) -> defaultdict[EntryKey, Signs]:
     """Return the signs from which the reason of a bottleneck follows, for each entry."""
     pilots = facts.pilots or ()
     retiring = Counter(pilot.entry for pilot in pilots if not pilot.accepting)
     recent = Counter(p.entry for p in pilots if p.started > now_s - settings.recent_s)
-    plain = Signs(has_factory=has_factory, info_max_age_s=settings.info_max_age_s)
+    plain = Signs(has_factory=facts.has_factory, info_max_age_s=settings.info_max_age_s)
     signs: defaultdict[EntryKey, Signs] = defaultdict(lambda: plain)
     for key in facts.all_entries:
         signs[key] = plain._replace(

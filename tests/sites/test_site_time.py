@@ -745,6 +745,26 @@ def test_estimates_that_decide_are_told(change: dict[str, Any], evidence: str) -
     assert row(facts(**(base | change))).evidence == evidence
 
 
+@pytest.mark.parametrize(
+    ("waiting", "verdict", "evidence"),
+    [(1, Verdict.UNKNOWN, "estimated"), (1, Verdict.NO, "measured"), (0, None, "measured")],
+)
+def test_pilots_that_wait_may_take_the_jobs(
+    waiting: int, verdict: Verdict | None, evidence: str
+) -> None:
+    """They do at B, of which nothing is known: then the bottleneck of A is an estimate."""
+    found = facts(
+        capacities=HUNDRED,
+        totals=OPEN,
+        groups=JOBS,
+        waiting={B: Waiting(0, waiting, "measured")},
+        templates=[template(A), template(B)],
+        verdicts={("any", A.entry): Verdict.YES} | ({("any", B.entry): verdict} if verdict else {}),
+    )
+    assert row(found).state is State.PROVISIONING_BOTTLENECK
+    assert row(found).evidence == evidence
+
+
 @pytest.mark.parametrize("verdict", [Verdict.UNKNOWN, None])
 def test_an_entry_of_which_no_start_is_known_is_not_known(verdict: Verdict | None) -> None:
     """Neither a bottleneck, as if jobs could run there, nor a lack of jobs; without jobs it is."""
