@@ -16,7 +16,8 @@ from tests.pool.ports import free_port
 DAEMON = """
 import sys, time
 from gwmond.config.settings import Config
-from gwmond.service import daemon, log
+from gwmond.service import daemon
+from gwmond.service.host import log
 from gwmond.service.poller import Poller
 
 evaluate = Poller._evaluate
