@@ -169,16 +169,16 @@ def test_bad_configuration_stays_down(machine: Machine) -> None:
 def test_a_daemon_that_hangs_is_killed_and_started_again() -> None:
     """The watchdog, shortened: a stopped process does not feed it; a working one does."""
     port = free_port()
-    drop_in = "WatchdogSec=8\nRestartSec=1\n"
+    drop_in = "WatchdogSec=20\nRestartSec=1\n"  # on a busy machine a second is soon gone
     with (
         collector("silent") as address,
         Machine(config_text(address, port), drop_in=drop_in) as machine,
     ):
         machine.wait_state("active", "running")
-        time.sleep(12)
+        time.sleep(26)
         assert machine.show("NRestarts") == "0", machine.console
         machine.systemctl("kill", "--kill-whom=main", "--signal=STOP", "gwmond")
-        machine.wait_for("the watchdog", lambda: machine.show("NRestarts") == "1")
+        machine.wait_for("the watchdog", lambda: machine.show("NRestarts") != "0")
         machine.wait_for("what it says", lambda: "Watchdog timeout" in machine.console)
         machine.wait_state("active", "running")
 
