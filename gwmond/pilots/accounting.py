@@ -3,26 +3,23 @@
 Units: times are microseconds since the epoch, amounts are micros.
 
     accounting = PilotAccounting(state, rules)
-    accounting.load(ledger.fetch(accounting.keys_of_ads(pilots)))
-    accounting.add_ads(now, period, pilots, complete=True)
-    accounting.load(ledger.fetch(accounting.keys_of_records(records)))
-    accounting.add_records(records)
-    accounting.settlement.settle(now, known)
-    while keys := accounting.missing():
-        accounting.load(ledger.fetch(keys))
-        accounting.settlement.go_on()
+    run(accounting.add_ads(now, period, pilots, complete=True))
+    run(accounting.add_records(records))
+    run(accounting.settle(now, known))
     ledger.commit(accounting.batch(now, cursors)); accounting.stored()
 
-The accounting asks nobody: the keys of what it needs are collected, and fetched in one batch.  A
-batch stays in the accounting until ``stored``: what could not be stored comes again with the next.
+The accounting asks nobody.  A step is a generator: it yields the keys of what it needs of the
+ledger, and is sent the rows; ``run`` is whoever has the ledger.  A batch stays in the accounting
+until ``stored``: what could not be stored comes again with the next.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
+from typing import TypeAlias, TypeVar
 
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
@@ -51,6 +48,10 @@ from gwmond.pilots.sources.central_log import CentralLogEvents
 from gwmond.pilots.sources.collector_ads import CollectorAds
 from gwmond.pilots.verdict_check import Verdicts
 
+_T = TypeVar("_T")
+Lookup: TypeAlias = Generator[PilotKeys, PilotRows, _T]
+"""A step that yields keys of what it needs, is sent the rows, and returns its result."""
+
 
 class PilotAccounting:
     """All pilots of which something may still change, and what is to be stored."""
@@ -73,9 +74,9 @@ class PilotAccounting:
             *(self._cache, self._matcher, self.files, self.central_log, self._experiments), rules
         )
         self._not_storable = 0
-        self._load(state)
+        self._recall(state)
 
-    def _load(self, state: LedgerState) -> None:
+    def _recall(self, state: LedgerState) -> None:
         for row in state.pilots:
             self._cache.add_pilot(OpenPilot.of(row, loaded_from_us=row.settled_until_us))
         self._cache.recall_runs(state.runs)
@@ -122,65 +123,84 @@ class PilotAccounting:
             ProblemName.BAD_TIME: self._matcher.absurd + counter[ProblemName.BAD_TIME],
         }
 
-    def keys_of_ads(self, pilots: Iterable[Pilot]) -> PilotKeys:
-        """Return the keys of what may be stored of the pilots that collectors show."""
-        return self._ads.keys(pilots)
-
-    def keys_of_records(self, records: Iterable[JobRecord]) -> PilotKeys:
-        """Return the keys of what may be stored of the jobs and pilots of records."""
-        return self._matcher.keys(records)
-
-    def keys_of_files(self, facts: Sequence[FileFact]) -> PilotKeys:
-        """Return the keys of what may be stored of what files report."""
-        keys = self.files.keys(facts)
-        keys.update(self.central_log.keys(_lines(facts)))
-        return keys
-
-    def missing(self) -> PilotKeys:
-        """Return the keys of what the last step needed and is not in memory; it is asked once."""
-        return self._cache.take_missing()
-
-    def load(self, rows: PilotRows) -> None:
-        """Take in what was fetched from the ledger."""
+    def _load(self, keys: PilotKeys) -> Lookup[bool]:
+        """Take in what is stored under keys; return whether anything was asked for."""
+        if not keys:
+            return False
+        rows = yield keys
         self._cache.load(rows)
         self.files.load(rows)
+        return True
 
     def add_ads(
         self, now_us: int, period_us: int, pilots: Iterable[Pilot], *, complete: bool
-    ) -> bool:
+    ) -> Lookup[bool]:
         """Take in what collectors show; see ``CollectorAds.see``.
 
         Return whether a pilot was new although it began long ago: its jobs may have, too.
         """
+        shown = tuple(pilots)
+        yield from self._load(self._ads.keys(shown))
         self._ads.late = False
         self._cache.looks.watch(now_us, period_us, complete=complete)
-        self._ads.see(now_us, period_us, pilots, complete=complete)
+        self._ads.see(now_us, period_us, shown, complete=complete)
         return self._ads.late
 
     def check(self, now_us: int, before: Verdicts, pilots: Iterable[Pilot]) -> None:
         """Check the verdicts of the last poll by the pilots that collectors show."""
         self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
-    def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
+    def add_claims(
+        self, now_us: int, records: Sequence[JobRecord], *, complete: bool
+    ) -> Lookup[None]:
         """Take in the claims that slots show; ``complete``: all there are."""
-        self.add_records(records)
+        yield from self.add_records(records)
         self._cache.show(now_us, records, complete=complete)
 
-    def add_records(self, records: Sequence[JobRecord]) -> None:
+    def add_records(self, records: Sequence[JobRecord]) -> Lookup[None]:
         """Take in records of jobs."""
+        yield from self._load(self._matcher.keys(records))
         self._matcher.tell(records)
 
-    def add_facts(
-        self,
-        facts: Sequence[FileFact],
-        expected: Mapping[str, Size] = MappingProxyType({}),
-    ) -> list[NewFact]:
-        """Take in what files report, and ``expected`` sizes of entries' pilots; return the news."""
+    def load_files(self, facts: Sequence[FileFact]) -> Lookup[None]:
+        """Load what is stored of the pilots and places of facts, before these are taken."""
+        keys = self.files.keys(facts)
+        keys.update(self.central_log.keys(_lines(facts)))
+        yield from self._load(keys)
+
+    def take_facts(
+        self, facts: Sequence[FileFact], expected: Mapping[str, Size] = MappingProxyType({})
+    ) -> Lookup[list[NewFact]]:
+        """Take in facts as ``add_facts``, once ``load_files`` was asked for them."""
         self._ads.sizes.expect(expected)
-        new = self.files.take(facts)
-        self._matcher.absorb()
-        self.central_log.take(_lines(facts))
+        new, more = list[NewFact](), True
+        while more:
+            new += self.files.take(facts)
+            self._matcher.absorb()
+            self.central_log.take(_lines(facts))
+            more, facts = (yield from self._load(self._cache.take_missing())), ()
         return new
+
+    def add_facts(
+        self, facts: Sequence[FileFact], expected: Mapping[str, Size] = MappingProxyType({})
+    ) -> Lookup[list[NewFact]]:
+        """Take in what files report, and ``expected`` sizes of entries' pilots; return the news."""
+        yield from self.load_files(facts)
+        return (yield from self.take_facts(facts, expected))
+
+    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> Lookup[None]:
+        """Settle what can be; see ``Settlement.settle``."""
+        self.settlement.settle(now_us, known_us, silent)
+        yield from self._go_on()
+
+    def settle_changed(self) -> Lookup[None]:
+        """Settle what has changed since, or was left out, at the same time."""
+        self.settlement.go_on()
+        yield from self._go_on()
+
+    def _go_on(self) -> Lookup[None]:
+        while (yield from self._load(self._cache.take_missing())):
+            self.settlement.go_on()
 
     def revise(
         self, entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]]
@@ -189,8 +209,9 @@ class PilotAccounting:
         found = changes(entry, kinds, self.rules.memory_per_unit_mib)
         return {number: change for change, ids in found for number in ids}
 
-    def change(self, changed: Mapping[PilotId, SizeChange]) -> None:
-        """Change what was assumed of pilots, all of whose runs are in memory."""
+    def change(self, changed: Mapping[PilotId, SizeChange]) -> Lookup[None]:
+        """Change what was assumed of pilots, with all their runs."""
+        yield from self._load(PilotKeys(pilots=set(changed), whole=set(changed)))
         for number, change in changed.items():
             if (pilot := self._cache.pilots.get(number)) is not None:
                 if resized(pilot, change):

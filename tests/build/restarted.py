@@ -406,8 +406,12 @@ class _Daemon:
         """One poll, as far as it comes."""
         now_us = us(step.at_s)
         with self.keeper.steps() as steps:
-            steps.add_ads(now_us, POLL_S * SECOND_US, told.shown, complete=step.complete)
-            steps.add_claims(now_us, told.claims, complete=step.complete)
+            steps.run(
+                steps.accounting.add_ads(
+                    now_us, POLL_S * SECOND_US, told.shown, complete=step.complete
+                )
+            )
+            steps.run(steps.accounting.add_claims(now_us, told.claims, complete=step.complete))
         if until == "ads":
             return
         self.keeper.add_records(told.records, None, None)

@@ -39,8 +39,8 @@ def poll(
     """One poll, in which all pilots are shown as long as they live."""
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
     with keeper.steps() as steps:
-        steps.add_ads(us(at), STEP_S * 10**6, alive, complete=True)
-        steps.add_claims(us(at), [], complete=True)
+        steps.run(steps.accounting.add_ads(us(at), STEP_S * 10**6, alive, complete=True))
+        steps.run(steps.accounting.add_claims(us(at), [], complete=True))
     keeper.add_records(records, None, None)
     keeper.settle(us(at), us(at - 120), ())
 
@@ -246,7 +246,7 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         with keeper.steps() as steps:
-            steps.add_ads(us(600), STEP_S * 10**6, some, complete=True)
+            steps.run(steps.accounting.add_ads(us(600), STEP_S * 10**6, some, complete=True))
         with pytest.raises(LedgerRefused):
             keeper.settle(us(600), us(480), ())
         with pytest.raises(LedgerRefused):

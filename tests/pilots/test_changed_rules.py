@@ -94,8 +94,8 @@ class Daemon:
     def poll(self, at: int, pilots: tuple[Pilot, ...] = (), *records: JobRecord) -> None:
         """One poll; times are seconds from T0."""
         with self.keeper.steps() as steps:
-            steps.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True)
-            steps.add_claims((T0 + at) * US, (), complete=True)
+            steps.run(steps.accounting.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True))
+            steps.run(steps.accounting.add_claims((T0 + at) * US, (), complete=True))
         self.keeper.add_records(records, None, None)
         self.keeper.settle((T0 + at) * US, (T0 + at - 120) * US, ())
 

@@ -47,8 +47,8 @@ def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
     for at, shown, claims in ((now - 60, [pilot], [lost]), (now, [], [])):
         if pilots:
             with keeper.steps() as steps:
-                steps.add_ads(at * 10**6, 60 * 10**6, shown, complete=True)
-                steps.add_claims(at * 10**6, claims, complete=True)
+                steps.run(steps.accounting.add_ads(at * 10**6, 60 * 10**6, shown, complete=True))
+                steps.run(steps.accounting.add_claims(at * 10**6, claims, complete=True))
             keeper.add_records([failed], None, None)
         keeper.add_facts([line], Cursor("/var/log/factory", "factory_files", "", None))
         keeper.settle(at * 10**6, (now - 120) * 10**6, ())

@@ -186,7 +186,9 @@ class Accountant:
             silent = seen.silent_before
             with self._keeper.steps() as steps:
                 steps.accounting.silence.note(None if silent is None else silent * SECOND_US)
-                late = steps.add_ads(now_us, period_us, seen.pilots, complete=seen.complete)
+                late = steps.run(
+                    steps.accounting.add_ads(now_us, period_us, seen.pilots, complete=seen.complete)
+                )
                 if before is not None and seen.complete:
                     steps.accounting.check(now_us, before, seen.pilots)
         if len(renewed[CLAIMS]) >= enough:
@@ -197,7 +199,7 @@ class Accountant:
             ]
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
-                steps.add_claims(now_us, records, complete=whole)
+                steps.run(steps.accounting.add_claims(now_us, records, complete=whole))
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()

@@ -386,7 +386,7 @@ class LedgerKeeper:
         """Take in records, and how far their source has been read."""
         kept = records if self._names is None else fold_records(self._names, records)
         with self.steps() as steps:
-            steps.add_records(kept)
+            steps.run(steps.accounting.add_records(kept))
         if gap is not None:
             self._gaps.append(gap)
         self._positions.move_on(cursor)
@@ -399,7 +399,7 @@ class LedgerKeeper:
     ) -> None:
         """Take in what GlideinWMS's files tell, and how large pilots are expected to be."""
         with self.steps() as steps:
-            self.factory.take(steps.add_facts(facts, expected))
+            self.factory.take(steps.run(steps.accounting.add_facts(facts, expected)))
         self._positions.move_on(cursor)
 
     def add_files(self, read: Sequence[tuple[Sequence[FileFact], Cursor]]) -> None:
@@ -408,9 +408,9 @@ class LedgerKeeper:
         What is stored of all of it is asked for at once: most directories have few new files.
         """
         with self.steps() as steps:
-            steps.load_files([fact for facts, _ in read for fact in facts])
+            steps.run(steps.accounting.load_files([fact for facts, _ in read for fact in facts]))
             for facts, cursor in read:
-                self.factory.take(steps.take_facts(facts))
+                self.factory.take(steps.run(steps.accounting.take_facts(facts)))
                 self._positions.move_on(cursor)
 
     def settle(
@@ -430,7 +430,7 @@ class LedgerKeeper:
         """
         self._silent = frozenset(silent)
         with self.steps() as steps:
-            steps.settle(now_us, known_us, self._silent)
+            steps.run(steps.accounting.settle(now_us, known_us, self._silent))
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         if verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US:
@@ -446,7 +446,7 @@ class LedgerKeeper:
             if steps.accounting.settlement.trials(now_us, known):
                 self.commit()
                 steps.judge(now_us, known.without(steps.ledger.gaps()))
-                steps.settle_changed()
+                steps.run(steps.accounting.settle_changed())
                 self._settled_us = now_us
 
     def note_begin(self, source: str, kind: str, since_us: int) -> None:
