@@ -36,6 +36,10 @@ class Category(StrEnum):
     UNCLASSIFIED = "unclassified"
 
 
+BADPUT = frozenset({Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT})
+"""What is a pilot's doing, not its job's."""
+
+
 class Step(NamedTuple):
     """From ``at_us`` on the pilot has these resources, until its next step.
 

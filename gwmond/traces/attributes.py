@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gwmond.model.pilot_life import Category, Outcome
+from gwmond.model.pilot_life import BADPUT, Outcome
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Attributes, Value
 
@@ -143,7 +143,7 @@ def result_of(outcome: Outcome | None) -> str | None:
         return None
     if outcome.label == "exit_zero":
         return "success"
-    blamed = outcome.category in {Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT}
+    blamed = outcome.category in BADPUT
     if not blamed and outcome.label in _FAILED:
         return "failure"
     return "cancellation" if not blamed and outcome.label in _CANCELLED else "error"

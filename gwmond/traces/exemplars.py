@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableMapping
 
-from gwmond.model.pilot_life import Category
+from gwmond.model.pilot_life import BADPUT
 from gwmond.model.poll.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Exemplar, ExemplarKey
 from gwmond.model.runs.phases import bucket_of
 from gwmond.model.times import SECOND_US
 from gwmond.traces.ids import SpanName
 from gwmond.traces.spans import Span
 
-_BADPUT = frozenset({Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT})
 _PLACE = ("gwms.site", "gwms.entry", "gwms.frontend.group")
 
 
@@ -38,7 +37,7 @@ def _note(run: Span, wait: Span | None, found: MutableMapping[ExemplarKey, Exemp
     site, entry, group = (str(said.get(name, "")) for name in _PLACE)
     category = said.get("gwmond.category")
     key: ExemplarKey
-    if category in _BADPUT:
+    if category in BADPUT:
         key = (RUNS_TOTAL, str(category), str(said.get("gwmond.outcome")), site, entry, group)
         found[key] = _exemplar(run, 1)
     if wait is not None and dict(wait.attributes).get("htcondor.run.number") == 0:

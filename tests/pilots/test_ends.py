@@ -168,7 +168,7 @@ def test_the_best_source_of_its_end_decides(collector: str, files: tuple[str, ..
     for order, early in tellings(files):
         row = played(collector, order, early)
         assert (row.end_source, row.end_us) == (source, us(end)), order
-        assert row.end_source == next(end for end, _ in END_RULES if end in said(row))
+        assert row.end_source == next(end for end, *_ in END_RULES if end in said(row))
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_first_rule_that_applies_decides(one: PilotFacts, origin: Origin) ->
     assert isinstance(starts[0], Start)
     assert derived.start_us == starts[0].at_us
     ends = ends_of(known)
-    assert derived.end_source == next((source for source, _ in END_RULES if source in ends), "")
+    assert derived.end_source == next((source for source, *_ in END_RULES if source in ends), "")
     if derived.end_us is not None:
         assert derived.end_us >= max(ends[derived.end_source], derived.start_us)
     assert all(start < end for start, end in derived.assumed.values())

@@ -15,9 +15,7 @@ from tests.build.pilot_files import JOB, SIZE, line, lost, output, queue, us
 from tests.build.play import Play, record, shown
 from tests.build.played import add_outputs, only, runs_counted
 
-STATISTICS = JobStatistics(
-    Jobs(31, 700), good_zero=Jobs(20, 400), good_nonzero=Jobs(5, 100), bad_signal=Jobs(6, 200)
-)
+STATISTICS = JobStatistics(Jobs(31, 700), good_zero=Jobs(20, 400), good_nonzero=Jobs(5, 100))
 IDLE = JobStatistics(Jobs(0, 0))
 SUMMED_UP = {
     "goodput": 4 * 500.0,

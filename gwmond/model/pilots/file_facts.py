@@ -36,21 +36,17 @@ class Jobs(NamedTuple):
 class JobStatistics(NamedTuple):
     """Totals of a pilot's jobs, which the pilot counted from the exits in its starter logs.
 
-    ``good_zero``: exit status 0, ``good_nonzero``: another exit status, ``bad_signal``: ended by a
-    signal, ``bad_other``: else.  Jobs without an exit line are in none.
+    ``good_zero``: exit status 0, ``good_nonzero``: another exit status.  Jobs that ended by a
+    signal or without an exit line are in neither.
 
-    - ``factor``: *all* of the five were divided by it (the cores; counts rounded up, and cut so
-      that the sum is ``total``); 1 if they were not, None if the file does not have it.
-    - ``real``: the total before it was divided, if known.
+    ``factor``: *all* of them were divided by it (the cores; counts rounded up, and cut so that the
+    sum is ``total``); 1 if they were not, None if the file does not have it.
     """
 
     total: Jobs
     good_zero: Jobs | None = None
     good_nonzero: Jobs | None = None
-    bad_signal: Jobs | None = None
-    bad_other: Jobs | None = None
     factor: int | None = None
-    real: Jobs | None = None
 
 
 class FailureClass(StrEnum):

@@ -38,9 +38,10 @@ from gwmond.pilots.factory import records, summaries
 from gwmond.pilots.factory.amended import amend, identity_of, named, queue_facts
 from gwmond.pilots.factory.entry_defaults import Entries
 from gwmond.pilots.factory.known_pilots import KnownPilots
-from gwmond.pilots.factory.queue_matching import KNOWN_ENDS, QueueMatching
+from gwmond.pilots.factory.queue_matching import QueueMatching
 from gwmond.pilots.factory.queue_records import QueueRecords
 from gwmond.pilots.factory.summaries import contradictions
+from gwmond.pilots.life.derive import MEASURED_ENDS
 from gwmond.pilots.life.rules import ExpectedInput, sane
 from gwmond.pilots.memory.cache import place_of
 from gwmond.pilots.memory.missing_end import give_up, read_until, waits_until
@@ -201,6 +202,6 @@ class FactoryJobs:
 
 def _is_done(pilot: OpenPilot, job: FactoryJob, *, late: bool) -> bool:
     """Return whether a job can say nothing more of its pilot."""
-    if pilot.end_source in KNOWN_ENDS and Assumption.BEGIN not in pilot.assumed:
+    if pilot.end_source in MEASURED_ENDS and Assumption.BEGIN not in pilot.assumed:
         return job.settled_us is not None or pilot.end_source == "pilot_output"
     return late and pilot.end_us is not None

@@ -14,10 +14,9 @@ from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.pilot_facts import replace
 from gwmond.model.pilots.stored_pilots import End
 from gwmond.model.pilots.synthetic_names import same_user
-from gwmond.pilots.life.derive import ends_of, start_of
+from gwmond.pilots.life.derive import MEASURED_ENDS, ends_of, start_of
 from gwmond.pilots.memory.open_pilot import OpenPilot
 
-KNOWN_ENDS = frozenset({"pilot_output", "shutdown"})
 _Submission: TypeAlias = tuple[object, ...]
 
 
@@ -161,7 +160,7 @@ def _differs(pilot: OpenPilot, job: FactoryJob) -> int:
         return differs_us
     late_us = _last_us(pilot) - job.ended_us
     source, _ = _end_without_queue(pilot)
-    return differs_us + (abs(late_us) if source in KNOWN_ENDS else max(0, late_us))
+    return differs_us + (abs(late_us) if source in MEASURED_ENDS else max(0, late_us))
 
 
 def _first_us(pilot: OpenPilot) -> int:

@@ -78,11 +78,8 @@ def _filled(
 
 def resized(pilot: OpenPilot, change: SizeChange) -> bool:
     """Give a pilot its size; return whether how long its jobs ran may depend on that."""
-    before = [step.size for step in pilot.steps]
     size = DefaultSize(change.size, tuple(sorted(change.rules)))
     decisions = replace(pilot.facts.decisions, size=size)
     pilot.learn(replace(pilot.facts, decisions=decisions))
-    if before == [step.size for step in pilot.steps]:
-        return False
     resize(pilot, change.size)
     return any(run.summarised for run in pilot.runs.values())

@@ -205,7 +205,8 @@ def _queue(known: Known, at: Moments) -> int | None:
     end_us, last_heard_us = queue.end_after(at.start_us), at.last_heard_us
     if end_us is None:
         return None
-    if not queue.killed and not any(rule(known, at) for n, rule in END_RULES if n != "queue"):
+    others = (rule.end_us(known, at) for rule in END_RULES if rule.source != "queue")
+    if not queue.killed and not any(others):
         return None
     if known.output_only:
         last_heard_us = max(last_heard_us, *known.run_ends, known.facts.runs.until_us or 0)
@@ -246,22 +247,39 @@ def _assumed(known: Known, at: Moments) -> int | None:
     return decisions.given_up_us if decisions.given_up_us >= at.last_heard_us else None
 
 
-END_RULES: tuple[tuple[End, Callable[[Known, Moments], int | None]], ...] = (
-    ("pilot_output", _pilot_output),
-    ("queue", _queue),
-    ("central_log", _central_log),
-    ("shutdown", _shutdown),
-    ("ad_expired", _ad_expired),
-    ("assumed", _assumed),
+class EndRule(NamedTuple):
+    """When a pilot ended by one source, if it may be right.
+
+    ``measured``: it is no estimate.  ``since_contact``: what is estimated is the time since the
+    last contact, else the time by which runs prolong the life.
+    """
+
+    source: End
+    end_us: Callable[[Known, Moments], int | None]
+    measured: bool = False
+    since_contact: bool = False
+
+
+END_RULES = (
+    EndRule("pilot_output", _pilot_output, measured=True),
+    EndRule("queue", _queue, since_contact=True),
+    EndRule("central_log", _central_log),
+    EndRule("shutdown", _shutdown, measured=True),
+    EndRule("ad_expired", _ad_expired),
+    EndRule("assumed", _assumed, since_contact=True),
 )
 """From best to worst."""
+MEASURED_ENDS = frozenset(rule.source for rule in END_RULES if rule.measured)
+_SINCE_CONTACT = frozenset(rule.source for rule in END_RULES if rule.since_contact)
+_SOURCES = [rule.source for rule in END_RULES]
+BETTER_THAN_LOG = frozenset(_SOURCES[: _SOURCES.index("central_log")])
 
 
 def ends_of(known: Known) -> dict[End, int]:
     """Return when a pilot ended by each source that may be right, the best first."""
     start_us = start_of(known).at_us
     at = Moments(start_us, _heard(known, start_us))
-    found = ((name, rule(known, at)) for name, rule in END_RULES)
+    found = ((rule.source, rule.end_us(known, at)) for rule in END_RULES)
     return {name: end_us for name, end_us in found if end_us is not None}
 
 
@@ -442,7 +460,7 @@ class Ended(NamedTuple):
 
 
 def _end_of(known: Known, at: Moments) -> Ended:
-    for source, rule in END_RULES:
+    for source, rule, *_ in END_RULES:
         if (end_us := rule(known, at)) is not None:
             base_us = max(end_us, at.start_us)
             return Ended(source, base_us, max(base_us, _prolonged(known, source, base_us)))
@@ -506,9 +524,9 @@ def _estimates(
     if first_us is not None:
         early = derived.start_us < first_us
         found[Assumption.BEGIN] = derived.start_us, first_us if early else derived.effective_end_us
-    if base_us is not None and derived.end_source not in {"pilot_output", "shutdown"}:
+    if base_us is not None and derived.end_source not in MEASURED_ENDS:
         since_us = base_us
-        if derived.end_source in {"queue", "assumed"}:
+        if derived.end_source in _SINCE_CONTACT:
             cut = derived.end_source == "assumed" and known.output_only
             since_us = derived.start_us if cut else derived.last_heard_us
         found[Assumption.END] = since_us, derived.effective_end_us

@@ -13,6 +13,7 @@ from gwmond.model.factory.jobs import AGE_US
 from gwmond.model.pilots.file_facts import CentralEvent, PilotName, short_node
 from gwmond.model.pilots.synthetic_names import is_synthetic
 from gwmond.model.poll.pilot_keys import PilotKeys
+from gwmond.pilots.life.derive import BETTER_THAN_LOG
 from gwmond.pilots.life.rules import FAR_US, Rules, sane
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.missing_end import last_reported_us
@@ -152,7 +153,7 @@ class LogLines:
 
 def _gone(pilot: OpenPilot) -> int:
     """Return up to when a pilot may have been there."""
-    if pilot.end_source in {"pilot_output", "queue"}:
+    if pilot.end_source in BETTER_THAN_LOG:
         return pilot.effective_end_us
     if pilot.has_output:  # whether its end is waited for still makes no difference
         return last_reported_us(pilot) + pilot.lifetime_us

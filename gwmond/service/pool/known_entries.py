@@ -215,7 +215,7 @@ def histories(
 
 
 def waiting(
-    fresh: Fresh,
+    queue_counts: Iterable[QueueCount],
     past: Mapping[EntryKey, PendingHistory],
     totals: Mapping[EntryKey, EntryTotals] | None,
     pilots: Sequence[Pilot],
@@ -224,7 +224,7 @@ def waiting(
 ) -> dict[EntryKey, Waiting]:
     """Return the waiting pilots of entries whose queue is known: measured ages where they are."""
     queue: dict[str, list[int]] = {}
-    for count in queued(fresh, totals or {}):
+    for count in queue_counts:
         waiting_there = queue.setdefault(count.entry, [0, 0])  # none waits where only others are
         if count.status == "pending":
             waiting_there[0] += count.pilots
@@ -246,19 +246,23 @@ def queued(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> list[QueueCo
     return ours([count for answer in queues for count in answer], totals) if whole else []
 
 
-def factory_running(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> dict[EntryKey, int]:
+def factory_running(
+    queue_counts: Iterable[QueueCount], totals: Mapping[EntryKey, EntryTotals]
+) -> dict[EntryKey, int]:
     """Return how many of our pilots run by the factory's count: by its queue, else by its ads."""
     in_queue: Counter[str] = Counter()
-    for count in queued(fresh, totals):
+    for count in queue_counts:
         in_queue[count.entry] += count.pilots if count.status == "running" else 0
     counts = {key: in_queue.get(key.entry, of.running) for key, of in totals.items()}
     return {key: number for key, number in counts.items() if number is not None}
 
 
-def held_lately(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> dict[EntryKey, Held]:
+def held_lately(
+    queue_counts: Iterable[QueueCount], totals: Iterable[EntryKey]
+) -> dict[EntryKey, Held]:
     """Return why pilots are held, of entries where any is, by the factories' queues."""
     of_entry: dict[str, list[QueueCount]] = {}
-    for count in queued(fresh, totals):
+    for count in queue_counts:
         of_entry.setdefault(count.entry, []).append(count)
     found = {}
     for key in totals:

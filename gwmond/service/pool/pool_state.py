@@ -50,6 +50,7 @@ from gwmond.service.pool.known_entries import (
     histories,
     long_filling,
     ours,
+    queued,
     remember,
     waiting,
     with_pledged,
@@ -61,6 +62,7 @@ from gwmond.sites.pilot_groups import pilot_groups
 from gwmond.sites.site_time import Facts
 from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor import quotas
+from gwmond.sources.htcondor.factory import QueueCount
 from gwmond.sources.htcondor.pilots import advertised
 from gwmond.sources.htcondor.schedds import ScheddSeen
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, Round
@@ -162,8 +164,9 @@ class _Building:
         found, fresh, config, now = self._found, self._fresh, self._config, self._now
         entries, watched = self._entries, self._watched
         memory, totals = self._memory, self._totals
+        queue_counts = queued(fresh, totals or {})
         if totals is not None:
-            memory, totals = self._not_at_work(memory, totals)
+            memory, totals = self._not_at_work(memory, totals, queue_counts)
         trusted = [key for key in entries - {OTHER_ENTRY} if key not in self._doubtful]
         trusted = trusted if self._slots else []
         after, recent = remember(
@@ -173,7 +176,7 @@ class _Building:
             last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
             waiting=histories(self._memory.waiting, totals, config, now),
         )
-        waits = waiting(fresh, after.waiting, totals, self._pilots, config, now)
+        waits = waiting(queue_counts, after.waiting, totals, self._pilots, config, now)
         after = after._replace(filling=fillings(self._memory.filling, waits, config, now))
         failed = [pilot for pilot in self._pilots if pilot.failed]
         unused = frozenset[str]().union(*(answer.unused for answer in self._startds))
@@ -224,18 +227,21 @@ class _Building:
         )
 
     def _not_at_work(
-        self, before: Memory, totals: Mapping[EntryKey, EntryTotals]
+        self,
+        before: Memory,
+        totals: Mapping[EntryKey, EntryTotals],
+        queue_counts: Sequence[QueueCount],
     ) -> tuple[Memory, Mapping[EntryKey, EntryTotals]]:
         """Return memory and totals with pilots that do not register, are held, or not submitted."""
         now, site = int(self._now), self._config.site
         grace, asked_grace = int(site.register_grace), int(site.pending_grace)
         registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
-        counts = factory_running(self._fresh, totals) if self._slots else {}
+        counts = factory_running(queue_counts, totals) if self._slots else {}
         histories = registering.watch(
             before.unregistered, counts, registered, now, grace, self._doubtful
         )
         found = registering.unregistered(histories, totals, self._pilots)
-        holds = held_lately(self._fresh, totals)
+        holds = held_lately(queue_counts, totals)
         asked = {
             key: before.unsubmitted.get(key, PendingHistory()).add(
                 now, of.idle_request, asked_grace

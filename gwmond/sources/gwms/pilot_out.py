@@ -293,12 +293,11 @@ def _statistics(reading: _OutReading) -> JobStatistics | None:
     total = totals.get((prefix, b""))
     if total is None:
         return None
-    kinds = (b"goodZ", b"goodNZ", b"badSignal", b"badOther")
     # A mixture: only the total's line has the prefix.
-    each = [totals.get((prefix, kind)) or totals.get((b"", kind)) for kind in kinds]
+    zero, nonzero = (
+        totals.get((prefix, kind)) or totals.get((b"", kind)) for kind in (b"goodZ", b"goodNZ")
+    )
     factor = reading.values.get("factor")
     if factor is None and (marked or reading.normalized):
         factor = reading.values.get("cores")
-    return JobStatistics(
-        total, each[0], each[1], each[2], each[3], factor, totals.get((b"Real", b""))
-    )
+    return JobStatistics(total, zero, nonzero, factor)

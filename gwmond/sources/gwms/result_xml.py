@@ -223,10 +223,4 @@ def _jobs(metrics: dict[str, str]) -> JobStatistics | None:
     total = jobs_of_kind("Total")
     if total is None:
         return None
-    return JobStatistics(
-        total,
-        jobs_of_kind("goodZ"),
-        jobs_of_kind("goodNZ"),
-        jobs_of_kind("badSignal"),
-        jobs_of_kind("badOther"),
-    )
+    return JobStatistics(total, jobs_of_kind("goodZ"), jobs_of_kind("goodNZ"))
