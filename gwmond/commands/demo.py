@@ -21,13 +21,12 @@ from gwmond.ledger.database.errors import NOT_THERE, LedgerError, LedgerLocation
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES, IMPORTED_LOG
 from gwmond.reports.ledger import ledger_reading
-from gwmond.service.accounting import history_readers
 from gwmond.service.host.clock import REPLAY
 from gwmond.sources.recording.recording import Recording
 
 INTERVAL_S = 5.0
 DEADLINE_S = 4.5
-_FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG, history_readers.FILE_KIND}
+_FILES = {FACTORY_FILES, IMPORTED_LOG, CENTRAL_LOG}
 """Kinds of cursors that no demo leaves, for it reads no files."""
 
 

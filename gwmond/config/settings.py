@@ -160,7 +160,6 @@ class Histories(Section):
     startds: tuple[str, ...] = ("*",)
     startds_per_poll: NumberOrNone = 20
     startd_deadline: Duration = _seconds("5s")
-    files: tuple[str, ...] = ()
 
 
 class Factory(Section):

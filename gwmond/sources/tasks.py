@@ -11,7 +11,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads, demand, factory, matching, rejections
 from gwmond.sources.htcondor.access import Access, Daemon, Query, Terms
-from gwmond.sources.htcondor.histories import history_fetch, history_files
+from gwmond.sources.htcondor.histories import history_fetch
 from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
 from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.recording import recording
@@ -140,14 +140,6 @@ def records(
         if error.problem != ProblemName.NOT_KEPT:
             raise
         return HistoryAnswer((), cursor_state, None, False, None, None, (), 0, kept=False), 0
-    return answer, answer.read
-
-
-def file_records(
-    pattern: str, cursor_state: str, limits: HistoryLimits, now: float
-) -> Counted[HistoryAnswer]:
-    """Read startds' history files on this machine that match a pattern."""
-    answer = history_files.fetch(pattern, cursor_state, limits, now)
     return answer, answer.read
 
 

@@ -1,9 +1,9 @@
 """Benchmark: a backlog of job records drained into an empty ledger, against its bare reading.
 
-Real schedds serve epoch histories made of a real record (``runs``); startds' histories are
-local files.  In one run, side by side: (a) the bare bindings' reading of the same records, with the
-same projection, undecoded; (b) gwmond, from the queries to the ledger.  Then gwmond alone with
-other sizes of the backlog, on which its memory must not depend.
+Real schedds serve epoch histories made of a real record (``runs``).  In one run, side by side:
+(a) the bare bindings' reading of the same records, with the same projection, undecoded; (b) gwmond,
+from the queries to the ledger.  Then gwmond alone with other sizes of the backlog, on which its
+memory must not depend.
 
 A schedd looks at 50,000 records at most (HISTORY_HELPER_MAX_HISTORY), so a larger backlog is one of
 several schedds: ``--schedds``.  Full size:
@@ -15,7 +15,6 @@ several schedds: ``--schedds``.  Full size:
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import feigned_runs
-from tests.bench.feigned_runs import Feigned, Templates
+from tests.bench.feigned_runs import Feigned
 from tests.bench.harness import Numbers, in_child, numbers, say
 from tests.pool.condor import CondorPool
 
@@ -39,10 +38,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50_000)
     parser.add_argument("--schedds", type=int, default=1)
     parser.add_argument("--pilots", type=int, default=5_000, help="at any time")
-    parser.add_argument("--files", type=int, default=100, help="of startds; each has many pilots'")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=numbers, default=[12_500, 25_000, 50_000])
-    parser.add_argument("--kinds", type=str.split, default=["epochs", "files", "both"])
     parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
     parser.add_argument("--profile", default="", help="write cProfile's output of gwmond to PATH")
     options = parser.parse_args()
@@ -52,13 +49,10 @@ def main() -> None:
     with CondorPool(config=config) as pool, tempfile.TemporaryDirectory() as directory:
         bench = Bench(pool, Path(directory), options)
         bench.write(options.runs)
-        for kind in options.kinds:
-            _report(kind, [bench.round(kind, n) for n in range(options.rounds)])
-        for kind in options.kinds if len(options.sizes) > 1 else ():
-            print(f"memory, backlog of {kind}:")
-            for size in options.sizes:
-                bench.write(size)
-                _report_memory(bench.gwmond(kind))
+        _report([bench.round(n) for n in range(options.rounds)])
+        for size in options.sizes if len(options.sizes) > 1 else ():
+            bench.write(size)
+            _report_memory(bench.gwmond())
 
 
 def _schedd(number: int) -> str:
@@ -79,8 +73,7 @@ class Bench:
 
     def __init__(self, pool: CondorPool, directory: Path, options: argparse.Namespace) -> None:
         self._pool, self._directory, self._options = pool, directory, options
-        self._templates: Templates = feigned_runs.templates(pool)
-        self._startds = directory / "startds"
+        self._template = feigned_runs.template(pool)
         self._feigned = Feigned(options.pilots, 0, 0)
         columns = ["Name", "MyAddress", "CondorVersion"]
         self._schedds: list[list[str]] = []
@@ -95,44 +88,29 @@ class Bench:
         self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
         for of, part in enumerate(feigned_runs.parts(number, self._options.schedds)):
             path = self._pool.local / f"BENCH{of}" / "epochs"
-            feigned_runs.write_epochs(path, self._feigned, self._templates.epoch, part)
-        if set(self._options.kinds) != {"epochs"}:
-            self._startds.mkdir(exist_ok=True)
-            files = self._options.files
-            feigned_runs.write_startds(self._startds, self._feigned, self._templates.startd, files)
+            feigned_runs.write_epochs(path, self._feigned, self._template, part)
 
-    def round(self, kind: str, number: int) -> dict[str, Numbers]:
+    def round(self, number: int) -> dict[str, Numbers]:
         """Measure the bare reading and gwmond, one after the other."""
-        found: dict[str, Numbers] = {}
-        if kind != "files":
-            found["bare, at once"] = self._bare(1)
-            windows = self._feigned.runs / self._options.schedds / _WINDOW
-            found["bare, windows of 10,000"] = self._bare(max(1, round(windows)))
-        if kind != "epochs":
-            found["bare parsing of files"] = self._run("bare_files", pattern=self._pattern)
-        profile = self._options.profile if not number else ""
-        found["gwmond"] = self.gwmond(kind, profile and f"{profile}.{kind}")
-        return found
+        windows = self._feigned.runs / self._options.schedds / _WINDOW
+        return {
+            "bare, at once": self._bare(1),
+            "bare, windows of 10,000": self._bare(max(1, round(windows))),
+            "gwmond": self.gwmond(self._options.profile if not number else ""),
+        }
 
-    def gwmond(self, kind: str, profile: str = "") -> Numbers:
+    def gwmond(self, profile: str = "") -> Numbers:
         """Measure gwmond."""
         ledger = self._directory / "ledger"
         for path in self._directory.glob("ledger*"):
             path.unlink()
         config = self._directory / "gwmond.toml"
-        files = json.dumps([self._pattern] if kind != "epochs" else [])
         hours = max(24, (self._feigned.until - self._feigned.end_of(0)) // 3600 + 2)
         config.write_text(
             f'[pool]\ncollectors = ["{self._pool.collector}"]\n[ledger]\nurl = "{ledger}"\n'
-            f'[histories]\nlookback = "{hours}h"\nstartds = []\nfiles = {files}\n'
-            f"schedds = {'true' if kind != 'files' else 'false'}\n"
+            f'[histories]\nlookback = "{hours}h"\nstartds = []\n'
         )
-        schedds = self._schedds if kind != "files" else []
-        return self._run("gwmond", config=str(config), schedds=schedds, profile=profile)
-
-    @property
-    def _pattern(self) -> str:
-        return str(self._startds / "startd_history.*")
+        return self._run("gwmond", config=str(config), schedds=self._schedds, profile=profile)
 
     def _bare(self, windows: int) -> Numbers:
         first, span = self._feigned.end_of(0), self._feigned.until - self._feigned.end_of(0) + 60
@@ -144,8 +122,8 @@ class Bench:
         return in_child("measured_history", {"what": what, **asked}, self._pool.client_env())
 
 
-def _report(kind: str, rounds: list[dict[str, Numbers]]) -> None:
-    print(f"{kind + ', medians of ' + str(len(rounds)):34}{'records':>9}{'wall s':>9}{'CPU s':>8}")
+def _report(rounds: list[dict[str, Numbers]]) -> None:
+    print(f"{'medians of ' + str(len(rounds)):34}{'records':>9}{'wall s':>9}{'CPU s':>8}")
     for what in rounds[0]:
         every = [record[what] for record in rounds]
         wall, cpu = _median(every, "wall"), _median(every, "cpu")

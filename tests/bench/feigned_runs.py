@@ -22,7 +22,7 @@ SCHEDD = "schedd1@pool.test"
 EPOCHS = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\n"
 _GLIDEIN = ("GLIDEIN_Site", "GLIDEIN_Entry_Name", "GLIDECLIENT_Name", "GLIDECLIENT_Group")
 
-_COMMON = """\
+_RECORD = """\
 GlobalJobId = "{job}"
 ClusterId = {cluster}
 ProcId = 0
@@ -46,18 +46,9 @@ JOB_GLIDEIN_Site = "Site{site:02}"
 JOB_GLIDEIN_Entry_Name = "Entry{site:02}"
 JOB_GLIDECLIENT_Name = "frontend.main"
 JOB_GLIDECLIENT_Group = "main"
-"""
-_EPOCH = """\
 JobStartDate = {start}
 EpochWriteDate = {end}
 {how}*** EPOCH ClusterId={cluster} ProcId=0 RunInstanceId=0 Owner="user{user}" CurrentTime={end}
-"""
-_STARTD = """\
-JobStartDate = {executing}
-CompletionDate = {end}
-RemoteWallClockTime = {wall}.0
-{how}*** Offset = {number} ClusterId = {cluster} ProcId = 0 Owner = "user{user}" \
-CompletionDate = {end}
 """
 _EXIT = """\
 JobCurrentStartTransferOutputDate = {end}
@@ -135,27 +126,20 @@ class Run(NamedTuple):
     startd: str
 
 
-class Templates(NamedTuple):
-    """What is the same in all records of a history, of its epoch and of its startd one."""
-
-    epoch: str
-    startd: str
-
-
-def templates(pool: CondorPool) -> Templates:
-    """Let a job run on a real pilot of a pool with ``EPOCHS``; return what was written of it."""
+def template(pool: CondorPool) -> str:
+    """Let a job run on a real pilot of a pool with ``EPOCHS``; return what is the same in all."""
     pilot = pool.start_pilot("glidein_1_1", cores=2)
     told = {f"JOB_{name}": f"$$({name}:Unknown)" for name in _GLIDEIN}
     pool.submit(pool.schedds[0], 1, seconds=2, attrs=told)
-    paths = pool.local / "spool" / "epoch_history", pilot.local / "spool" / "startd_history"
+    path = pool.local / "spool" / "epoch_history"
 
-    def written() -> list[str] | None:
-        texts = [path.read_text() if path.exists() else "" for path in paths]
-        return texts if all("\n***" in text for text in texts) else None
+    def written() -> str | None:
+        text = path.read_text() if path.exists() else ""
+        return text if "\n***" in text else None
 
-    epoch, startd = wait_until("the records of a job", written, 90, 0.5)
+    epoch = wait_until("the record of a job", written, 90, 0.5)
     pilot.stop_graceful()
-    return Templates(_fixed(epoch, _COMMON + _EPOCH), _fixed(startd, _COMMON + _STARTD))
+    return _fixed(epoch, _RECORD)
 
 
 def _fixed(text: str, replaced: str) -> str:
@@ -169,20 +153,11 @@ def _fixed(text: str, replaced: str) -> str:
 def write_epochs(path: Path, feigned: Feigned, fixed: str, part: range, mode: str = "w") -> None:
     """Write a schedd's epoch history, or go on with it (``a``): every run of ``part``."""
     with path.open(mode) as out:
-        out.writelines(_record(feigned, number, fixed, _EPOCH) for number in part)
+        out.writelines(_record(feigned, number, fixed) for number in part)
 
 
-def write_startds(directory: Path, feigned: Feigned, fixed: str, files: int) -> None:
-    """Write startds' histories as ``startd_history.*``, with the runs of many pilots in each."""
-    outs = [(directory / f"startd_history.{n:04}").open("w") for n in range(files)]
-    for number in range(feigned.runs):
-        outs[number % feigned.pilots % files].write(_record(feigned, number, fixed, _STARTD))
-    for out in outs:
-        out.close()
-
-
-def _record(feigned: Feigned, number: int, fixed: str, last: str) -> str:
-    return fixed + (_COMMON + last).format_map(_values(feigned, number))
+def _record(feigned: Feigned, number: int, fixed: str) -> str:
+    return fixed + _RECORD.format_map(_values(feigned, number))
 
 
 def _values(feigned: Feigned, number: int) -> dict[str, object]:
@@ -194,7 +169,6 @@ def _values(feigned: Feigned, number: int) -> dict[str, object]:
         "queued": feigned.end_of(run.first) - 7200,
         "run": 1 if run.first == number else 2,
         "executing": min(run.start + 3, run.end),
-        "wall": run.end - run.start,
         "cores": 1 + run.first % 2,
         "memory": 2048 * (1 + run.first % 2),
         "user": run.first % 50,

@@ -14,7 +14,7 @@ from tests.bench.harness import Numbers, answer, children, cpu_s, peak_mib, prof
 
 def main() -> None:
     """Run the operation that the standard input describes."""
-    answer(bare=_bare, bare_files=_bare_files, gwmond=_gwmond)
+    answer(bare=_bare, gwmond=_gwmond)
 
 
 def resident() -> float:
@@ -39,24 +39,6 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
         for first, last in itertools.pairwise(edges):
             wanted = f"EpochWriteDate >= {first} && EpochWriteDate < {last}"
             records += len(list(schedd.jobEpochHistory(wanted, names, -1)))
-    wall = time.perf_counter() - began
-    return {"records": records, "wall": wall, "cpu": cpu_s(), "peak": peak_mib()}
-
-
-def _bare_files(pattern: str) -> Numbers:
-    """Parse each record of the files, and nothing else."""
-    import classad2  # noqa: PLC0415
-
-    records, began = 0, time.perf_counter()
-    for path in sorted(glob.glob(pattern)):
-        lines: list[str] = []
-        with open(path) as stream:
-            for line in stream:
-                if line.startswith("*** "):
-                    classad2.parseNext("".join(lines), classad2.ParserType.Old)
-                    records, lines = records + 1, []
-                else:
-                    lines.append(line)
     wall = time.perf_counter() - began
     return {"records": records, "wall": wall, "cpu": cpu_s(), "peak": peak_mib()}
 

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--profile", default="", help="write cProfile's output to PATH")
     options = parser.parse_args()
     with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
-        template = feigned_runs.templates(pool).epoch
+        template = feigned_runs.template(pool)
         feigned = Feigned(options.pilots, options.pilots * 4, int(time.time()))
         say("advertising slots")
         for some in chunks(_slots(feigned), _AT_ONCE):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -22,7 +21,7 @@ from tests.build.play import T0, Play, claim, shown
 from tests.pool.adtext import ad_text
 from tests.sources.feigned_access import Feigned
 
-PATTERN = "/nowhere/*"
+SCHEDD = Daemon("schedd", "<schedd>", "v")
 STARTD, ADDRESS = "glidein@node", "<startd>"
 LOCATED = ad_text({"Name": STARTD, "MyAddress": ADDRESS, "CondorVersion": "v"})
 
@@ -46,25 +45,29 @@ class Backlog:
         return HistoryAnswer((), str(step), None if behind else 7, behind, None, None, (), 0)
 
 
-def reader(
-    backlog: Backlog, *, schedds: bool = False, files: Sequence[str] = (PATTERN,)
-) -> HistoryReader:
-    options = {"files": list(files), "schedds": schedds}
-    config = Config.model_validate({"histories": options, "ledger": {"url": "sqlite:////x"}})
+@pytest.fixture
+def one_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A schedd has one history only."""
+    monkeypatch.setattr(history_readers, "SCHEDD_KINDS", SCHEDD_KINDS[:1])
+
+
+def reader(backlog: Backlog) -> HistoryReader:
+    config = Config.model_validate({"ledger": {"url": "sqlite:////x"}})
     # Nothing was stored.
     nothing = dict.fromkeys(("cursor", "add_records", "note_begin"), lambda *_: None)
     keeper = SimpleNamespace(**nothing)
     return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
 
 
+@pytest.mark.usefixtures("one_kind")
 def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     """They are asked for after the state of those that have come, though not stored yet."""
     backlog = Backlog(steps=4, left_s=100.0)
     histories = reader(backlog)
     access = cast(Access, None)
-    assert [batch.cursor.state for batch in histories.read(access, [], 0.0)] == ["1"]
+    assert [batch.cursor.state for batch in histories.read(access, [SCHEDD], 0.0)] == ["1"]
     assert histories.behind
-    batches = histories.read(access, [], 0.0, only_behind=True)
+    batches = histories.read(access, [SCHEDD], 0.0, only_behind=True)
     assert next(batches).cursor.state == "1"
     assert backlog.third.wait(120), "the next was not asked for while the last is accounted"
     assert [batch.cursor.state for batch in batches] == ["2", "3", "4"]
@@ -72,22 +75,23 @@ def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     assert not histories.behind
 
 
+@pytest.mark.usefixtures("one_kind")
 def test_without_time_left_the_rest_waits() -> None:
     """Of a poll's last seconds nothing is begun that would be killed at its end."""
     backlog = Backlog(steps=4, left_s=0.0)
     histories = reader(backlog)
     access = cast(Access, None)
-    list(histories.read(access, [], 0.0))
-    batches = histories.read(access, [], 0.0, only_behind=True)
+    list(histories.read(access, [SCHEDD], 0.0))
+    batches = histories.read(access, [SCHEDD], 0.0, only_behind=True)
     assert [batch.cursor.state for batch in batches] == ["1"]
     assert histories.behind
 
 
 def test_a_schedd_that_is_gone_is_not_waited_for() -> None:
     """The rest of its history cannot be asked for, so nothing is behind."""
-    histories = reader(Backlog(steps=4, left_s=0.0), schedds=True, files=[])
-    access, schedd = cast(Access, None), Daemon("gone", "<gone>", "v")
-    assert len(list(histories.read(access, [schedd], 0.0))) == len(SCHEDD_KINDS)
+    histories = reader(Backlog(steps=4, left_s=0.0))
+    access = cast(Access, None)
+    assert len(list(histories.read(access, [SCHEDD], 0.0))) == len(SCHEDD_KINDS)
     assert histories.behind
     assert not list(histories.read(access, [], 0.0))
     assert not histories.behind

@@ -581,7 +581,7 @@ def test_a_pilot_that_cannot_be_stored_stops_nothing(
 
 def test_a_full_disk_stops_the_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither records nor sightings are taken in; all goes on when there is space again."""
-    polls = made(tmp_path, {"files": [f"{tmp_path}/none*"], "schedds": False})
+    polls = made(tmp_path, {"schedds": False})
     polls.poll()
     polls.hear()
     accountant = polls.poller.accountant

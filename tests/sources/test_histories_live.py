@@ -14,6 +14,7 @@ from gwmond.config.settings import Attributes
 from gwmond.model.runs.outcomes import rule_of
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Daemon, LiveAccess, Query, Terms
+from gwmond.sources.htcondor.histories import startd_history
 from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits
 from gwmond.sources.htcondor.pilots.claims import Claims
 from gwmond.sources.round import CLAIMS
@@ -156,13 +157,10 @@ def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
     wire = {
         record for answer in drain(stage.startd, "startd_history", FEW) for record in answer.records
     }
-    asked = (tasks.file_records, str(stage.files["main"]), "", MANY, time.time())
-    ((answer, _), _) = child.run(*asked, deadline_s=60)
+    answer = _in_file(stage.files["main"])
     assert set(answer.records) == wire
     rest = [
-        child.run(tasks.file_records, str(path), "", MANY, time.time(), deadline_s=60)[0][0]
-        for site, path in stage.files.items()
-        if site != "main" and path.exists()
+        _in_file(path) for site, path in stage.files.items() if site != "main" and path.exists()
     ]
     found = outcomes(stage._replace(cases={**_later(answer), **stage.cases}), [answer, *rest])
     found.pop("later", None)
@@ -173,6 +171,12 @@ def test_history_of_a_real_startd_and_its_file(stage: Stage) -> None:
     assert found.pop("shadow_killed")[:1] == wanted.pop("shadow_killed")[:1]
     for case in wanted.keys() - {"input_missing"}:
         assert found[case] == wanted[case], case
+
+
+def _in_file(path: Path) -> HistoryAnswer:
+    """The records of a startd's file, as a pilot's stderr has them."""
+    (records, _), _ = child.run(startd_history.parse, path.read_bytes(), deadline_s=60)
+    return HistoryAnswer(tuple(records), "", None, False, None, None, (), len(records))
 
 
 def _later(answer: HistoryAnswer) -> dict[int, str]:

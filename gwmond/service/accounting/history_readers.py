@@ -1,7 +1,7 @@
-"""Readers of histories: records of job runs, of schedds, of startds, and of startds' files.
+"""Readers of histories: records of job runs, of schedds and of startds.
 
 Each history is asked for what is new since its cursor, a bounded number of records at a time, in a
-child process each.  One that fails is asked for less (a schedd's, files) or later (a startd's).
+child process each.  One that fails is asked for less (a schedd's) or later (a startd's).
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ from gwmond.sources.htcondor.histories.startd_history import KIND
 
 T = TypeVar("T")
 log = structlog.get_logger()
-FILE_KIND = "history_file"
 NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
 SILENT_S = 600.0
 _QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
@@ -84,7 +83,7 @@ _Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
 
 
 class HistoryReader:
-    """Reads histories of schedds, and files; use it from one thread.
+    """Reads histories of schedds; use it from one thread.
 
     What is left of a history when the limit is reached is asked for at once after what came was
     accounted, until the next poll is due (``behind``).
@@ -188,17 +187,13 @@ class HistoryReader:
             for schedd in schedds
             for kind in SCHEDD_KINDS
         }
-        files: dict[tuple[str, str], _Ask] = {
-            (pattern, FILE_KIND): partial(tasks.file_records, pattern) for pattern in options.files
-        }
         moment = time.monotonic()
         self._known = {
-            query: self._known.get(query) or _History(answered_at=moment)
-            for query in (*asks, *files)
+            query: self._known.get(query) or _History(answered_at=moment) for query in asks
         }
         wanted = {
             query: ask
-            for query, ask in ((asks if options.schedds else {}) | files).items()
+            for query, ask in (asks if options.schedds else {}).items()
             if (history := self._known[query]).again_at <= moment
             and (history.behind or not only_behind)
         }

@@ -1,4 +1,4 @@
-"""Source: the records of a startd's history, wherever they are: a file, or a pilot's stderr.
+"""Source: the records of a startd's history, as a pilot's stderr has them.
 
 A record is the lines of an ad in old syntax and then a banner, a line that begins with ``*** ``
 (classad_log's and startd's AppendHistory).  What follows the last banner is not complete.
@@ -41,22 +41,12 @@ _FLAT = re.compile(rb"\[[^\[\]]*+\]")
 _PLAIN = {b"true": True, b"false": False}
 
 
-def records(
-    stream: IO[bytes], offset: int = 0
-) -> Iterator[tuple[JobRecord | ProblemName | None, int]]:
-    """Yield each complete record from an offset on, decoded, and the offset of its end.
-
-    A word says what is wrong with a record; None: its job never ran on a slot.
-    """
-    for body, end in divided(stream, offset):
-        yield ProblemName.TOO_LONG if body is None else decode(body), end
-
-
 def parse(data: bytes, limit: int = MAX_RECORDS) -> tuple[list[JobRecord], list[ProblemName]]:
     """Return the records of a whole history, and a word for each that is broken."""
     found: list[JobRecord] = []
     wrong: list[ProblemName] = []
-    for record, _ in records(io.BytesIO(data)):
+    for body, _ in divided(io.BytesIO(data)):
+        record = ProblemName.TOO_LONG if body is None else decode(body)
         if isinstance(record, JobRecord):
             if len(found) >= limit:
                 wrong.append(ProblemName.TOO_MANY)
@@ -67,12 +57,12 @@ def parse(data: bytes, limit: int = MAX_RECORDS) -> tuple[list[JobRecord], list[
     return found, wrong
 
 
-def divided(stream: IO[bytes], offset: int = 0) -> Iterator[tuple[bytes | None, int]]:
+def divided(stream: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
     """Yield the lines of each complete record, without the banner, and the offset of its end.
 
     None instead of the lines of a record that is too long.
     """
-    stream.seek(offset)
+    offset = 0
     held, cut = b"\n", False  # held begins with the end of the line before a record
     while piece := stream.read(_CHUNK_BYTES):
         held += piece
@@ -89,7 +79,10 @@ def divided(stream: IO[bytes], offset: int = 0) -> Iterator[tuple[bytes | None, 
 
 
 def decode(body: bytes) -> JobRecord | ProblemName | None:
-    """Turn the lines of a record into a job record; a word says what is wrong with them."""
+    """Turn the lines of a record into a job record; a word says what is wrong with them.
+
+    None: its job never ran on a slot.
+    """
     ad = plain(body)
     if ad is None:
         ad = parsed(body)
