@@ -23,6 +23,11 @@ KINDS: tuple[Kind, ...] = tuple((r, m) for r in RESOURCES for m in MEASURES)
 Interval: TypeAlias = tuple[int, int]
 """[start, end) in microseconds."""
 
+End: TypeAlias = Literal[
+    "", "shutdown", "ad_expired", "assumed", "central_log", "queue", "pilot_output"
+]
+"""Whose word the end of a pilot is."""
+
 
 class Category(StrEnum):
     """Categories of a pilot's time: the report's six, and one for the rest."""
@@ -202,14 +207,15 @@ def estimates(assumed: Mapping[Assumption, Interval]) -> Estimates:
 
 
 class PilotLife(NamedTuple):
-    """All that is known of one pilot at one moment: a version of its facts.
+    """All that follows from the facts of one pilot at one moment.
 
-    - ``end_us`` is None while it runs; the life then ends, for now, at ``now_us``.
+    - ``end_us`` is None while it runs; the life then ends, for now, at ``now_us``: when it was
+      last heard of.
     - ``steps``: the first also holds for the time before it, back to ``start_us``.
     - ``known_until_us``: no source can report another run that began before it.  Later time
       is not settled.  None: all of the life is known.
     - ``estimated``: when its time is estimated, such as the time between the last contact and
-      the end.
+      the end; ``assumed``: by which rules, of which fact.
     - ``ran_jobs`` says that there are runs which are not listed (see ``life.partition.advance``).
     """
 
@@ -222,6 +228,10 @@ class PilotLife(NamedTuple):
     known_until_us: int | None = None
     estimated: Estimates = NO_ESTIMATES
     ran_jobs: bool = False
+    end_source: End = ""
+    validation_end_us: int | None = None
+    failure: str = ""
+    assumed: Mapping[Assumption, Interval] = {}
 
     @property
     def effective_end_us(self) -> int:

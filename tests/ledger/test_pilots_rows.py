@@ -16,7 +16,16 @@ from gwmond.ledger.database.columns import LARGEST, LATEST_US, clean, identity
 from gwmond.ledger.rows.fact_codec import decode_facts, encode_facts
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_life import KINDS, Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilot_life import (
+    KINDS,
+    Assumption,
+    Category,
+    End,
+    Outcome,
+    RunKey,
+    Step,
+    Validation,
+)
 from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     FailedAdFacts,
@@ -24,7 +33,7 @@ from gwmond.model.pilots.pilot_facts import (
     PilotFacts,
     ValidationTest,
 )
-from gwmond.model.pilots.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.poll.batch import Batch
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used

@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 
 from gwmond.model.facts import Size
+from gwmond.model.pilot_life import End
 from gwmond.model.pilots.file_facts import (
     CentralEvent,
     CentralKind,
@@ -20,7 +21,7 @@ from gwmond.model.pilots.file_facts import (
     PilotName,
     QueueState,
 )
-from gwmond.model.pilots.stored_pilots import End, PilotRow
+from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.pilots.life.derive import END_RULES, Known, ends_of
 from tests.build.pilot_files import JOB, SIZE, event, line, output, queue, us
 from tests.build.play import Play, record, shown

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Assumption, PilotLife, Step, Validation, estimates
+from gwmond.model.pilot_life import Assumption, PilotLife, Step, Validation
 from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     Decisions,
@@ -26,7 +26,6 @@ from gwmond.model.pilots.pilot_facts import (
 from gwmond.pilots.life.derive import (
     END_RULES,
     START_RULES,
-    Derived,
     Known,
     Start,
     changed_since,
@@ -90,17 +89,9 @@ def known_of(known: PilotFacts, origin: Origin) -> Known:
     return Known(replace(known, runs=runs), origin)
 
 
-def pilot_life(derived: Derived) -> PilotLife:
+def known_whole(life: PilotLife) -> PilotLife:
     """A life without runs, all of which is known."""
-    return PilotLife(
-        derived.start_us,
-        derived.end_us,
-        derived.last_heard_us,
-        derived.steps,
-        validation=derived.validation,
-        known_until_us=FAR_US,
-        estimated=estimates(derived.assumed),
-    )
+    return life._replace(known_until_us=FAR_US)
 
 
 def net(delta: Delta) -> Sums:
@@ -118,7 +109,7 @@ def test_nothing_differs_before_it_is_said_to(
 ) -> None:
     """What is posted within that window is the whole difference of two versions."""
     before, after = life_of(known_of(one, origin)), life_of(known_of(other, origin))
-    was, now = pilot_life(before), pilot_life(after)
+    was, now = known_whole(before), known_whole(after)
     since_us = changed_since(before, after)
     window_us = min(FAR_US if since_us is None else since_us, advance(None, was).settled_to_us)
     if own_category(was) != own_category(now):

@@ -14,7 +14,6 @@ from gwmond.model.pilot_life import (
     Measure,
     PilotLife,
     RunKey,
-    estimates,
 )
 from gwmond.model.pilots.stored_pilots import OwnAmounts, PilotRow, RunRow
 from gwmond.model.totals import Micros
@@ -31,15 +30,9 @@ class Posted(NamedTuple):
 
 def life_of(row: PilotRow, runs: Iterable[RunRow]) -> PilotLife:
     """Return the life in rows; while it runs it lasts, for now, to its last contact."""
-    return PilotLife(
-        start_us=row.start_us,
-        end_us=row.end_us,
-        now_us=row.posted_last_heard_us,
-        steps=row.steps,
+    return row.life._replace(
         runs=tuple(run.as_run for run in runs),
-        validation=row.validation,
         known_until_us=row.known_until_us,
-        estimated=estimates(row.assumed),
         ran_jobs=row.ran_jobs,
     )
 

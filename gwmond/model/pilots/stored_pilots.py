@@ -14,13 +14,16 @@ from gwmond.model.facts import EntryKey, Evidence, Place, Size
 from gwmond.model.pilot_life import (
     Assumption,
     Category,
+    End,
     Interval,
     Measure,
     Outcome,
+    PilotLife,
     Run,
     RunKey,
     Step,
     Validation,
+    estimates,
 )
 from gwmond.model.pilots.pilot_facts import Origin, PilotFacts, ReportedSize
 from gwmond.model.runs.phases import Measured
@@ -31,9 +34,6 @@ from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import Resource
 
 PilotId: TypeAlias = int
-End: TypeAlias = Literal[
-    "", "shutdown", "ad_expired", "assumed", "central_log", "queue", "pilot_output"
-]
 DoingNow: TypeAlias = Literal["running", "idle", "retiring", "silent"]
 """What a pilot that has not ended does."""
 OwnAmounts: TypeAlias = Mapping[tuple[Resource, Measure, Category, str], Micros]
@@ -133,6 +133,22 @@ class PilotRow(NamedTuple):
     facts: PilotFacts = PilotFacts()
     last_polled_us: int | None = None
     unit_mib: int = 0
+
+    @property
+    def life(self) -> PilotLife:
+        """Its life without its runs; while it runs it lasts, for now, to its last contact."""
+        return PilotLife(
+            start_us=self.start_us,
+            end_us=self.end_us,
+            now_us=self.posted_last_heard_us,
+            steps=self.steps,
+            validation=self.validation,
+            estimated=estimates(self.assumed),
+            end_source=self.end_source,
+            validation_end_us=self.validation_end_us,
+            failure=self.failure,
+            assumed=self.assumed,
+        )
 
 
 class RunRow(NamedTuple):

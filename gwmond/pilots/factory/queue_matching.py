@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from gwmond.model.factory.jobs import GUARD_US, ZONES_US, FactoryJob, QueueRecord
-from gwmond.model.pilot_life import Assumption
+from gwmond.model.pilot_life import Assumption, End
 from gwmond.model.pilots.pilot_facts import replace
-from gwmond.model.pilots.stored_pilots import End
 from gwmond.model.pilots.synthetic_names import same_user
 from gwmond.pilots.life.derive import MEASURED_ENDS, ends_of, start_of
 from gwmond.pilots.memory.open_pilot import OpenPilot

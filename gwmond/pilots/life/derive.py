@@ -31,13 +31,20 @@ known last; then a run that a record has prolongs its life (``_prolonged``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Assumption, Interval, Step, Validation
+from gwmond.model.pilot_life import (
+    Assumption,
+    End,
+    Interval,
+    PilotLife,
+    Step,
+    Validation,
+    estimates,
+)
 from gwmond.model.pilots.pilot_facts import LIFETIME_US, Origin, PilotFacts
-from gwmond.model.pilots.stored_pilots import End
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import FAR_US, LATEST_US
 
@@ -74,29 +81,6 @@ class Known(NamedTuple):
         """Whether only records of jobs have it."""
         facts = self.facts
         return self.origin == "jobs" and facts.ads is None and facts.output is None
-
-
-class Derived(NamedTuple):
-    """A pilot's life as its facts say; ``assumed``: which rule stands for a missing fact, and when.
-
-    - ``last_heard_us``: when it was last heard of.
-    - ``end_source``: whose word its end is; ``end_us`` is None while it runs.
-    """
-
-    start_us: int
-    last_heard_us: int
-    end_us: int | None = None
-    end_source: End = ""
-    steps: tuple[Step, ...] = ()
-    validation: Validation = Validation.PASSED
-    validation_end_us: int | None = None
-    failure: str = ""
-    assumed: Mapping[Assumption, Interval] = {}
-
-    @property
-    def effective_end_us(self) -> int:
-        """The end of its life as far as it is known."""
-        return max(self.start_us, self.last_heard_us if self.end_us is None else self.end_us)
 
 
 # --- When it began ----------------------------------------------------------------------------
@@ -467,7 +451,7 @@ def _end_of(known: Known, at: Moments) -> Ended:
     return Ended()
 
 
-def life_of(known: Known) -> Derived:
+def life_of(known: Known) -> PilotLife:
     """Return a pilot's life, by the best source of each fact."""
     start = start_of(known)
     start_us, last_heard_us = at = Moments(start.at_us, _heard(known, start.at_us))
@@ -479,75 +463,77 @@ def life_of(known: Known) -> Derived:
         (Validation.UNKNOWN, False),
     )
     sized = next((size for _, fits in SIZE_RULES if (size := fits(known, start_us))), Sized())
-    derived = Derived(
+    life = PilotLife(
         start_us=start_us,
-        last_heard_us=last_heard_us,
         end_us=ended.end_us,
-        end_source=ended.source,
+        now_us=last_heard_us,
         steps=sized.steps,
         validation=validation,
+        end_source=ended.source,
         failure=_failure(known.facts) if validation is Validation.FAILED else "",
     )
     assumed = {
-        **_size_estimates(derived, sized.rules),
-        **_estimates(known, derived, start.first_us, ended.base_us),
+        **_size_estimates(life, sized.rules),
+        **_estimates(known, life, start.first_us, ended.base_us),
     }
     doubtful = validation in {Validation.UNKNOWN, Validation.STARTED} and not known.ran_jobs
     if concluded or (doubtful and ended.end_us is not None):
         assumed[Assumption.VALIDATION] = (
             start_us,
-            max(derived.effective_end_us, start_us + concluded),
+            max(life.effective_end_us, start_us + concluded),
         )
-    return derived._replace(
-        validation_end_us=_validation_end(known, derived),
-        assumed={rule: within for rule, within in assumed.items() if within[0] < within[1]},
+    assumed = {rule: within for rule, within in assumed.items() if within[0] < within[1]}
+    return life._replace(
+        validation_end_us=_validation_end(known, life),
+        assumed=assumed,
+        estimated=estimates(assumed),
     )
 
 
-def _size_estimates(derived: Derived, rules: Iterable[Assumption]) -> dict[Assumption, Interval]:
+def _size_estimates(life: PilotLife, rules: Iterable[Assumption]) -> dict[Assumption, Interval]:
     """Return when a size is an estimate: from beginning to end."""
-    start_us, end_us = derived.start_us, derived.end_us
+    start_us, end_us = life.start_us, life.end_us
     last_us = max(LATEST_US if end_us is None else end_us, start_us + 1)
     return dict.fromkeys(rules, (start_us, last_us))
 
 
 def _estimates(
-    known: Known, derived: Derived, first_us: int | None, base_us: int | None
+    known: Known, life: PilotLife, first_us: int | None, base_us: int | None
 ) -> dict[Assumption, Interval]:
     """Return when what kind of fact is an estimate, beside size and validation.
 
     ``first_us``: since when a pilot is known whose beginning is an estimate.  ``base_us``: its end
     by its source.
     """
-    summary, life = known.facts.summary, (derived.start_us, derived.effective_end_us)
+    summary, whole = known.facts.summary, (life.start_us, life.effective_end_us)
     found: dict[Assumption, Interval] = {}
     if first_us is not None:
-        early = derived.start_us < first_us
-        found[Assumption.BEGIN] = derived.start_us, first_us if early else derived.effective_end_us
-    if base_us is not None and derived.end_source not in MEASURED_ENDS:
+        early = life.start_us < first_us
+        found[Assumption.BEGIN] = life.start_us, first_us if early else life.effective_end_us
+    if base_us is not None and life.end_source not in MEASURED_ENDS:
         since_us = base_us
-        if derived.end_source in _SINCE_CONTACT:
-            cut = derived.end_source == "assumed" and known.output_only
-            since_us = derived.start_us if cut else derived.last_heard_us
-        found[Assumption.END] = since_us, derived.effective_end_us
+        if life.end_source in _SINCE_CONTACT:
+            cut = life.end_source == "assumed" and known.output_only
+            since_us = life.start_us if cut else life.now_us
+        found[Assumption.END] = since_us, life.effective_end_us
     if known.queue_only:
-        found[Assumption.NO_OUTPUT] = life
+        found[Assumption.NO_OUTPUT] = whole
     if summary is not None and summary.jobs_us is not None:
         found[Assumption.JOBS] = summary.jobs_us
     if known.jobs_only:
-        found[Assumption.LIFE] = life
+        found[Assumption.LIFE] = whole
     return found
 
 
-def _validation_end(known: Known, derived: Derived) -> int | None:
+def _validation_end(known: Known, life: PilotLife) -> int | None:
     """Return when a pilot's validation ended, if its output or its summary has that."""
     output, summary = known.facts.output, known.facts.summary
     if output is not None and output.validation_end_us is not None:
         return output.validation_end_us
-    passed = derived.validation in {Validation.PASSED, Validation.STARTED}
+    passed = life.validation in {Validation.PASSED, Validation.STARTED}
     if not known.queue_only or summary is None or summary.validation_s is None or not passed:
         return None
-    return min(derived.start_us + summary.validation_s * SECOND_US, derived.effective_end_us)
+    return min(life.start_us + summary.validation_s * SECOND_US, life.effective_end_us)
 
 
 def _failure(facts: PilotFacts) -> str:
@@ -557,7 +543,7 @@ def _failure(facts: PilotFacts) -> str:
     return facts.failed_ads.failure if facts.failed_ads is not None else ""
 
 
-def changed_since(before: Derived, after: Derived) -> int | None:
+def changed_since(before: PilotLife, after: PilotLife) -> int | None:
     """Return from when on two versions of a life differ, in what its time is made of.
 
     None: they do not, but for when a pilot was last heard of that goes on.
@@ -566,7 +552,7 @@ def changed_since(before: Derived, after: Derived) -> int | None:
     if before.start_us != after.start_us or before.validation is not after.validation:
         times.append(min(before.start_us, after.start_us))
     if (before.end_us, before.end_source) != (after.end_us, after.end_source) or (
-        after.end_us is None and after.last_heard_us < before.last_heard_us
+        after.end_us is None and after.now_us < before.now_us
     ):
         times.append(min(before.effective_end_us, after.effective_end_us))
     if before.steps != after.steps:
@@ -582,7 +568,7 @@ def changed_since(before: Derived, after: Derived) -> int | None:
     return min(times, default=None)
 
 
-def _steps_differ(before: Derived, after: Derived) -> int:
+def _steps_differ(before: PilotLife, after: PilotLife) -> int:
     """Return when the first step begins that differs; the first of all holds from the start."""
     for index, (earlier, later) in enumerate(zip(before.steps, after.steps, strict=False)):
         if earlier != later and (

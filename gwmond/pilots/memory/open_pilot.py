@@ -14,6 +14,7 @@ from gwmond.model.facts import Size
 from gwmond.model.pilot_life import (
     Assumption,
     Category,
+    End,
     Interval,
     Measure,
     Outcome,
@@ -22,15 +23,13 @@ from gwmond.model.pilot_life import (
     RunKey,
     Step,
     Validation,
-    estimates,
 )
 from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
-from gwmond.model.pilots.stored_pilots import End, PilotIdentity, PilotRow, RunRow
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.runs.phases import Measured, counted_lengths
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life.derive import (
-    Derived,
     Known,
     changed_since,
     ends_of,
@@ -257,7 +256,7 @@ class OpenPilot:
     id: int
     identity: PilotIdentity
     facts: PilotFacts
-    derived: Derived
+    derived: PilotLife
     retire_us: int | None = None
     die_us: int | None = None
     known_us: int = 0
@@ -282,7 +281,7 @@ class OpenPilot:
     stored_polled_us: int | None = None
     unit_mib: int = 0
     dirty: bool = True
-    offered: tuple[Derived, int, Mapping[Resource, int]] | None = None
+    offered: tuple[PilotLife, int, Mapping[Resource, int]] | None = None
     unstored: Unstored | None = None
 
     @classmethod
@@ -339,7 +338,7 @@ class OpenPilot:
     @property
     def last_heard_us(self) -> int:
         """When it was last heard of."""
-        return self.derived.last_heard_us
+        return self.derived.now_us
 
     @property
     def end_us(self) -> int | None:
@@ -401,7 +400,7 @@ class OpenPilot:
         if last_heard_us > ads.last_heard_us:
             self.facts = replace(self.facts, ads=replace(ads, last_heard_us=last_heard_us))
         if last_heard_us > self.last_heard_us:
-            self.derived = self.derived._replace(last_heard_us=last_heard_us)
+            self.derived = self.derived._replace(now_us=last_heard_us)
         return True
 
     def derive(self) -> None:
@@ -412,7 +411,7 @@ class OpenPilot:
         if after == before:
             return
         self.derived = after
-        if after._replace(last_heard_us=before.last_heard_us) != before:
+        if after._replace(now_us=before.now_us) != before:
             self.dirty = True
         if (since_us := changed_since(before, after)) is not None:
             self.mark_changed(since_us)
@@ -434,7 +433,7 @@ class OpenPilot:
         )
         return known._replace(run_ends=ends)
 
-    def _keep_prolonged(self, known: Known, after: Derived) -> None:
+    def _keep_prolonged(self, known: Known, after: PilotLife) -> None:
         """Keep the end of a run that prolongs its life, as the run may not stay in memory."""
         ends = (*known.run_ends, known.facts.runs.until_us or 0)
         until_us = after.end_us if after.end_us in ends else None
@@ -450,16 +449,9 @@ class OpenPilot:
 
     def life(self, known_us: int) -> PilotLife:
         """Return what is known of it, given up to when runs are known."""
-        derived = self.derived
-        return PilotLife(
-            start_us=derived.start_us,
-            end_us=derived.end_us,
-            now_us=derived.last_heard_us,
-            steps=derived.steps,
+        return self.derived._replace(
             runs=tuple(run.as_run() for _, run in sorted(self.runs.items())),
-            validation=derived.validation,
             known_until_us=known_us,
-            estimated=estimates(derived.assumed),
             ran_jobs=self.ran_jobs,
         )
 
@@ -514,7 +506,7 @@ class OpenPilot:
             failure=derived.failure,
             validation_end_us=derived.validation_end_us,
             assumed_micros=dict(self.counted_micros),
-            last_heard_us=derived.last_heard_us,
+            last_heard_us=derived.now_us,
             facts=self.facts,
             unit_mib=self.unit_mib,
         )
@@ -526,17 +518,7 @@ class OpenPilot:
             id=row.id,
             identity=row.identity,
             facts=row.facts,
-            derived=Derived(
-                start_us=row.start_us,
-                last_heard_us=row.posted_last_heard_us,
-                end_us=row.end_us,
-                end_source=row.end_source,
-                steps=row.steps,
-                validation=row.validation,
-                validation_end_us=row.validation_end_us,
-                failure=row.failure,
-                assumed=dict(row.assumed),
-            ),
+            derived=row.life,
             posted_as=row.identity,
             counted_micros=dict(row.assumed_micros),
             retire_us=row.retire_us,
@@ -568,6 +550,6 @@ class OpenPilot:
         self.posted = self.life(self.known_us)._replace(runs=stored)
         ads, last_heard_us = self.facts.ads, self.stored_last_heard_us
         if last_heard_us > self.last_heard_us and self.end_us is None:
-            self.derived = self.derived._replace(last_heard_us=last_heard_us)
+            self.derived = self.derived._replace(now_us=last_heard_us)
         if ads is not None and ads.end_us is None and last_heard_us > ads.last_heard_us:
             self.facts = replace(self.facts, ads=replace(ads, last_heard_us=last_heard_us))
