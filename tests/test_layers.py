@@ -221,6 +221,22 @@ def test_modules_say_what_they_are() -> None:
     assert wrong == []
 
 
+def test_rooms_say_what_comes_in_and_what_goes_out() -> None:
+    """And what may never be there."""
+    pages = {
+        name(path): ast.get_docstring(ast.parse(path.read_text())) or ""
+        for path in FILES
+        if path.name == "__init__.py" and "migrations" not in path.parts
+    }
+    del pages["__init__.py"]
+    assert {
+        path
+        for path, page in pages.items()
+        for words in ("In: ", "Out: ", "Never here: ")
+        if words not in page.replace("\n", " ")
+    } == set()
+
+
 def _python(code: str, without: str = "") -> subprocess.CompletedProcess[str]:
     """Run code in a Python of its own, on a host without an HTCondor configuration.
 
