@@ -45,7 +45,7 @@ BADPUT = frozenset({Category.MISCONFIGURATION_BADPUT, Category.PREEMPTION_BADPUT
 """What is a pilot's doing, not its job's."""
 
 
-class Step(NamedTuple):
+class SizeStep(NamedTuple):
     """From ``at_us`` on the pilot has these resources, until its next step.
 
     ``least``: with one core it is at least this many canonical units: 1, or 0 in rows of an earlier
@@ -222,7 +222,7 @@ class PilotLife(NamedTuple):
     start_us: int
     end_us: int | None
     now_us: int
-    steps: tuple[Step, ...]
+    steps: tuple[SizeStep, ...]
     runs: tuple[Run, ...] = ()
     validation: Validation = Validation.PASSED
     known_until_us: int | None = None

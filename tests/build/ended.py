@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Step
+from gwmond.model.pilot_life import SizeStep
 from gwmond.model.pilots.stored_pilots import PilotRow
 from tests.ledger.pilot_batches import HOUR, pilot_at
 
@@ -19,7 +19,7 @@ def pilot(**changes: object) -> PilotRow:
     row = some.row._replace(
         start_us=ORIGIN,
         end_us=ORIGIN + LIFE,
-        steps=(Step(ORIGIN, Size(4, 8000)),),
+        steps=(SizeStep(ORIGIN, Size(4, 8000)),),
         assumed={},
         settled={},
         ran_jobs=False,

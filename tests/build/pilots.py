@@ -14,7 +14,7 @@ from gwmond.model.pilot_life import (
     PilotLife,
     Run,
     RunKey,
-    Step,
+    SizeStep,
     Validation,
 )
 from gwmond.model.units import Resource
@@ -76,7 +76,7 @@ def pilot(
         us(start),
         None if end is None else us(end),
         us(HOUR if last is None else last),
-        tuple(Step(us(at), resources) for at, resources in (steps or [(start, size)])),
+        tuple(SizeStep(us(at), resources) for at, resources in (steps or [(start, size)])),
         runs,
         validation,
         None if known_until is None else us(known_until),

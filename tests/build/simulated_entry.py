@@ -15,7 +15,7 @@ from gwmond.advise.idle_timeout import GRID_S
 from gwmond.advise.samples import Floats
 from gwmond.advise.tally import EntryTally
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Step
+from gwmond.model.pilot_life import SizeStep
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build import traced
@@ -103,7 +103,7 @@ def pilots(entry: Entry, number: int, seed: int) -> Iterator[StoredPilot]:
             retire_us=traced.us(retires),
             die_us=traced.us(dies),
             validation_end_us=traced.us(ready),
-            steps=(Step(traced.us(start), Size(cores, cores * 2000)),),
+            steps=(SizeStep(traced.us(start), Size(cores, cores * 2000)),),
             ran_jobs=bool(runs),
         )
         yield StoredPilot(row, runs)

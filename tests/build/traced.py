@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_life import RunKey, Step
+from gwmond.model.pilot_life import RunKey, SizeStep
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.outcomes import classify
@@ -89,7 +89,7 @@ def pilot(start: float = 0, end: float | None = 4000, **changes: Any) -> PilotRo
         start_us=us(start),
         end_us=us(end),
         closed=end is not None,
-        steps=(Step(us(start), Size(4, 8000)),),
+        steps=(SizeStep(us(start), Size(4, 8000)),),
         ran_jobs=True,
         retire_us=None,
         validation_end_us=us(start + 50),

@@ -18,7 +18,7 @@ from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, S
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.facts import Cursor, EntryKey, Gap, Problem, Size
-from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, SizeStep, Validation
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent, QueueState
 from gwmond.model.pilots.stored_pilots import (
     CountKey,
@@ -91,7 +91,7 @@ def pilot_at(pilot: int, now: int) -> Pilot | None:
         start_us=start,
         end_us=end,
         posted_last_heard_us=min(now, until),
-        steps=(Step(start, Size(8, 16000.5, gpus)), Step(start + HOUR, Size(7.5, 15000))),
+        steps=(SizeStep(start, Size(8, 16000.5, gpus)), SizeStep(start + HOUR, Size(7.5, 15000))),
         validation=Validation.PASSED,
         assumed={Assumption.END: (until - 5 * MINUTE, until)} if end and pilot % 2 else {},
         end_source="" if end is None else "shutdown",

@@ -8,7 +8,7 @@ from sqlalchemy import text
 from gwmond.ledger.database.errors import LedgerCorrupt
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_life import Assumption, Step
+from gwmond.model.pilot_life import Assumption, SizeStep
 from gwmond.model.pilots.pilot_facts import AdFacts, OutputFacts, PilotFacts, ReportedSize
 from gwmond.model.pilots.stored_pilots import PilotKind, PilotRow
 from gwmond.model.poll.batch import Batch
@@ -21,11 +21,13 @@ def rows() -> list[PilotRow]:
     """Pilots of two entries: some alike; some that no change can be made to."""
     like = pilots_at(9)[1].row
     entry = like.identity._replace(key=EntryKey("S", "e"))
-    step = Step(ORIGIN, Size(8, 16000))
+    step = SizeStep(ORIGIN, Size(8, 16000))
     part = PilotFacts(output=OutputFacts(0, 0, cores=8, gpus=0, site=True))
     guess = {Assumption.SIZE: LIFE, Assumption.GPUS: LIFE}
     shown = PilotFacts(ads=AdFacts(0, sizes=(step,)))
-    one = like._replace(facts=shown, identity=entry, steps=(Step(0, Size(1, 1)), step), assumed={})
+    one = like._replace(
+        facts=shown, identity=entry, steps=(SizeStep(0, Size(1, 1)), step), assumed={}
+    )
     of_jobs = one._replace(identity=entry._replace(origin="jobs"))
     elsewhere = one._replace(identity=entry._replace(key=EntryKey("S", "other")))
     lives = [

@@ -23,7 +23,7 @@ from gwmond.model.pilot_life import (
     End,
     Outcome,
     RunKey,
-    Step,
+    SizeStep,
     Validation,
 )
 from gwmond.model.pilots.pilot_facts import (
@@ -147,7 +147,7 @@ pilots = st.builds(
     end_us=maybe_times,
     posted_last_heard_us=times,
     last_heard_us=times,
-    steps=st.lists(st.builds(Step, times, sizes), max_size=3).map(tuple),
+    steps=st.lists(st.builds(SizeStep, times, sizes), max_size=3).map(tuple),
     validation=st.sampled_from(Validation),
     assumed=st.dictionaries(st.sampled_from(Assumption), intervals, max_size=3),
     validation_end_us=maybe_times,
@@ -180,7 +180,7 @@ pilots = st.builds(
     facts=st.builds(
         PilotFacts,
         ads=st.none()
-        | st.builds(AdFacts, last_heard_us=times, sizes=st.just((Step(1, Size(2, 3)),))),
+        | st.builds(AdFacts, last_heard_us=times, sizes=st.just((SizeStep(1, Size(2, 3)),))),
         failed_ads=st.none() | st.builds(FailedAdFacts, times, times, failure=texts.map(clean)),
         output=st.none()
         | st.builds(
@@ -201,7 +201,7 @@ ZEROS = PilotRow(
     start_us=0,
     end_us=0,
     posted_last_heard_us=0,
-    steps=(Step(0, Size(0, 0, 0)),),
+    steps=(SizeStep(0, Size(0, 0, 0)),),
     validation=Validation.UNKNOWN,
     assumed={Assumption.BEGIN: (0, 1)},
     end_source="",

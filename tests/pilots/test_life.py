@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Assumption, PilotLife, Step, Validation
+from gwmond.model.pilot_life import Assumption, PilotLife, SizeStep, Validation
 from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     Decisions,
@@ -42,7 +42,7 @@ T0 = 1_700_000_000 * S
 times = st.integers(0, 20).map(lambda n: T0 + n * 300 * S)
 maybe = st.none() | times
 sizes = st.builds(Size, st.integers(1, 4), st.just(2000), st.integers(0, 1))
-steps = st.lists(st.builds(Step, times, sizes), max_size=2, unique_by=lambda step: step.at_us)
+steps = st.lists(st.builds(SizeStep, times, sizes), max_size=2, unique_by=lambda step: step.at_us)
 SOURCES = {
     "ads": st.builds(
         AdFacts,

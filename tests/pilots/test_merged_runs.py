@@ -15,8 +15,8 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.pilots.life.merged_runs import (
     FIELDS,
-    Contradiction,
     Merged,
+    RunContradiction,
     executing,
     merge,
     merge_run,
@@ -339,6 +339,6 @@ def test_every_fact_is_in_one_run_and_nothing_is_made_up(facts: list[RunFact]) -
         assert (one.ending.exit_code, one.ending.exit_signal) in {(None, None), *pairs}
         assert one.ending.over == any(resources.ending.over for resources in told)
         for found in one.contradictions:
-            assert isinstance(found, Contradiction)
+            assert isinstance(found, RunContradiction)
             assert {found.kept, found.other} <= set(one.sources)
     assert TOLERANCE_US == 60_000_000

@@ -11,7 +11,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gwmond.model.pilot_life import MEASURES, Category, PilotLife, Step
+from gwmond.model.pilot_life import MEASURES, Category, PilotLife, SizeStep
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life.partition import (
     Amounts,
@@ -143,7 +143,7 @@ def test_splitting_an_interval_changes_nothing(
     steps = list(life.steps)
     for time, _ in cuts:
         before = [step for step in sorted(steps) if step.at_us <= us(time)]
-        steps.append(Step(us(time), (before[-1] if before else min(steps)).size))
+        steps.append(SizeStep(us(time), (before[-1] if before else min(steps)).size))
     assert partition(life._replace(steps=tuple(steps))) == whole
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Category, PilotLife, Run, Step, Validation
+from gwmond.model.pilot_life import Category, PilotLife, Run, SizeStep, Validation
 from gwmond.pilots.life.partition import own_category, partition
 from gwmond.pilots.life.segments import cut
 from tests.build.pilots import CUT, EIGHT, HOUR, T0, S, hours, job, of_job, pilot
@@ -71,10 +71,10 @@ def test_a_pilot_below_one_unit_is_one(cores: int) -> None:
 
 def test_what_an_earlier_release_has_stored_stays_as_it_was_posted() -> None:
     """It took such a pilot for nothing; a new size is posted by the rule of today."""
-    old = Step(T0, Size(1, 1900), least=0)
+    old = SizeStep(T0, Size(1, 1900), least=0)
     life = pilot(size=Size(1, 1900))._replace(steps=(old,))
     assert hours(partition(life), measure="canonical") == {}
-    grown = life._replace(steps=(old, Step(T0 + HOUR * S // 2, Size(1, 1950))))
+    grown = life._replace(steps=(old, SizeStep(T0 + HOUR * S // 2, Size(1, 1950))))
     assert hours(partition(grown), measure="canonical") == {"decision_problem": 0.5}
     assert residual(partition(grown)) == {}
 

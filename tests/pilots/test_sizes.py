@@ -10,7 +10,7 @@ import pytest
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import EntryKey, Size
-from gwmond.model.pilot_life import Assumption, Step, Validation
+from gwmond.model.pilot_life import Assumption, SizeStep, Validation
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
@@ -189,14 +189,14 @@ def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.Mo
     """1 core and 1900 MiB: what was posted stays, also where it is posted anew; sums stay exact."""
     play, small = Play(), [shown(cores=1, memory=1900)]
     with monkeypatch.context() as earlier:
-        earlier.setattr("gwmond.pilots.sources.collector_ads.Step", partial(Step, least=0))
+        earlier.setattr("gwmond.pilots.sources.collector_ads.Step", partial(SizeStep, least=0))
         play.live(0, 1800, small, records=[record("1.0", 60, 600)])
         assert play.seconds("canonical") == {}
     play.restart()
     play.live(1860, 3600, small)
     play.poll(3660, small, records=[record("1.0", 60, 900, source=Source.SCHEDD_HISTORY)])
     play.rest(3720)
-    assert play.pilot().steps == (Step(T0 * SECOND_US, Size(1, 1900), least=0),)
+    assert play.pilot().steps == (SizeStep(T0 * SECOND_US, Size(1, 1900), least=0),)
     assert play.seconds("canonical") == {}
     assert sum(play.seconds().values()) == 3660
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, Step, Validation
+from gwmond.model.pilot_life import Assumption, Category, Outcome, RunKey, SizeStep, Validation
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.reports.factory_tools.figures import COLUMNS
@@ -66,7 +66,7 @@ def test_never_more_than_the_pilot_has() -> None:
 
 def test_a_size_that_changes() -> None:
     """Of two hours on one core one is a quarter of the pilot's, one half of it."""
-    steps = (Step(ORIGIN, Size(4, 8000)), Step(ORIGIN + HOUR, Size(2, 4000)))
+    steps = (SizeStep(ORIGIN, Size(4, 8000)), SizeStep(ORIGIN + HOUR, Size(2, 4000)))
     found = clock(pilot(steps=steps), [run(0, 2)])
     assert found.used_us == HOUR // 4 + HOUR // 2
 

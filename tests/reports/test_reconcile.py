@@ -9,7 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.factory.jobs import FactoryJob
-from gwmond.model.factory.reconciliation import Cause, CausePart, Reconciled, Reconciliation
+from gwmond.model.factory.reconciliation import (
+    Cause,
+    CausePart,
+    Reconciled,
+    Reconciliation,
+)
 from gwmond.model.factory.totals import FactoryKind, FactoryLife, FactoryLives, RunTime
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
@@ -91,12 +96,20 @@ def compared(
 CAUSES = {
     Cause.OUTSIDE: (life(-2, 3), job(-2, 3, 3.1, 5), CausePart(1, 2 * H)),
     Cause.RUNNING: (life(20, None), job(20, None), CausePart(1, -4 * H)),
-    Cause.LINE_LATER: (life(20, 23.9), job(20, 23.9, 24.1, 3.9), CausePart(1, -round(3.9 * H))),
+    Cause.LINE_LATER: (
+        life(20, 23.9),
+        job(20, 23.9, 24.1, 3.9),
+        CausePart(1, -round(3.9 * H)),
+    ),
     Cause.LINE_EARLIER: (life(-2, 0.5), job(-2, -1, -0.9, 1), CausePart(1, -H // 2)),
     Cause.NO_LINE: (life(2, 5), job(2, 5), CausePart(1, -3 * H)),
     Cause.NO_DURATION: (life(2, 5), job(2, 5, 5.1, 0), CausePart(1, -3 * H)),
     Cause.ONLY_JOBS: (life(2, 5, "", origin="jobs"), None, CausePart(1, -3 * H)),
-    Cause.ESTIMATED: (life(2, 5, estimated=True), job(2, 5, 5.1, 3.5), CausePart(1, H // 2)),
+    Cause.ESTIMATED: (
+        life(2, 5, estimated=True),
+        job(2, 5, 5.1, 3.5),
+        CausePart(1, H // 2),
+    ),
     Cause.NOT_RECORDED: (life(2, 5), None, CausePart(1, -3 * H)),
     Cause.UNKNOWN_PILOT: (None, job(2, 5, 5.1, 3), CausePart(1, 3 * H)),
     Cause.DIFFERENT: (life(2, 5), job(2, 5, 5.1, 2), CausePart(1, -H)),
@@ -110,7 +123,11 @@ def test_a_cause_alone(cause: Cause) -> None:
     row = compared((one, other))
     assert row.parts == {cause: part}
     assert row.residual_us == part.us
-    explained = cause not in {Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
+    explained = cause not in {
+        Cause.NOT_RECORDED,
+        Cause.UNKNOWN_PILOT,
+        Cause.DIFFERENT,
+    }
     assert row.unexplained_us == (0 if explained else part.us)
     assert (row.unexplained_ratio or 0) > 0 or explained
     assert any(cause.value.replace("_", " ") in text for text in explanations([row]))
@@ -226,7 +243,12 @@ def test_parts_sum_to_the_residual(
     explained = sum(
         part.us
         for cause, part in row.parts.items()
-        if cause not in {Cause.NOT_RECORDED, Cause.UNKNOWN_PILOT, Cause.DIFFERENT}
+        if cause
+        not in {
+            Cause.NOT_RECORDED,
+            Cause.UNKNOWN_PILOT,
+            Cause.DIFFERENT,
+        }
     )
     assert row.unexplained_us == (row.residual_us or 0) - explained
 

@@ -164,7 +164,12 @@ def test_a_day_within_is_explained_as_well(imported: str) -> None:
     rows = reconciled(imported, DAY)
     since, until = DAY.since_us // SECOND_US, DAY.until_us // SECOND_US
     causes = {cause for row in rows for cause in row.parts}
-    assert causes >= {Cause.OUTSIDE, Cause.RUNNING, Cause.NO_DURATION, Cause.NO_LINE}
+    assert causes >= {
+        Cause.OUTSIDE,
+        Cause.RUNNING,
+        Cause.NO_DURATION,
+        Cause.NO_LINE,
+    }
     for row in rows:
         theirs = [p for p in truth() if p.entry_name == row.entry]
         if row.factory_us is None:

@@ -29,7 +29,7 @@ from gwmond.model.pilot_life import (
     Measure,
     Outcome,
     RunKey,
-    Step,
+    SizeStep,
     Validation,
 )
 from gwmond.model.pilots.pilot_facts import PilotFacts, replace
@@ -47,7 +47,7 @@ Values: TypeAlias = tuple[Any, ...]
 Counted: TypeAlias = dict[tuple[Assumption, Resource], Micros]
 
 _Step: TypeAlias = tuple[int, float, float, float, int]
-"""From when on; cores, MiB and GPUs; ``Step.least``."""
+"""From when on; cores, MiB and GPUs; ``SizeStep.least``."""
 
 _Rule: TypeAlias = tuple[int, int, Assumption, int, int]
 """Start, end, rule, and the micros that are counted under it, of each resource."""
@@ -145,9 +145,9 @@ def pilot_kind(values: Sequence[Any]) -> PilotKind | None:
         raise Undecodable(f"pilot {number}: {exc!r}") from exc
 
 
-def _stored_steps(stored: str) -> tuple[Step, ...]:
+def _stored_steps(stored: str) -> tuple[SizeStep, ...]:
     return tuple(
-        Step(at, Size(cores, memory_mib, gpus), least)
+        SizeStep(at, Size(cores, memory_mib, gpus), least)
         for at, cores, memory_mib, gpus, least in _STEPS.decode(stored)
     )
 

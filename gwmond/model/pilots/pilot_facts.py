@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace as replace  # noqa: PLC0414
 
 from gwmond.model.facts import AD_LIFETIME_S, Size
-from gwmond.model.pilot_life import Assumption, Interval, Step, Validation
+from gwmond.model.pilot_life import Assumption, Interval, SizeStep, Validation
 from gwmond.model.times import SECOND_US
 
 Origin: TypeAlias = Literal["collector", "jobs", "files"]
@@ -70,7 +70,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
 
     last_heard_us: int
     began_us: int | None = None
-    sizes: tuple[Step, ...] = ()
+    sizes: tuple[SizeStep, ...] = ()
     lifetime_us: int = LIFETIME_US
     restarts: tuple[Restart, ...] = ()
     end_source: Literal["", "shutdown", "ad_expired"] = ""

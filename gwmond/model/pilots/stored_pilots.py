@@ -21,7 +21,7 @@ from gwmond.model.pilot_life import (
     PilotLife,
     Run,
     RunKey,
-    Step,
+    SizeStep,
     Validation,
     estimates,
 )
@@ -114,7 +114,7 @@ class PilotRow(NamedTuple):
     start_us: int
     end_us: int | None
     posted_last_heard_us: int
-    steps: tuple[Step, ...]
+    steps: tuple[SizeStep, ...]
     validation: Validation
     assumed: Mapping[Assumption, Interval]
     end_source: End

@@ -40,7 +40,7 @@ from gwmond.model.pilot_life import (
     End,
     Interval,
     PilotLife,
-    Step,
+    SizeStep,
     Validation,
     estimates,
 )
@@ -378,7 +378,7 @@ CONCLUDED = frozenset({_never_registered, _never_seen})
 class Sized(NamedTuple):
     """A size, or several one after the other; ``rules``: which parts of it are an estimate."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SizeStep, ...] = ()
     rules: frozenset[Assumption] = frozenset()
 
 
@@ -394,7 +394,7 @@ def _ads_size(known: Known, _: int) -> Sized | None:
 
 def _jobs_size(known: Known, start_us: int) -> Sized | None:
     held = known.facts.runs.held
-    return Sized((Step(start_us, held),)) if held is not None and known.jobs_only else None
+    return Sized((SizeStep(start_us, held),)) if held is not None and known.jobs_only else None
 
 
 def _default_size(known: Known, start_us: int) -> Sized | None:
@@ -414,7 +414,7 @@ def _default_size(known: Known, start_us: int) -> Sized | None:
         )
         rules |= {Assumption.GPUS} if grown.gpus > size.gpus else set()
         size = grown
-    return Sized((Step(start_us, size),), frozenset(rules))
+    return Sized((SizeStep(start_us, size),), frozenset(rules))
 
 
 SIZE_RULES: tuple[tuple[str, Callable[[Known, int], Sized | None]], ...] = (

@@ -4,7 +4,7 @@ Units: times are microseconds since the epoch, memory is MiB.
 
 Source of the rules: design page, section 3 (evidence); facts page on HTCondor (table of histories:
 which attribute of which history is about which run).  The best source that has a field decides
-it; what another says beyond the tolerance is a ``Contradiction``, a value that is counted.
+it; what another says beyond the tolerance is a ``RunContradiction``, a value that is counted.
 
 Invariants: the result does not depend on the order of the facts, and giving one twice changes
 nothing; no field has a value that no fact gave it.
@@ -85,7 +85,7 @@ _PROGRAM = Field(("executing_us",), _STARTD_FIRST)
 _WEAK = frozenset(_LAST)
 
 
-class Contradiction(NamedTuple):
+class RunContradiction(NamedTuple):
     """Two sources differ on the same run; ``kept`` is believed."""
 
     key: RunKey
@@ -106,7 +106,7 @@ class Merged(NamedTuple):
     job_group: str | None
     ending: Ending
     sources: tuple[Source, ...]
-    contradictions: tuple[Contradiction, ...]
+    contradictions: tuple[RunContradiction, ...]
 
     @property
     def evidence(self) -> Evidence:
@@ -133,7 +133,7 @@ def merge_run(key: RunKey, facts: Sequence[RunFact]) -> Merged:
         return _alone(key, facts[0])
     plain: dict[str, Any] = {}
     ending: dict[str, Any] = {"over": any(fact.ending.over for fact in facts)}
-    contradictions: set[Contradiction] = set()
+    contradictions: set[RunContradiction] = set()
     rows = [(fact, (*_OWN_VALUES(fact), *_ENDING_VALUES(fact.ending))) for fact in facts]
     end = 0
     for field in FIELDS:
@@ -152,7 +152,7 @@ def merge_run(key: RunKey, facts: Sequence[RunFact]) -> Merged:
             if values == kept or fact.source in {best.source, _S.INFERRED}:
                 continue
             if _differ(field, kept, values):
-                contradictions.add(Contradiction(key, field.names[0], best.source, fact.source))
+                contradictions.add(RunContradiction(key, field.names[0], best.source, fact.source))
     if ending.get("unsent") and any(tells_exit(fact) for fact in facts):
         ending["unsent"] = None
     return Merged(

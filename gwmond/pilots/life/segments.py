@@ -15,7 +15,7 @@ canonical units"; design page, section 3.  In a segment with runs in progress
 Without runs in progress the whole segment is the pilot's own, a canonical unit or not.
 
 The total is C core-seconds (``resource``) or U canonical seconds (``canonical``), of GPUs G
-chip-seconds in both.  U is canonical(C, M), and at least 1 where C is (``Step.least``).
+chip-seconds in both.  U is canonical(C, M), and at least 1 where C is (``SizeStep.least``).
 Invariants: the parts of a segment sum to its total, none is negative, and the parts of its pieces
 sum to its own, wherever it is cut (see shares).
 """
@@ -29,7 +29,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
-from gwmond.model.pilot_life import KINDS, Interval, Kind, Measure, PilotLife, Run, Step
+from gwmond.model.pilot_life import KINDS, Interval, Kind, Measure, PilotLife, Run, SizeStep
 from gwmond.model.shares import MILLI, accrued, cascade, milli
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource, canonical, pilot_units
@@ -56,7 +56,7 @@ class Estimated(NamedTuple):
 class Segment(NamedTuple):
     """A stretch of a pilot's life in which nothing changes.
 
-    ``running`` is sorted by key, ``least`` is that of ``Step``.  ``known`` is false where another
+    ``running`` is sorted by key, ``least``: see ``SizeStep``.  ``known`` is false where another
     run may still turn up; ``estimated``: whether the pilot's own time rests on an estimate, of
     CPU and of GPUs, and the canonical time of what runs (see ``Estimates``).
     """
@@ -80,9 +80,9 @@ class Segment(NamedTuple):
         return all(run.outcome is not None for run in self.running)
 
 
-def sizes(life: PilotLife) -> list[Step]:
+def sizes(life: PilotLife) -> list[SizeStep]:
     """Return the resources over time, sorted, the first from the start of the life on."""
-    steps = sorted(life.steps) or [Step(life.start_us, NOTHING)]
+    steps = sorted(life.steps) or [SizeStep(life.start_us, NOTHING)]
     if steps[0].at_us > life.start_us:
         steps[0] = steps[0]._replace(at_us=life.start_us)
     return steps
@@ -164,7 +164,7 @@ def _order(run: Run) -> tuple[object, ...]:
 def total_rate(
     size: Size, resource: Resource, measure: Measure, memory_per_unit_mib: int, least: int = 1
 ) -> int:
-    """Return what a pilot of this size brings, in thousandths of a unit (``least``: see Step)."""
+    """Return the thousandths of a unit of a pilot of this size; ``least``: see ``SizeStep``."""
     if resource == "gpu":
         return milli(size.gpus)
     if measure == "resource":
@@ -176,7 +176,9 @@ def total_rate(
     )
 
 
-def offered(steps: Sequence[Step], kind: Kind, interval: Interval, memory_per_unit_mib: int) -> int:
+def offered(
+    steps: Sequence[SizeStep], kind: Kind, interval: Interval, memory_per_unit_mib: int
+) -> int:
     """Return the micros that a pilot of these sizes has to offer in an interval of its life.
 
     It has the first size from the start of its life on.
@@ -235,7 +237,7 @@ def meters(
 ) -> tuple[tuple[Meter, tuple[Kind, ...]], ...]:
     """Return the meters of some kinds of amounts, each with the kinds that read the same.
 
-    ``held``: what each run has of the pilot's ``size``; ``least``: see ``Step``.
+    ``held``: what each run has of the pilot's ``size``; ``least``: see ``SizeStep``.
     """
     cores = [milli(run.cores) for run in held]
     memory = [milli(run.memory_mib) for run in held]

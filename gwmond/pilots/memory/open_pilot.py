@@ -21,7 +21,7 @@ from gwmond.model.pilot_life import (
     PilotLife,
     Run,
     RunKey,
-    Step,
+    SizeStep,
     Validation,
 )
 from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
@@ -356,7 +356,7 @@ class OpenPilot:
         return self.derived.effective_end_us
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[SizeStep, ...]:
         """Its size, and from when on."""
         return self.derived.steps
 

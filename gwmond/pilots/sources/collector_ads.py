@@ -25,7 +25,7 @@ from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from gwmond.model.facts import Cursor, Pilot
-from gwmond.model.pilot_life import Step
+from gwmond.model.pilot_life import SizeStep
 from gwmond.model.pilots.pilot_facts import (
     AdFacts,
     Decisions,
@@ -251,17 +251,17 @@ def _lose(
 
 
 def _sizes(
-    pilot: OpenPilot, sizes: tuple[Step, ...], shown: Pilot, last_heard_us: int
-) -> tuple[Step, ...]:
+    pilot: OpenPilot, sizes: tuple[SizeStep, ...], shown: Pilot, last_heard_us: int
+) -> tuple[SizeStep, ...]:
     """Return the sizes that ads have shown, with this one."""
     size = shown.size
     if size is None:
         return sizes
     if not sizes:
-        return (Step(pilot.start_us, size),)
+        return (SizeStep(pilot.start_us, size),)
     if sizes[-1].size == size or last_heard_us <= pilot.last_heard_us:
         return sizes
-    return (*sizes, Step(max(last_heard_us, sizes[-1].at_us + 1), size))
+    return (*sizes, SizeStep(max(last_heard_us, sizes[-1].at_us + 1), size))
 
 
 def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> Restart | None:

@@ -26,7 +26,7 @@ from gwmond.reports.render.formats import exact_seconds, hours, percent, ratio, 
 from gwmond.reports.render.periods import both, short, span
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.stored.phases import phase_fields
-from gwmond.reports.stored.stored_pilot import Phases, StoredPilot
+from gwmond.reports.stored.stored_pilot import StoredPilot, ValidationPhases
 
 _LABEL = 8
 _ORIGINS = {
@@ -311,7 +311,7 @@ def phases_text(pilot: StoredPilot, until_us: int) -> str:
     return f"{text}; begin or end is estimated" if phases.estimated_us else text
 
 
-def phases_json(phases: Phases | None) -> dict[str, Any]:
+def phases_json(phases: ValidationPhases | None) -> dict[str, Any]:
     """Return it for JSON; null is what is not known, or did not happen."""
     asleep = phases and phases.asleep
     return {

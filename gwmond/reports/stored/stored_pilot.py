@@ -33,7 +33,7 @@ from gwmond.model.pilot_life import (
     Kind,
     Measure,
     PilotLife,
-    Step,
+    SizeStep,
     Validation,
     union,
 )
@@ -94,7 +94,7 @@ class KnownJobs(NamedTuple):
     by_statistics: bool = False
 
 
-class Phases(NamedTuple):
+class ValidationPhases(NamedTuple):
     """When a pilot validated, and slept after that; ``estimated_us``: how much of it is a guess.
 
     ``asleep`` is None if its validation did not fail; it ends with what is known so far.
@@ -227,8 +227,8 @@ class StoredPilot:
         return self.row.unit_mib or self.as_of.memory_per_unit_mib
 
     @property
-    def _step(self) -> Step:
-        return max(self.row.steps, default=Step(0, NOTHING))
+    def _step(self) -> SizeStep:
+        return max(self.row.steps, default=SizeStep(0, NOTHING))
 
     # --- Its jobs -----------------------------------------------------------------------------
 
@@ -315,7 +315,7 @@ class StoredPilot:
 
     # --- Its validation -----------------------------------------------------------------------
 
-    def phases(self, until_us: int) -> Phases | None:
+    def phases(self, until_us: int) -> ValidationPhases | None:
         """Return its phases up to a time; None if it is not known when its validation ended."""
         row = self.row
         if row.validation_end_us is None:
@@ -326,7 +326,7 @@ class StoredPilot:
         stop = last if self.failed else ended
         estimated = sum(max(0, min(end, stop) - max(start, row.start_us)) for start, end in guesses)
         asleep = (ended, last) if self.failed else None
-        return Phases((row.start_us, ended), asleep, estimated)
+        return ValidationPhases((row.start_us, ended), asleep, estimated)
 
     @property
     def failed(self) -> bool:
