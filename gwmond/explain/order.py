@@ -161,10 +161,10 @@ def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
     """Return the accounting group whose quota is used up for a job: its own, or one above it.
 
     The job's own group is that of the longest name that the negotiator knows.  A group that takes
-    the surplus of others is bound by the groups above it only; what a group and all below it use
-    counts together, and a quota of 0 is one of all below it.  While anything is left, a job of any
-    size is given a slot; without slots all quotas are 0 (HTCondor, matchmaker.cpp,
-    SubmitterLimitPermits; see tests/explain/test_quotas).
+    the surplus of others is bound by the groups above it only, and one that regroups by none; what
+    a group and all below it use counts together, and a quota of 0 is one of all below it.  While
+    anything is left, a job of any size is given a slot; without slots all quotas are 0 (HTCondor,
+    matchmaker.cpp, SubmitterLimitPermits; see tests/explain/test_quotas).
     """
     submitter = job.submitter.partition("@")[0]
     name = (submitter.rpartition(".")[0] if submitter else job.accounting_group).lower()
@@ -173,6 +173,8 @@ def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
     while order is not None and name:
         if (group := known.get(name)) is not None:
             quota = order.groups[group]
+            if quota.regroup and not above:
+                return None
             below = sum(q.used for g, q in order.groups.items() if g.lower().startswith(f"{name}."))
             whole = quota.quota if quota.subtree_quota is None else quota.subtree_quota
             own = () if above else ((quota.used, quota.quota),)

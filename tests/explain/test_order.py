@@ -118,6 +118,8 @@ SEEN = {
     "group_d.sub": quota(1, 4, surplus=True),
     "group_e": quota(1, 3),
     "group_e.sub": quota(4, 0),
+    "group_f": quota(0, 0, never=True),
+    "group_f.sub": quota(0, 2)._replace(regroup=True),
     "<none>": quota(24, 2, surplus=True),
 }
 """As a pool of HTCondor 25.14.1 with 24 free cores advertised it, its negotiator at rest."""
@@ -134,6 +136,7 @@ KEPT_BY = {
     "group_z": None,
     "group_d": None,
     "group_d.sub": None,
+    "group_f.sub": None,
 }
 """Idle jobs of one core of each group were given nothing there, but those of the last."""
 

@@ -31,6 +31,7 @@ class AccountingQuota(NamedTuple):
     """An accounting group that has a quota; groups are served by ``sort_key``, the lowest first.
 
     ``quota`` is what it may use now (EffectiveQuota); with ``surplus`` also what others leave.
+    ``regroup``: its jobs are offered again as those of no group (GROUP_AUTOREGROUP).
     ``subtree_quota``: what it and the groups below may use together (SubtreeQuota; None: quota);
     ``never``: its configuration gives it nothing.
     """
@@ -41,6 +42,7 @@ class AccountingQuota(NamedTuple):
     surplus: bool
     subtree_quota: float | None = None
     never: bool = False
+    regroup: bool = False
 
 
 class Negotiator(NamedTuple):

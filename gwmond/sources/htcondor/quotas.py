@@ -46,9 +46,10 @@ def decode(found: Iterable[classad2.ClassAd]) -> dict[str, AccountingQuota]:
                 sort_key=ads.number(ad, "GroupSortKey") or 0.0,
                 quota=quota,
                 used=ads.number(ad, "WeightedResourcesUsed") or 0.0,
-                surplus=ads.text(ad, "SurplusPolicy") not in (None, "no"),
+                surplus=ads.text(ad, "SurplusPolicy") == "byquota",
                 subtree_quota=ads.number(ad, "SubtreeQuota"),
                 never=ads.number(ad, "ConfigQuota") == 0,
+                regroup=ads.text(ad, "SurplusPolicy") == "regroup",
             )
     return quotas
 
