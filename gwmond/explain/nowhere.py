@@ -133,7 +133,8 @@ def _words(change: Change) -> str:
             return f"write {change.now} instead of {change.was}"
         case "request" | "number":
             what = "Requirements with" if change.name == "Requirements" else change.name
-            return f"{what} {change.was} -> {change.now}"
+            without = ", if it can do without" * (change.kind == "request" and change.now == "0")
+            return f"{what} {change.was} -> {change.now}{without}"
 
 
 def _most(here: Situation, change: Change) -> str:
@@ -174,7 +175,7 @@ def _said(here: Situation, change: Change) -> tuple[Reason, str]:
         case "request":
             return _amount(here, change, text, own=own)
         case "number":
-            text += f": {name} is {was}" if name != "Requirements" else f": pilots have {now}"
+            text += f": {name} is {was}" if name != "Requirements" else f": a pilot has {now}"
     return reasons.REQUIREMENTS if own or change.kind == "gpus" else reasons.START, text
 
 
@@ -185,11 +186,12 @@ def _amount(here: Situation, change: Change, text: str, *, own: bool) -> tuple[R
         return reasons.TOO_LONG, f"{text}. The {name} of the job is {was}"
     if not _is_less(change):
         return reasons.TOO_SMALL, f"{text}: {name} is {was}"
-    met = "" if here.impassable else " that meets all else"
-    text = f"{name} is {was}, and no pilot{met} has that much"
+    met, most = "" if here.impassable else " that meets all else", _most(here, change)
+    text = f"{name} is {was}, and no pilot{met} has {'any' if most == '0' else 'that much'}"
     if not own:
         text += f": START asks for {change.clause}"
-    return reasons.TOO_LARGE, f"{text} (at most {_amount_text(name, _most(here, change))})"
+    most = "" if most == "0" else f" (at most {_amount_text(name, most)})"
+    return reasons.TOO_LARGE, text + most
 
 
 def _amount_text(name: str, value: str) -> str:

@@ -173,6 +173,10 @@ def test_impossible_anywhere() -> None:
     words = f"RequestMemory 64000 -> 9000 (or 16000 on an empty pilot) {opens}"
     assert soon.change == f"{words}, and fits 2 slots free now"
     assert soon.steps[0].command[-1] == "9000"
+    gpus = edits(("RequestGPUs", "0", "request", requests[0], "3", "0"))
+    none = first(situation(place(blocked=(0,)), clauses=requests, edits=gpus))
+    assert none.text == "RequestGPUs is 3, and no pilot has any"
+    assert none.change == f"RequestGPUs 3 -> 0, if it can do without {opens}"
     changed = situation(
         *(place(blocked=(0, 1)),),
         clauses=requests,

@@ -45,12 +45,14 @@ PILOT: Ad = {
 }
 
 
-def found(wanted: str, start: str = "true", pilot: Ad | None = None, **more: Value) -> list[str]:
+def found(
+    wanted: str, start: str = "true", pilot: Ad | None = None, gpus: int = 1, **more: Value
+) -> list[str]:
     """Return the attributes and values that are advised first; the job matches with these."""
     requirements = Expr(f"({wanted}) && {_DEFAULTS}")
     asking = Asking(parse(ad_text({**JOB, "Requirements": requirements, **more})))
     told = PILOT | {"START": Expr(start)} | (pilot or {})
-    size = Size(8, 16000, 1)
+    size = Size(8, 16000, gpus)
     key = EntryKey("Nebraska", "ne-1")
     empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
     made = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10)
@@ -124,7 +126,7 @@ def test_what_a_job_needs_is_not_left_out(wanted: str) -> None:
 )
 def test_what_start_asks_of_a_job(start: str, job: Ad, changes: list[str]) -> None:
     """What asks for more gets more, and no more than that; who somebody is nobody changes."""
-    assert found("true", start, None, **job) == changes
+    assert found("true", start, None, 1, **job) == changes
 
 
 def test_what_is_left_of_a_pilot() -> None:
@@ -153,16 +155,40 @@ def test_the_properties_of_gpus(wants: str, instead: str) -> None:
     assert found(GPUS, RequestGPUs=1, RequireGPUs=Expr(wants)) == [f"RequireGPUs = {instead}"]
 
 
-def test_who_wants_a_gpu_is_not_told_to_do_without() -> None:
-    """Nor to leave out the clause: no pilot would be given to the job."""
-    assert found("TARGET.GPUs >= RequestGPUs", pilot={"GPUs": 0}, RequestGPUs=1) == []
-    assert found("TARGET.GPUs >= RequestGPUs", RequestGPUs=4) == ["RequestGPUs = 1"]
+@pytest.mark.parametrize(
+    ("wanted", "pilot"),
+    [
+        ("TARGET.GPUs >= RequestGPUs", {"GPUs": 0, "AvailableGPUs": Expr("{ }")}),
+        (GPUS, {"GPUs": 0, "AvailableGPUs": Expr("undefined")}),
+    ],
+)
+def test_who_wants_a_gpu_is_told_to_do_without_only_where_there_is_none(
+    wanted: str, pilot: Ad
+) -> None:
+    """Never to leave out the clause: a job would start without its GPU."""
+
+    def advised(has: Ad, gpus: int) -> list[str]:
+        better = Expr("Capability >= 2.0")
+        return found(wanted, "true", has, gpus, RequestGPUs=3, RequireGPUs=better)
+
+    assert advised({}, 1) == ["RequestGPUs = 1"]
+    assert advised(pilot, 1) == []
+    assert advised(pilot, 0) == ["RequestGPUs = 0"]
 
 
-@pytest.mark.parametrize(("free", "advised"), [(9000, "9000"), (16000, "16000"), (7000, "16000")])
-def test_what_a_free_slot_takes_comes_first(free: int, advised: str) -> None:
-    """If it is at least half of what an empty pilot has."""
-    asking = Asking(parse(ad_text(JOB | {"RequestMemory": 64000, "Requirements": Expr(_DEFAULTS)})))
+@pytest.mark.parametrize(
+    ("wanted", "free", "advised"),
+    [
+        ("true", 9000, "9000"),
+        ("true", 16000, "16000"),
+        ("true", 7000, "16000"),
+        ("Memory == 5", 7000, "7000"),
+    ],
+)
+def test_what_a_free_slot_takes_comes_first(wanted: str, free: int, advised: str) -> None:
+    """A request if it is at least half of what an empty pilot has."""
+    requirements, request = Expr(f"{wanted} && {_DEFAULTS}"), 64000 if wanted == "true" else 100
+    asking = Asking(parse(ad_text(JOB | {"RequestMemory": request, "Requirements": requirements})))
     told = PILOT | {"START": Expr("true")}
     key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 1)
     empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
@@ -170,7 +196,7 @@ def test_what_a_free_slot_takes_comes_first(free: int, advised: str) -> None:
     slots = [free_slot(now, Values(parse(ad_text(told | {"Memory": free}))))]
     found = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10, slots)
     assert found[0].changes[0].now == advised
-    assert found[0].free == (free >= 9000)
+    assert (found[0].free, found[0].sure) == (advised == str(free), True)
     assert found[-1].changes[0].now == "16000"
 
 

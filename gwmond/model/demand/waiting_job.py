@@ -47,9 +47,10 @@ class ConcurrencyLimit(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """Changes with which a job matches kinds of empty pilots (entry, group); it was tried.
+    """Changes with which a job matches kinds of pilots (entry, group); it was tried.
 
-    ``sure``: a pilot of these was seen.  ``free``: slots that would take the job now.
+    Empty ones, or slots that are free now.  ``sure``: a pilot of these was seen.  ``free``: slots
+    that would take the job now.
     """
 
     changes: tuple[Change, ...]

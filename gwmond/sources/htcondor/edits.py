@@ -65,6 +65,11 @@ class _Pilots:
         return {name.lower(): name for name in found if name.lower() not in ads.SECRET}
 
     @cached_property
+    def have_gpus(self) -> bool:
+        """Whether any of them has a GPU."""
+        return any(pilot.template.size.gpus for pilot in self.every)
+
+    @cached_property
     def _words(self) -> dict[str, list[str]]:
         return {}
 
@@ -90,7 +95,7 @@ class _Changed(NamedTuple):
         return _Changed(Asking(ad), (*self.changes, change))
 
 
-_REQUIREMENTS, _GPU = "Requirements", "RequireGPUs"
+_REQUIREMENTS, _GPU, _GPUS = "Requirements", "RequireGPUs", "requestgpus"
 
 
 def edits(
@@ -142,12 +147,16 @@ def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
 
 
 def _is_nearly(one: _Changed, other: _Changed) -> bool:
-    """Return whether changes are those of another, and ask for half as much at least."""
+    """Return whether changes are those of another, and ask for half as much at least.
+
+    What a job wants a pilot to be may be any number that one is.
+    """
     pairs = list(zip(one.changes, other.changes, strict=False))
     return len(one.changes) == len(other.changes) and all(
         (mine.name, mine.kind) == (theirs.name, theirs.kind)
         and (
             mine.value == theirs.value
+            or mine.kind == "number"
             or (mine.kind == "request" and float(mine.now) * 2 >= float(theirs.now))
         )
         for mine, theirs in pairs
@@ -204,14 +213,15 @@ _WEIGHTS: Mapping[ChangeKind, int] = {
 
 def _weight(changes: Sequence[Change]) -> tuple[int, float]:
     """Return how far changes are from what the user wanted, by their kinds, then by numbers."""
-    requests = (change for change in changes if change.kind == "request")
-    pairs = [(float(change.was), float(change.now)) for change in requests]
-    far = sum(abs(was - now) / max(was, now) for was, now in pairs)
+    numbers = (change for change in changes if change.kind in ("request", "number"))
+    pairs = [(float(change.was), float(change.now)) for change in numbers]
+    far = sum(abs(was - now) / max(abs(was), abs(now)) for was, now in pairs)
     return sum(_WEIGHTS[change.kind] for change in changes), far
 
 
-def _edit(changed: _Changed, pilots: _Pilots, free: Iterable[EmptyPilot]) -> Edit:
-    found = [said for pilot in pilots.every if (said := changed.job.at(pilot)).matches]
+def _edit(changed: _Changed, pilots: _Pilots, free: Sequence[EmptyPilot]) -> Edit:
+    every = (changed.job.at(pilot) for pilot in (*pilots.every, *free))
+    found = [said for said in every if said.matches]
     opened = tuple(dict.fromkeys((said.entry, said.group) for said in found))
     sure = any(said.evidence == "measured" for said in found)
     return Edit(changed.changes, opened, sure, _fitting(changed, free))
@@ -274,7 +284,7 @@ def _proposals(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
     if here.own:
         yield from _other_names(here, pilots)
         yield from _other_gpus(here)
-    yield from _other_amounts(here)
+    yield from _other_amounts(here, pilots)
     yield from _any_gpus(here)
     if here.own:
         yield from _other_bounds(here)
@@ -366,11 +376,11 @@ def _of_devices(slot: Values, names: Iterable[str]) -> list[float]:
     return sorted({float(value) for value in values if isinstance(value, (int, float))})[::-1]
 
 
-def _other_amounts(here: _Clause) -> Iterator[Change]:
+def _other_amounts(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
     """Yield numbers of the job's attributes with which a clause holds, the nearest first.
 
     Numbers that a clause names, or a pilot has, are tried, and the least, and what is nearer.  Who
-    wants a core or a GPU wants one at least.
+    wants a core wants one at least, and a GPU if any pilot has one.
     """
     clause, job, slot = ads.expression(here.text), here.job.ad, here.slot.ad
     theirs = (ads.number(slot, name) for name in here.names)
@@ -390,7 +400,7 @@ def _other_amounts(here: _Clause) -> Iterator[Change]:
             sides[not here.own][name] = int(value)
             return bool(matching.holds(clause, *sides, untold=False))
 
-        least = 1.0 if now >= 1 else 0.0
+        least = 1.0 if now >= 1 and (name != _GPUS or pilots.have_gpus) else 0.0
         wanted = sorted((v for v in near if v >= least and v != now), key=lambda v: abs(v - now))
         best = next(filter(holds, (*wanted, least)), None)
         if best is not None:
