@@ -241,13 +241,14 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     known, running = here.fitting_rows, here.running
     pending = {key: row for key, row in known.items() if row.pending_pilots and not row.barren}
     total, proof = counted(len(names), "entry"), here.sure(could_run(here.fitting))
+    could = "might" if here.named or here.unseen else "could"
     if here.named:
         proof = Proof.NOT_KNOWN
     if pending and not running and not here.full:
         waiting = sum(row.pending_pilots or 0 for row in pending.values())
         text = (
             f"{counted(waiting, 'pilot')} wait in the queues of {len(pending)} of {total} where it "
-            f"could run ({names_text(pending)}); none runs there yet{_unseen(here)}"
+            f"{could} run ({names_text(pending)}); none runs there yet{_unseen(here)}"
         )
         yield reasons.PILOTS_PENDING.because(text, proof)
         return
@@ -257,9 +258,9 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     for key, row in known.items():
         grouped.setdefault(without_pilots(row), []).append(key)
     for move, keys in sorted(grouped.items(), key=lambda group: -len(group[1])):
-        unknown = here.named or all(known[key].state == State.UNKNOWN for key in keys)
-        might = "might" if unknown else "could"
-        where = f"{len(keys)} of {total} where it {might} run ({names_text(keys)})"
+        unknown = all(known[key].state == State.UNKNOWN for key in keys)
+        where = f"{len(keys)} of {total} where it {'might' if unknown else could} run"
+        where += f" ({names_text(keys)})"
         whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
         said = weaker(proof, move.proof)
         yield Reason(Tier.NO_PILOT, move.name).because(whole, said, move.step)

@@ -436,7 +436,7 @@ def test_a_site_of_whose_pilots_nothing_is_known() -> None:
     waiting = row(pending_pilots=1)
     hope = found(clause, entry=waiting)
     assert (hope.name, hope.proof, hope.mover) == ("pilots_pending", Proof.NOT_KNOWN, Mover.WAIT)
-    assert "(E)" in hope.text
+    assert "where it might run (E)" in hope.text
     assert hope.text.endswith(". What its pilots are like is not known")
     none = found(clause, entry=row(state=State.DOWN))
     assert (none.name, none.proof) == ("down", Proof.NOT_KNOWN)
