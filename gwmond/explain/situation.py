@@ -150,7 +150,7 @@ class Situation:
         """Return what becomes of the job at a slot, as the slot is now."""
         if slot.takes_jobs and slot.matches:
             return Fate.FREE if self.lives_long_enough(slot) else Fate.SHORT_LIVED
-        is_of_kind = (slot.entry, slot.group) in self._fitting_kinds
+        is_of_kind = self._is_of_kind(slot)
         if slot.closed:
             return Fate.CLOSED if is_of_kind or slot.matches else Fate.NO_MATCH
         if slot.matches or slot.only_full:
@@ -161,6 +161,11 @@ class Situation:
                 return Fate.CLOSED
             return Fate.SHORT_LIVED if slot.takes_jobs else Fate.BUSY
         return Fate.NO_MATCH
+
+    def _is_of_kind(self, slot: JobPlace) -> bool:
+        """Return whether a slot is of pilots on which the job could run, and not too small."""
+        small = not self.job.size.is_within(slot.whole) or (slot.closed and bool(slot.blocked))
+        return not small and (slot.entry, slot.group) in self._fitting_kinds
 
     def _asks_of_jobs(self, slot: JobPlace) -> bool:
         """Return whether what START of a slot refuses the job by is about jobs."""
@@ -238,11 +243,11 @@ class Situation:
     def running(self) -> dict[EntryKey, SiteRow]:
         """The rows of those where pilots run, of a frontend group whose pilots it could run on.
 
-        Where slots of an entry were looked at they say of which groups its pilots are.
+        Where slots of an entry were looked at they say of which groups its pilots are, and how
+        large.
         """
-        kinds = self._fitting_kinds
         seen = {slot.entry for slot in self.slots}
-        ours = {slot.entry for slot in self.slots if (slot.entry, slot.group) in kinds}
+        ours = {slot.entry for slot in self.slots if self._is_of_kind(slot)}
         return {
             key: row
             for key, row in self.fitting_rows.items()

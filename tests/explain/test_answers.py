@@ -268,6 +268,17 @@ def test_pilots_that_are_drained_take_no_jobs() -> None:
     assert first(situation(place(), drained, busy, entry=entry)).name == "pilots_busy"
 
 
+@pytest.mark.parametrize("small", [{"blocked": (0,)}, {"whole": Size(1, 1000)}])
+def test_a_drained_pilot_that_is_too_small_is_not_what_it_waits_for(small: dict[str, Any]) -> None:
+    """Its disk, or its size: such as the factory tells of would take the job."""
+    entry = row(registered_pilots=1, state=State.FULL)
+    told = place(evidence="estimated")
+    for refusals in ((), ("false",)):
+        drained = place(kind="slot", takes_jobs=False, closed=True, refusals=refusals, **small)
+        found = first(situation(told, drained, entry=entry))
+        assert (found.tier, found.proof) == (Tier.NO_PILOT, Proof.ESTIMATED)
+
+
 def test_pilots_that_retire_take_no_jobs_however_short() -> None:
     """What START asks of time alone no smaller walltime changes; a new pilot does."""
     start, entry = "time() < GLIDEIN_ToRetire", row(registered_pilots=2)

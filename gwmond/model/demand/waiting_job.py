@@ -134,7 +134,8 @@ class JobPlace(NamedTuple):
     - ``whole`` is the pilot's size, ``size`` what is free of it.
     - ``takes_jobs``: the slot is unclaimed and not drained; true of an empty pilot.  ``closed``:
       it is drained, and will take no more.
-    - ``blocked``: indexes of the job's clauses that it does not fulfil.
+    - ``blocked``: indexes of the job's clauses that it does not fulfil; of a drained slot those
+      that it would not if no job ran on it.
     - ``refusals``: clauses of its START, and of its other Requirements, that refuse the job.
     - ``remaining_s``: for how long it will run jobs, None if that is not known.
     - ``number`` of slots; 1 for an empty pilot.

@@ -147,6 +147,8 @@ def slot_place(
         return None
     dies = ads.first_number(slot.ad, attributes.die)
     said = place(alike, slot, wanted, "measured")
+    if shown.closed and said.blocked:
+        said = place(alike, emptied(slot), wanted, "measured")
     return shown._replace(
         blocked=said.blocked,
         refusals=said.refusals,
