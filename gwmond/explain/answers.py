@@ -67,10 +67,7 @@ def _status(here: Situation) -> Iterator[Explanation]:
         why = f": {job.hold_reason}" if job.status == _REMOVED and job.hold_reason else ""
         yield reason.because(f"It was {reason.name}, and leaves the queue{why}", said)
     elif not job.is_matched:
-        why, name = "which gwmond does not match", _WITHOUT_PILOTS.get(job.universe)
-        if name:
-            why = f"the {name} universe, whose jobs do not run on pilots"
-        yield reasons.OTHER_UNIVERSE.because(f"It is of universe {job.universe}, {why}", told(name))
+        yield _without_pilot(here)
     elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
         text = (
             f"It was released while it still ran: its run ended {duration(here.now - vacated)} ago,"
@@ -87,6 +84,20 @@ def _status(here: Situation) -> Iterator[Explanation]:
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
         yield reasons.DEFERRED.because(f"{text} after that", said, *_not_deferred(here))
+
+
+def _without_pilot(here: Situation) -> Explanation:
+    """Return that gwmond does not match jobs of its universe, or that its schedd starts none."""
+    job, why = here.job, "which gwmond does not match"
+    if name := _WITHOUT_PILOTS.get(job.universe, ""):
+        why = f"the {name} universe, whose jobs do not run on pilots"
+    text = f"It is of universe {job.universe}, {why}"
+    if here.order is None or job.universe not in here.order.load.starts_none:
+        return reasons.OTHER_UNIVERSE.because(text, told(name))
+    setting = f"START_{name.upper()}_UNIVERSE"
+    text += f". {job.schedd} starts none of these now: {setting} is false"
+    step = Step(Mover.ACCESS_POINT, f"{setting} that is true there (condor_config_val)")
+    return reasons.OTHER_UNIVERSE.because(text, told(name), step)
 
 
 def _not_deferred(here: Situation) -> tuple[Step, ...]:

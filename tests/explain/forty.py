@@ -85,7 +85,7 @@ MOVES = {
         ("start", "frontend_limit", "no_match_in_frontend"), "the frontend's administrator"
     ),
     **dict.fromkeys(("concurrency_limit", "quota"), "the pool's administrator"),
-    "schedd_limit": "the access point's administrator",
+    **dict.fromkeys(("schedd_limit", "other_universe"), "the access point's administrator"),
     **dict.fromkeys(("factory_limit", "held_pilots"), "the factory's operator"),
     **dict.fromkeys(("running", "removed", "pilots_pending", "pilots_busy"), "nobody: wait"),
     **dict.fromkeys(("too_short_lived", "not_considered"), "nobody: wait"),

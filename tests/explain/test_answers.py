@@ -74,6 +74,16 @@ def test_a_job_that_does_not_wait(changed: dict[str, Any], name: str) -> None:
     assert (found.tier, found.name) == (Tier.NOT_WAITING, name)
 
 
+def test_a_schedd_that_starts_no_jobs_of_a_universe() -> None:
+    here = situation(universe=7)
+    for starts_none, mover in ((frozenset({12}), Mover.YOU), (frozenset({7}), Mover.ACCESS_POINT)):
+        here.order = order(load=ScheddLoad(starts_none=starts_none))
+        assert (first(here).name, first(here).mover) == ("other_universe", mover)
+    assert first(here).text.endswith(
+        "ap starts none of these now: START_SCHEDULER_UNIVERSE is false"
+    )
+
+
 def test_a_held_job_says_whose_move_it_is() -> None:
     mine = first(situation(status=5, hold_reason="via condor_hold (by user a)", hold_code=1))
     assert "condor_release" in mine.change

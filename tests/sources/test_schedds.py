@@ -46,6 +46,17 @@ def test_schedd() -> None:
     assert found.schedds == (ScheddSeen(daemon, ScheddLoad(duty_cycle=0.25), False, 40),)
 
 
+def test_which_jobs_it_starts_itself() -> None:
+    """Of universes that run on no pilot, if its own expression says so."""
+    ad = schedd_ad() | {
+        "StartSchedulerUniverse": Expr("TARGET.Mine"),
+        "StartLocalUniverse": Expr("TotalLocalJobsRunning < 2"),
+        "TotalLocalJobsRunning": 2,
+    }
+    (read,) = classads(ad)
+    assert schedds.load(read).starts_none == {12}
+
+
 @pytest.mark.parametrize("without", ["Name", "MyAddress"])
 def test_schedd_that_cannot_be_asked(without: str) -> None:
     """An ad without a name or an address is no schedd."""

@@ -70,6 +70,7 @@ class ScheddLoad(NamedTuple):
     - ``uploading``: transfers to jobs, of ``most_uploading`` at most (0: of any number).
     - ``duty_cycle``: which part of the time its main loop is busy, 0 to 1.
     - ``curbed``: it asks the negotiator for no slots (CurbMatchmaking).
+    - ``starts_none``: universes of whose jobs, which it runs itself, it starts none now.
     """
 
     running: int | None = None
@@ -78,6 +79,7 @@ class ScheddLoad(NamedTuple):
     most_uploading: int | None = None
     duty_cycle: float | None = None
     curbed: bool = False
+    starts_none: frozenset[int] = frozenset()
 
     @property
     def overload(self) -> str:

@@ -15,7 +15,7 @@ from gwmond.model.demand.order import Negotiator, Order, ScheddLoad, Submitter
 from gwmond.sources.htcondor import ads, quotas
 from gwmond.sources.htcondor.access import LiveAccess, Query
 from gwmond.sources.htcondor.demand import IDLE
-from gwmond.sources.htcondor.schedds import LOAD, load
+from gwmond.sources.htcondor.schedds import LOAD, STARTS, load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,7 @@ def fetch(
         "limits",
         "Schedd",
         f"Name == {ads.quoted(schedd.name)}",
-        ("Name", *LOAD),
+        ("Name", *LOAD, *STARTS),
     )
     accounting, submitters, schedds = (
         _ads(access, query, terms) for query in (_ACCOUNTING, _SUBMITTERS, limits)

@@ -45,6 +45,9 @@ LOAD = (
     *("TransferQueueNumUploading", "TransferQueueMaxUploading", "TransferQueueNumWaitingToUpload"),
 )
 """What a load is read from; CurbMatchmaking refers to the last one (CURB_MATCHMAKING)."""
+_STARTS = {7: "StartSchedulerUniverse", 12: "StartLocalUniverse"}
+STARTS = (*_STARTS.values(), "TotalSchedulerJobsRunning", "TotalLocalJobsRunning")
+"""Whether it starts jobs of these universes, and to what that refers unless it is configured."""
 QUERY = Query(
     "schedds",
     "Schedd",
@@ -90,6 +93,7 @@ def load(ad: classad2.ClassAd) -> ScheddLoad:
         ads.count(ad, "TransferQueueMaxUploading"),
         ads.number(ad, "RecentDaemonCoreDutyCycle"),
         curbed=ads.truth(ad, "CurbMatchmaking") is True,
+        starts_none=frozenset(n for n, name in _STARTS.items() if ads.truth(ad, name) is False),
     )
 
 
