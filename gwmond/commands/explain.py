@@ -30,6 +30,7 @@ from gwmond.reports.render.terminal import room
 from gwmond.service.host import log
 from gwmond.service.host.daemon_client import DaemonReply, NoDaemon, ask
 from gwmond.sources import child
+from gwmond.sources.htcondor import waiting_job
 from gwmond.sources.pool_name import pool_name
 
 if TYPE_CHECKING:
@@ -202,7 +203,7 @@ def _question(arguments: argparse.Namespace) -> Question:
 def ad_of(file: str) -> str:
     """Return the ad of a file, or of the first job of a submit description; raises ConfigError.
 
-    Without what is said of the job's environment and arguments: nothing rests on these.
+    Without its environment, arguments and files: nothing rests on these.
     """
     try:
         text = Path(file).read_text()
@@ -211,8 +212,13 @@ def ad_of(file: str) -> str:
     if _QUEUE.search(text):
         text = _dry_run(file)
     if not text.lstrip().startswith("["):
-        blocks = (_OLD.findall(block) for block in re.split(r"\n[ \t]*\n", text))
+        blocks = map(_OLD.findall, re.split(r"\n[ \t]*\n", text))
         text = "\n".join(next(filter(None, blocks), []))
+    child.start(files=False, once=True)
+    try:
+        text, _ = child.run(waiting_job.readable, text, deadline_s=_READ_S)
+    except child.QueryError as error:
+        raise ConfigError(f"--ad: {error}") from None
     if not text:
         raise ConfigError(f"--ad: {file} is no ad of a job, and no submit description")
     if len(text) > MOST_AD:
@@ -221,12 +227,9 @@ def ad_of(file: str) -> str:
 
 
 _QUEUE = re.compile(r"^\s*queue\b", re.IGNORECASE | re.MULTILINE)
-_OLD = re.compile(
-    r"^(?!(?:Env|Environment|Args|Arguments|Iwd|In|Out|Err)\s*=)\w+\s*=.*$",
-    re.MULTILINE | re.IGNORECASE,
-)
+_OLD = re.compile(r"^\w+\s*=.*$", re.MULTILINE)
 """The lines of an ad in old syntax."""
-_DRY_RUN_S = 60
+_DRY_RUN_S, _READ_S = 60, 10.0
 
 
 def _dry_run(file: str) -> str:

@@ -239,10 +239,24 @@ def test_what_would_happen_to_a_job(
 def test_an_ad_that_is_none(explain: Explain, tmp_path: Path) -> None:
     (tmp_path / "a").write_text("no ad")
     (tmp_path / "c").write_text("[A = ")
-    errors = {"a": "no ad of a job, and no submit", "b": "No such file", "c": "no ClassAd of a job"}
+    errors = {"a": "no ad of a job, and no submit", "b": "No such file", "c": "no ad of a job"}
     for name, words in errors.items():
         code, _, err = explain("--ad", str(tmp_path / name), "--ask", "pool")
         assert (code, words in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Cmd = "a"\nEnv = "secret"\narguments = "secret"\nIwd = "secret"',
+        '[ Cmd = "a"; \'Env\' = "secret"; Environment =\n "secret"; /* ; */ Args = "secret" ]',
+        '[Cmd = "a;]";environment=strcat("[", "secret");in="secret"]',
+    ],
+)
+def test_what_an_ad_says_of_the_environment_is_sent_nowhere(text: str, tmp_path: Path) -> None:
+    (tmp_path / "ad").write_text(text)
+    sent = ad_of(str(tmp_path / "ad")).lower()
+    assert ("cmd =" in sent, "secret" in sent) == (True, False)
 
 
 @pytest.fixture(scope="module")

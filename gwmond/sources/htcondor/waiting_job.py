@@ -31,6 +31,7 @@ from gwmond.sources.htcondor.places import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from collections.abc import Set as AbstractSet
 
     import classad2
 
@@ -98,10 +99,21 @@ def planned(
         if name not in ad:
             ad[name] = default
     job = _job(ad, "", _referred(terms.templates), terms.attributes)
-    kept = ads.source_text(ad, (name for name in ad.keys() if name.lower() not in ads.SECRET))  # noqa: SIM118
-    return (job._replace(number="", status=0, since=None, submitted=None), kept), 1
+    return (job._replace(number="", status=0, since=None, submitted=None), _told(ad)), 1
 
 
+def readable(text: str) -> str:
+    """Return the ad that a text in either syntax says, without secrets and files; empty: none."""
+    ad = ads.parse_any(text)
+    return "" if ad is None else _told(ad, _FILES)
+
+
+def _told(ad: classad2.ClassAd, but: AbstractSet[str] = frozenset()) -> str:
+    unsaid = ads.SECRET | but
+    return ads.source_text(ad, (name for name in ad.keys() if name.lower() not in unsaid))  # noqa: SIM118
+
+
+_FILES = {"iwd", "in", "out", "err"}
 _PLANNED = {"JobUniverse": 5, "RequestCpus": 1, "Requirements": True}
 
 
