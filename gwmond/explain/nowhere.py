@@ -13,8 +13,8 @@ from gwmond.explain import clauses, reasons
 from gwmond.explain.evidence import Proof, sure_if, told, weaker
 from gwmond.explain.phrases import capital, duration, kinds, names_text, sentence, size_text
 from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit, wait
-from gwmond.explain.situation import TIMED, Situation
-from gwmond.model.demand.waiting_job import OFFERED, Change, Edit
+from gwmond.explain.situation import Situation
+from gwmond.model.demand.waiting_job import OFFERED, TIMED, Change, Edit
 from gwmond.reports.render.formats import counted
 
 _ALIKE = 0.75

@@ -25,7 +25,7 @@ from gwmond.explain.order import Rivals, rivals
 from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.demand.order import Order
 from gwmond.model.demand.past_waits import PastWaits
-from gwmond.model.demand.waiting_job import Examined, JobPlace, WaitingJob
+from gwmond.model.demand.waiting_job import TIMED, Examined, JobPlace, WaitingJob
 from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Outcome
@@ -44,10 +44,6 @@ class Fate(StrEnum):
     BUSY = "busy, of pilots that match"
     CLOSED = "of pilots that match, but retire or are drained"
     NO_MATCH = "do not match"
-
-
-TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
-"""A clause that holds for some time only."""
 
 
 CYCLE_S = 60

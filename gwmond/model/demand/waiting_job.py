@@ -16,6 +16,8 @@ OFFERED = re.compile(
     re.IGNORECASE,
 )
 """A clause by which a job needs what pilots offer: without it the job would start, and fail."""
+TIMED = re.compile(r"\btime\s*\(|\b(my)?currenttime\b|todie|toretire", re.IGNORECASE)
+"""A clause that holds for some time only."""
 ChangeKind: TypeAlias = Literal["quotes", "value", "name", "request", "gpus", "number", "clause"]
 
 

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.demand.waiting_job import OFFERED, Change, Edit
+from gwmond.model.demand.waiting_job import OFFERED, TIMED, Change, Edit
 from gwmond.sources.htcondor import ads, clauses, matching
 from gwmond.sources.htcondor.alike import references
 from gwmond.sources.htcondor.places import Asking
@@ -37,7 +37,6 @@ _LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _NUMBER = re.compile(r'(?<![\w."])(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w."])')
 _NUMERIC = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?")
 _PARTS = re.compile(r"[^, ]+")
-_TIMED = re.compile(r"\btime\s*\(|todie|toretire", re.IGNORECASE)
 _NOT_A_USERS = frozenset(
     (
         *("clusterid", "procid", "globaljobid", "qdate", "owner", "user", "uiddomain", "ntdomain"),
@@ -405,7 +404,7 @@ def _other_amounts(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
         best = next(filter(holds, (*wanted, least)), None)
         if best is not None:
             best = _bound(best, now, holds)
-            if best < now and (name == "requestdisk" or _TIMED.search(here.text)):
+            if best < now and (name == "requestdisk" or TIMED.search(here.text)):
                 best *= 0.9  # of time, and of disks, less will be left
             kind: ChangeKind = "request" if name in timed | _REQUESTED else "number"
             yield here.change(name, f"{best:.0f}", kind, _written(now), f"{best:.0f}")
