@@ -111,12 +111,19 @@ _FEW = 3
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
 
-def names_place(clause: str, key: EntryKey) -> bool:
-    """Return whether a clause asks for a site, or an entry, by its name."""
+def names_place(clause: str, key: EntryKey, said: Iterable[tuple[str, str]] = ()) -> bool:
+    """Return whether a clause asks for a site, or an entry, by its name.
+
+    It may be part of a longer one (T2_US_Nebraska, ^Nebraska), or in an attribute of the job:
+    ``said`` are their names and texts.
+    """
     if not SITE.search(clause) or re.search(r"!|\bisnt\b", clause):
         return False
-    words = {word for text in _LITERAL.findall(clause) for word in re.split("[, ]+", text)}
-    return not words.isdisjoint(key)
+    names = set(re.findall(r"\w+", clause.lower()))
+    texts = [*_LITERAL.findall(clause), *(text for name, text in said if name.lower() in names)]
+    wanted = "|".join(map(re.escape, filter(None, key)))
+    part = re.compile(rf"(?<![^\W_])(?:{wanted})(?![^\W_])")
+    return any(map(part.search, texts))
 
 
 def openings(

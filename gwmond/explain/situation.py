@@ -222,8 +222,10 @@ class Situation:
         wanted, known = [one.clause for one in self.impassable], {p.entry for p in self.places}
         if not wanted or self.fitting or self.full:
             return ()
-        unknown = (key for key in self.entries if key not in known)
-        return tuple(sorted(k for k in unknown if all(names_place(text, k) for text in wanted)))
+        unknown, said = (key for key in self.entries if key not in known), self.job.words
+        return tuple(
+            sorted(key for key in unknown if all(names_place(one, key, said) for one in wanted))
+        )
 
     @cached_property
     def fitting_entries(self) -> tuple[EntryKey, ...]:

@@ -444,15 +444,25 @@ def test_a_clause_that_no_pilot_is_seen_to_pass() -> None:
             assert "is seen" not in first(situation(*places, entry=entry)).text
 
 
-def test_a_site_of_whose_pilots_nothing_is_known() -> None:
+@pytest.mark.parametrize(
+    "clause",
+    [
+        'TARGET.GLIDEIN_Site is "S"',
+        'TARGET.GLIDEIN_CMSSite == "T2_US_S"',
+        'regexp("^S", TARGET.GLIDEIN_Site)',
+        "stringListIMember(TARGET.GLIDEIN_Site, MY.Where)",
+    ],
+)
+def test_a_site_of_whose_pilots_nothing_is_known(clause: str) -> None:
     """The job asks for it by name, and nothing else is known to keep it from there."""
-    clause, other = 'TARGET.GLIDEIN_Site is "S"', EntryKey("T", "F")
+    other = EntryKey("T", "F")
     without = edits(("Requirements", "true", "clause", clause, "", ""))
     refused = place(entry=other, blocked=(0,))
 
     def found(*texts: str, entry: SiteRow, blocked: tuple[int, ...] = (0,)) -> Explanation:
         pilot = refused._replace(blocked=blocked)
-        return first(situation(pilot, entry=entry, clauses=texts, edits=without))
+        said = ("where", "Elsewhere,S"), ("other", "S")
+        return first(situation(pilot, entry=entry, clauses=texts, edits=without, words=said))
 
     waiting = row(pending_pilots=1)
     hope = found(clause, entry=waiting)
@@ -461,7 +471,7 @@ def test_a_site_of_whose_pilots_nothing_is_known() -> None:
     assert hope.text.endswith(". What its pilots are like is not known")
     none = found(clause, entry=row(state=State.DOWN))
     assert (none.name, none.proof) == ("down", Proof.NOT_KNOWN)
-    for wanted in ((clause, "TARGET.Matlab"), ('TARGET.GLIDEIN_Site isnt "S"',)):
+    for wanted in ((clause, "TARGET.Matlab"), ('TARGET.GLIDEIN_Site isnt "S"',), ('Site is "SU"',)):
         blocked = tuple(range(len(wanted)))
         assert found(*wanted, entry=waiting, blocked=blocked).name == "requirements"
 
