@@ -400,6 +400,8 @@ def _gpu_property(d: _Draft) -> str:
         ("require_gpus", 'DeviceName == "NVIDIA A100"'),
         ("gpus_minimum_capability", "8.6"),
         ("gpus_minimum_memory", "40GB"),
+        ("gpus_minimum_runtime", "13.0"),
+        ("gpus_maximum_capability", "6.0"),
         ("require_gpus", "GlobalMemoryMb > 40000 && Capability >= 7"),
     )
     d.lines |= {"request_gpus": "1", **dict([d.rng.choice(wanted)])}
@@ -427,8 +429,15 @@ def _list_for_start(d: _Draft) -> str:
     return _REJECTS
 
 
+_TOGETHER = (
+    *("case of a value", "software that is not there", "system that is not there", "cores", "disk"),
+    *("memory in wrong units", "numbers of slots", "GPUs", "GPUs by property"),
+    *("typo in a site's name", "typo in an attribute's name"),
+)
+
+
 def _two_at_once(d: _Draft) -> str:
-    one, other = d.rng.sample(("case of a value", "software that is not there", "cores", "disk"), 2)
+    one, other = d.rng.sample(_TOGETHER, 2)
     analysis = CAUSES[one](d), CAUSES[other](d)
     return "|".join(analysis)
 
