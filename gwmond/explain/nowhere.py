@@ -270,10 +270,11 @@ def _without(here: Situation, found: Edit | None) -> Explanation:
         text += f". The same is true of {counted(len(here.impassable) - 1, 'other clause')}"
     if TIMED.search(worst.clause):
         text += ". It is about time, and may come true later"
-    if not steps and OFFERED.search(worst.clause):
-        reason = reasons.NOT_AT_PILOTS
-    elif not steps and clauses.REQUEST.search(worst.clause) and (more := _more_than_any(here)):
-        reason, text = reasons.TOO_LARGE, more
+    if not steps and clauses.REQUEST.search(worst.clause):
+        if more := _more_than_any(here):
+            reason, text = reasons.TOO_LARGE, more
+    elif not steps and (OFFERED.search(worst.clause) or "request" in worst.clause.lower()):
+        reason = reasons.NOT_AT_PILOTS  # also resources that a pool names itself
     return reason.because(text, here.refused, *steps)
 
 

@@ -203,6 +203,13 @@ def test_impossible_anywhere() -> None:
     ]
 
 
+@pytest.mark.parametrize("clause", ["TARGET.HasDocker", "TARGET.Licences >= RequestLicences"])
+def test_what_no_pilot_offers(clause: str) -> None:
+    """A job that needs it is not told to do without."""
+    found = first(situation(place(blocked=(0,)), clauses=(clause,)))
+    assert (found.name, found.mover) == ("requirements", Mover.FRONTEND)
+
+
 def test_what_asks_for_more_is_not_too_large() -> None:
     """START of pilots for jobs of several cores; the smaller change is the first to be told."""
     start = "TARGET.RequestCpus >= 4"
