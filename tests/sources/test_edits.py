@@ -223,6 +223,19 @@ def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:
     assert best.sure
 
 
+@pytest.mark.parametrize("own", ["TARGET.Cpus >= RequestCpus", "TARGET.Cpus >= 1"])
+def test_a_pilot_that_only_its_factory_shows_is_too_small(own: str) -> None:
+    """Also for a job with a clause of its own about cores, to which condor_submit adds none."""
+    asking = Asking(parse(ad_text(JOB | {"RequestCpus": 64, "Requirements": Expr(own)})))
+    key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 0)
+    ad = ad_text({"Cpus": 8, "Memory": 16000, "Requirements": True})
+    empty = EmptyPilots([Template(key, ad, "s", size, None, "estimated", "f")])
+    places = empty.places(asking)
+    assert [place.matches for place in places] == [False]
+    (found,) = edits(asking, ATTRIBUTES, empty, places, 10)
+    assert [(one.name, one.now) for one in found.changes] == [("RequestCpus", "8")]
+
+
 def test_more_than_one_change() -> None:
     wanted = 'TARGET.GLIDEIN_Site == "Nebrasca" && TARGET.Level > 3'
     site, memory, level = found(wanted, RequestMemory=64000, Level="4", pilot={"Level": 3})

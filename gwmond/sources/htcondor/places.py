@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.demand.waiting_job import JobPlace
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
 """What a slot has left, and what its pilot has."""
 SHOWN = ("State", "Draining", *FREE, *WHOLE, *slots.NO_RESOURCE)
+_WITHIN = "TARGET.Request{0} <= MY.{0}"
 _NO_SIZE = Size(0, 0)
 _parsed = lru_cache(4096)(ads.expression)
 _BLANK = JobPlace(
@@ -88,8 +89,17 @@ class Asking:
         self.clauses = clauses.attribute_clauses(ad, "Requirements")
         self._told: dict[frozenset[str], Alike] = {}
 
+    @cached_property
+    def _wants(self) -> list[float]:
+        """The cores, memory and GPUs that it asks for; 0 where that is not known."""
+        return [ads.number(self.ad, f"Request{name}") or 0.0 for name in FREE]
+
     def at(self, pilot: EmptyPilot) -> JobPlace:
-        """Return what it and an empty pilot say of each other (see ``matching``)."""
+        """Return what it and an empty pilot say of each other (see ``matching``).
+
+        A pilot refuses what is too large for it (HTCondor, WithinResourceLimits); ads of factories
+        do not say so, nor does a job whose own clause is about that (condor_submit adds no other).
+        """
         alike = self.alike
         if pilot.asked is not None:
             if pilot.asked not in self._told:
@@ -97,6 +107,12 @@ class Asking:
                 self._told[pilot.asked] = alike if told is self.ad else Alike(told)
             alike = self._told[pilot.asked]
         said = place(alike, pilot.slot, self.clauses, pilot.template.evidence)
+        if pilot.asked is not None:
+            told = "".join((*(self.clauses[i] for i in said.blocked), *said.refusals)).lower()
+            wants = zip(FREE, self._wants, pilot.template.size, strict=True)
+            large = (name for name, mine, has in wants if mine > has)
+            more = (_WITHIN.format(name) for name in large if f"request{name.lower()}" not in told)
+            said = said._replace(refusals=(*said.refusals, *more))
         return empty_pilot(pilot.template, said)
 
 
