@@ -183,6 +183,7 @@ def test_who_wants_a_gpu_is_told_to_do_without_only_where_there_is_none(
         ("true", 16000, "16000"),
         ("true", 7000, "16000"),
         ("Memory == 5", 7000, "7000"),
+        ('GLIDEIN_Stie == "Nebraska" && Memory == 5', 7000, "7000"),
     ],
 )
 def test_what_a_free_slot_takes_comes_first(wanted: str, free: int, advised: str) -> None:
@@ -193,11 +194,12 @@ def test_what_a_free_slot_takes_comes_first(wanted: str, free: int, advised: str
     key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 1)
     empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
     now = asking.at(empty.every[0])._replace(kind="slot", size=Size(8, free, 1))
+    del told["GLIDEIN_Site"]  # to which the job does not refer
     slots = [free_slot(now, Values(parse(ad_text(told | {"Memory": free}))))]
     found = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10, slots)
-    assert found[0].changes[0].now == advised
+    assert found[0].changes[-1].now == advised
     assert (found[0].free, found[0].sure) == (advised == str(free), True)
-    assert found[-1].changes[0].now == "16000"
+    assert found[-1].changes[-1].now == "16000"
 
 
 def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gwmond.model.demand.waiting_job import OFFERED, TIMED, Change, Edit
 from gwmond.sources.htcondor import ads, clauses, matching
-from gwmond.sources.htcondor.alike import references
+from gwmond.sources.htcondor.alike import Values, references
 from gwmond.sources.htcondor.places import Asking
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Attributes
     from gwmond.model.demand.waiting_job import ChangeKind, JobPlace
-    from gwmond.sources.htcondor.alike import Values
     from gwmond.sources.htcondor.places import EmptyPilot, EmptyPilots
 
     _Sides: TypeAlias = tuple[classad2.ClassAd, classad2.ClassAd]
@@ -116,6 +115,7 @@ def edits(
     pilots = _Pilots(empty)
     near = _nearest(job, pilots.every, places)[:most]
     ranked = _ranked(job, near, pilots, says)
+    free = _telling(free, ranked, pilots)
     if ranked and not _fitting(ranked[0], free):
         near = _nearest(job, free, [job.at(slot) for slot in free])[:most]
         now = (one for one in _ranked(job, near, pilots, says) if _is_nearly(one, ranked[0]))
@@ -138,6 +138,25 @@ def _ranked(
             found.setdefault(made, (pilot.template.evidence == "estimated", changed))
     ranked = sorted(found.values(), key=lambda one: (one[0], _weight(one[1].changes)))
     return [changed for _, changed in ranked]
+
+
+def _telling(
+    free: Sequence[EmptyPilot], ranked: Iterable[_Changed], pilots: _Pilots
+) -> Sequence[EmptyPilot]:
+    """Return slots with what their kinds say of attributes of other names: nobody asked for it."""
+    named = {change.now for one in ranked for change in one.changes if change.kind == "name"}
+    if not named:
+        return free
+    kinds = {(one.template.entry, one.template.group): one.slot.ad for one in pilots.every}
+    found = []
+    for slot in free:
+        ad = ads.parse(str(slot.slot.ad))
+        kind = kinds.get((slot.template.entry, slot.template.group), ad)
+        for name in named:
+            if name in kind and name not in ad:
+                ad[name] = kind.lookup(name)
+        found.append(slot._replace(slot=Values(ad)))
+    return found
 
 
 def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
