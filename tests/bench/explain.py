@@ -30,7 +30,7 @@ from tests.bench.harness import say
 from tests.bench.poll_cycle import crowd
 from tests.explain.advice import failures, table, trials
 from tests.explain.advice_draw import draw, layout
-from tests.explain.advice_pool import stage
+from tests.explain.advice_pool import Trial, stage
 from tests.explain.forty import KINDS, forty
 from tests.pool.condor import CondorPool
 
@@ -63,13 +63,15 @@ def main() -> None:
 
 def _advice(seeds: range, htcondor: str) -> None:
     """Print what became of jobs of which was done what was advised, and all that did not start."""
-    found = []
-    for seed in seeds:
-        with stage(layout(seed), htcondor) as made:
-            found += trials(made, draw(made.drawn, _JOBS_OF_A_POOL))
-        say(f"seed {seed}: {sum(one.worked for one in found)} of {len(found)} started")
-    print(f"HTCondor {htcondor}, seeds {seeds.start} to {seeds.stop - 1}")
-    print(f"\n{table(found)}\n\n{failures(found)}\n", flush=True)
+    found: list[Trial] = []
+    try:
+        for seed in seeds:
+            with stage(layout(seed), htcondor) as made:
+                found += trials(made, draw(made.drawn, _JOBS_OF_A_POOL))
+            say(f"seed {seed}: {sum(one.worked for one in found)} of {len(found)} started")
+    finally:  # half an hour is not lost with one pool
+        print(f"HTCondor {htcondor}, {len(found)} jobs of seeds {seeds.start} to {seeds.stop - 1}")
+        print(f"\n{table(found)}\n\n{failures(found)}\n", flush=True)
 
 
 def _table(pool: CondorPool, jobs: dict[str, tuple[str, str]]) -> None:
