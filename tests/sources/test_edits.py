@@ -148,6 +148,10 @@ GPUS = "countMatches(MY.RequireGPUs, TARGET.AvailableGPUs) >= RequestGPUs"
             "(Capability >= 7.5) && (GlobalMemoryMb > 8000)",
         ),
         ('DeviceName == "H100" && Capability >= 6.0', "(Capability >= 6.0)"),
+        (
+            'DeviceName == "H100" && Capability >= 8.0 && GlobalMemoryMb >= 40000 && Level > 1',
+            "(Capability >= 7.5) && (GlobalMemoryMb >= 16000)",
+        ),
     ],
 )
 def test_the_properties_of_gpus(wants: str, instead: str) -> None:

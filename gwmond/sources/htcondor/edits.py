@@ -271,10 +271,15 @@ class _Clause(NamedTuple):
         return clauses.attribute_clauses(self.job.ad, _GPU) if refers else ()
 
     def with_gpus(self, part: str, instead: str, was: str, now: str) -> Change:
-        """Return the change of RequireGPUs with something else for a part; empty: nothing."""
-        kept = [instead if one == part else one for one in self.wanted_gpus]
-        value = " && ".join(f"({one})" for one in kept if one) or "true"
-        return Change(_GPU, value, "gpus", part, was, now)
+        """Return the change of RequireGPUs with something else for a part."""
+        kept = _all(instead if one == part else one for one in self.wanted_gpus)
+        return Change(_GPU, kept, "gpus", part, was, now)
+
+    def has_gpus(self, wanted: Iterable[str]) -> bool:
+        """Return whether the clause holds if that alone is wanted of GPUs."""
+        clause, ad = ads.expression(self.text), ads.parse(str(self.job.ad))
+        ad[_GPU] = ads.expression(_all(wanted))
+        return bool(clause and matching.holds(clause, ad, self.slot.ad, untold=False))
 
     @property
     def literals(self) -> list[str]:
@@ -290,9 +295,12 @@ class _Clause(NamedTuple):
         self, kind: ChangeKind, instead: str = "", was: str = "", now: str = ""
     ) -> Change:
         """Return the change of Requirements with something else for the clause; empty: nothing."""
-        kept = [instead if one == self.text else one for one in self.job.clauses]
-        whole = " && ".join(f"({one})" for one in kept if one) or "true"
+        whole = _all(instead if one == self.text else one for one in self.job.clauses)
         return Change(_REQUIREMENTS, whole, kind, self.text, was, now)
+
+
+def _all(parts: Iterable[str]) -> str:
+    return " && ".join(f"({one})" for one in parts if one) or "true"
 
 
 def _proposals(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
@@ -380,9 +388,17 @@ def _other_gpus(here: _Clause) -> Iterator[Change]:
 
 
 def _any_gpus(here: _Clause) -> Iterator[Change]:
-    """Yield what the job wants of GPUs without one clause."""
+    """Yield what the job wants of GPUs, each part as a pilot's GPUs have it besides, or without."""
+    kept: dict[str, str] = {}
     for part in here.wanted_gpus:
-        yield here.with_gpus(part, "", part, "")
+        values = _of_devices(here.slot, references(part).names)
+        others = (new for value in values for _, new in _with_number(part, value))
+        tried = (one for one in (part, *others) if here.has_gpus((*kept.values(), one)))
+        kept[part] = next(tried, "")
+    changed = {was: now for was, now in kept.items() if was != now}
+    was, now = (" && ".join(filter(None, some)) for some in (changed, changed.values()))
+    if changed:
+        yield Change(_GPU, _all(kept.values()), "gpus", was, was, now)
 
 
 def _of_devices(slot: Values, names: Iterable[str]) -> list[float]:
