@@ -58,8 +58,8 @@ _GPUS = """#!/bin/sh
 echo 'DetectedGPUs="GPU-a1, GPU-b2"'
 echo 'Common=[ DriverVersion=12.4; MaxSupportedVersion=12040; ]'
 for id in a1 b2; do
-    echo "GPU_$id=[ id=\\"GPU-$id\\"; Capability=7.5; GlobalMemoryMb=15102;"
-    echo " DeviceName=\\"Tesla T4\\"; ]"
+    echo "GPU_$id=[ id=\\"GPU-$id\\"; Capability=7.5; GlobalMemoryMb=15102; \\
+DeviceName=\\"Tesla T4\\"; ]"
 done
 """
 _LIFETIME_S = 6 * 3600
