@@ -159,6 +159,12 @@ def test_the_properties_of_gpus(wants: str, instead: str) -> None:
     assert found(GPUS, RequestGPUs=1, RequireGPUs=Expr(wants)) == [f"RequireGPUs = {instead}"]
 
 
+def test_fewer_gpus_and_lesser_ones() -> None:
+    """Neither change alone is enough."""
+    changes = found(GPUS, RequestGPUs=4, RequireGPUs=Expr("Capability >= 8.0"))
+    assert changes == ["RequestGPUs = 1", "RequireGPUs = (Capability >= 7.5)"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "pilot"),
     [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -206,8 +206,10 @@ def _mended(
         own = bool(said.blocked)
         text = changed.job.clauses[said.blocked[0]] if own else said.refusals[0]
         wrong = len(said.blocked) + len(said.refusals)
-        for change in _proposals(_Clause(changed.job, text, own, pilot.slot, says), pilots):
-            after = changed.after(change)
+        here = _Clause(changed.job, text, own, pilot.slot, says)
+        alone = ((change,) for change in _proposals(here, pilots))
+        for proposed in chain(alone, _fewer_gpus(here, pilots)):
+            after = reduce(_Changed.after, proposed, changed)
             now = after.job.at(pilot)
             if len(now.blocked) + len(now.refusals) < wrong:
                 changed, said = after, now
@@ -399,6 +401,16 @@ def _any_gpus(here: _Clause) -> Iterator[Change]:
     was, now = (" && ".join(filter(None, some)) for some in (changed, changed.values()))
     if changed:
         yield Change(_GPU, _all(kept.values()), "gpus", was, was, now)
+
+
+def _fewer_gpus(here: _Clause, pilots: _Pilots) -> Iterator[tuple[Change, ...]]:
+    """Yield fewer GPUs together with what the job wants of these, if there are too few of any."""
+    if not here.wanted_gpus or here.has_gpus(()):
+        return
+    any_of_them = _Changed(here.job).after(Change(_GPU, "true", "gpus", "", "", "")).job
+    for fewer in _other_amounts(here._replace(job=any_of_them), pilots):
+        job = _Changed(here.job).after(fewer).job
+        yield from ((fewer, change) for change in _any_gpus(here._replace(job=job)))
 
 
 def _of_devices(slot: Values, names: Iterable[str]) -> list[float]:
