@@ -33,7 +33,7 @@ Kind: TypeAlias = tuple[str, Size, int | None]
 """A signature, a size and a walltime: jobs that are alike in all that matching depends on."""
 
 
-class Cause(NamedTuple):
+class IdleCause(NamedTuple):
     """The two levels of a reason, where the jobs could run, and whose move it is."""
 
     reason: str
@@ -42,12 +42,12 @@ class Cause(NamedTuple):
     mover: str
 
 
-NOT_ANALYSED = Cause(Tier.NOWHERE.name.lower(), "not_analysed", NONE, Mover.POOL.value)
-_FREE = Cause(Tier.PILOTS_THERE.name.lower(), "behind_others", "", Mover.WAIT.value)
-_PENDING = Cause(Tier.ON_THEIR_WAY.name.lower(), "pilots_pending", "", Mover.WAIT.value)
+NOT_ANALYSED = IdleCause(Tier.NOWHERE.name.lower(), "not_analysed", NONE, Mover.POOL.value)
+_FREE = IdleCause(Tier.PILOTS_THERE.name.lower(), "behind_others", "", Mover.WAIT.value)
+_PENDING = IdleCause(Tier.ON_THEIR_WAY.name.lower(), "pilots_pending", "", Mover.WAIT.value)
 _POLICY, _NOWHERE = Tier.POLICY.name.lower(), Tier.NOWHERE.name.lower()
-_DIFFER = Cause(SEVERAL, SEVERAL, SEVERAL, "")
-_NO_PILOTS_KNOWN = Cause(NOT_KNOWN, "pilots", "", Mover.POOL.value)
+_DIFFER = IdleCause(SEVERAL, SEVERAL, SEVERAL, "")
+_NO_PILOTS_KNOWN = IdleCause(NOT_KNOWN, "pilots", "", Mover.POOL.value)
 _UNKNOWN = {*UNKNOWN, "no_pilot_known", "collector", "young_collector"}
 
 
@@ -56,7 +56,7 @@ def kind_of(group: DemandGroup) -> Kind:
     return group.signature, group.size, group.walltime_s
 
 
-def nowhere(examined: Examined, rows: Mapping[EntryKey, SiteRow], now: float) -> Cause:
+def nowhere(examined: Examined, rows: Mapping[EntryKey, SiteRow], now: float) -> IdleCause:
     """Return why a job could run nowhere, of which each clause was tried with every pilot.
 
     Pilots that it accepts may be there, and take no more jobs.
@@ -75,15 +75,15 @@ class Causes:
     def __init__(
         self,
         rows: Mapping[EntryKey, SiteRow],
-        known: Mapping[Kind, Cause],
+        known: Mapping[Kind, IdleCause],
         limits: Limits = NO_LIMITS,
         *,
         pilots: bool,
     ) -> None:
         self._rows, self._known, self._limits, self._pilots = rows, known, limits, pilots
-        self._at: dict[tuple[EntryKey, ...], Cause] = {}
+        self._at: dict[tuple[EntryKey, ...], IdleCause] = {}
 
-    def of(self, idle: IdleJobs) -> Iterator[tuple[Cause, float]]:
+    def of(self, idle: IdleJobs) -> Iterator[tuple[IdleCause, float]]:
         """Yield the causes of a group, each with the part of its jobs (0 to 1)."""
         if not self._pilots:
             yield _NO_PILOTS_KNOWN._replace(site=_site(idle.entries)), 1.0
@@ -103,7 +103,7 @@ class Causes:
             if idle.absorbed < 1:
                 yield self._waiting(idle), part * (1 - idle.absorbed)
 
-    def main(self, idle: IdleJobs) -> Cause:
+    def main(self, idle: IdleJobs) -> IdleCause:
         """Return the cause of most of a group's jobs."""
         return max(self.of(idle), key=lambda found: found[1])[0]
 
@@ -123,7 +123,7 @@ class Causes:
 
     def sums(self, idle: Iterable[IdleJobs]) -> tuple[IdleReason, ...]:
         """Return the causes of all groups added up, the most units first."""
-        found: dict[Cause, list[float]] = {}
+        found: dict[IdleCause, list[float]] = {}
         for group in idle:
             for cause, part in self.of(group):
                 amounts = found.setdefault(cause, [0.0, 0.0, 0.0])
@@ -132,12 +132,12 @@ class Causes:
         reasons = [IdleReason(*cause, *amounts) for cause, amounts in found.items()]
         return tuple(sorted(reasons, key=lambda one: (-one.cpu, one)))
 
-    def _limit(self, idle: IdleJobs, said: Rejection) -> Cause | None:
+    def _limit(self, idle: IdleJobs, said: Rejection) -> IdleCause | None:
         """Return what limits jobs that could run somewhere."""
         first = limit_on(idle.group, said, self._limits) if idle.entries else None
         return None if first is None else _cause(first, _site(idle.entries))
 
-    def _waiting(self, idle: IdleJobs) -> Cause:
+    def _waiting(self, idle: IdleJobs) -> IdleCause:
         """Return why jobs wait that neither free slots nor pending pilots take."""
         if not idle.entries:
             return self._known.get(kind_of(idle.group), NOT_ANALYSED)
@@ -150,10 +150,10 @@ class Causes:
         return found
 
 
-def _cause(first: Explanation, site: str) -> Cause:
+def _cause(first: Explanation, site: str) -> IdleCause:
     unknown = first.name in _UNKNOWN
     reason = NOT_KNOWN if unknown else first.tier.name.lower()
-    return Cause(reason, first.name, site, first.mover.value)
+    return IdleCause(reason, first.name, site, first.mover.value)
 
 
 def _site(entries: tuple[EntryKey, ...]) -> str:

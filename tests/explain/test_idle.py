@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, kind_of
+from gwmond.explain.idle import NOT_ANALYSED, Causes, IdleCause, kind_of
 from gwmond.model.demand.order import Limits, ScheddLoad
 from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Rejection, Size
@@ -44,13 +44,13 @@ def test_parts_of_a_group_add_up_to_it() -> None:
 
 
 def test_jobs_that_could_run_nowhere_have_the_cause_of_their_kind() -> None:
-    group, cause = idle("d", 1), Cause("nowhere", "too_large", "none", "you")
+    group, cause = idle("d", 1), IdleCause("nowhere", "too_large", "none", "you")
     assert Causes({}, {kind_of(group.group): cause}, pilots=True).main(group) == cause
 
 
 def test_pilots_that_nobody_has_seen_are_the_last_hope() -> None:
     """A clause that no pilot passes which is seen is the cause, though a pilot there is pending."""
-    cause = Cause("nowhere", "requirements", "none", "you")
+    cause = IdleCause("nowhere", "requirements", "none", "you")
     unseen = idle("d", 1, A, absorbed=1.0, kinds=(MatchedKind(A, "f.g", sure=False),))
     known = {kind_of(unseen.group): cause}
     assert Causes({}, known, pilots=True).main(unseen) == cause

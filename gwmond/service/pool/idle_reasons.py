@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from gwmond.config.settings import Config
-from gwmond.explain.idle import NOT_ANALYSED, Cause, Causes, Kind, kind_of, nowhere
+from gwmond.explain.idle import NOT_ANALYSED, Causes, IdleCause, Kind, kind_of, nowhere
 from gwmond.model.entries.evaluation import Evaluation, IdleJobs
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Template
 from gwmond.model.poll.snapshot import Checked, PilotGroup
@@ -36,7 +36,7 @@ class _Polled(NamedTuple):
 class _Analysed(NamedTuple):
     """A cause, when it was found (epoch seconds), and with which pilots; None: it was not found."""
 
-    cause: Cause
+    cause: IdleCause
     at: float
     templates: frozenset[Hashable] | None
 
