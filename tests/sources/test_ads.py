@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import classad2
 import pytest
@@ -185,3 +186,53 @@ def test_ads_are_found_by_their_names_with_few_comparisons() -> None:
 )
 def test_passwords_of_urls_are_left_out(said: str, shown: str) -> None:
     assert ads.clean(said) == shown
+
+
+_FAN = "; ".join(f"{a} = {' + '.join([b] * 60)}" for a, b in itertools.pairwise("BCDE"))
+_SLOW = 'int(regexp("^(a+)+(a+)+(a+)+$", S))'
+COSTLY = {
+    "attributes that name others often": f"[A = B + B; {_FAN}; E = time()]",
+    "regexps": f'[A = {" + ".join([_SLOW] * 9)}; S = "{"a" * 40}b"]',
+    "a text that is evaluated": f'[A = eval(strcat("B", "+B")); {_FAN}; E = time()]',
+    "a record": f"[A = [B = C; {_FAN}; E = time()].B]",
+    "a long text, often": f'[A = size(strcat({", ".join(["S"] * 90)})); S = "{"a" * 40000}"]',
+}
+
+
+class Spied:
+    """An ad that notes what is evaluated in it."""
+
+    def __init__(self, ad: classad2.ClassAd) -> None:
+        self._ad = ad
+        self.evaluated: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._ad
+
+    def __getitem__(self, name: str) -> object:
+        return self._ad[name]
+
+    def eval(self, name: str) -> object:
+        self.evaluated.append(name)
+        return None
+
+
+@pytest.mark.parametrize("how", COSTLY)
+def test_what_costs_too_much_is_not_begun(how: str) -> None:
+    """The child that evaluates it would be late, and with it all other ads of its query."""
+    ad: Any = Spied(classad(COSTLY[how]))
+    assert ads.evaluate(ad, "A") is None
+    assert ad.evaluated == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("MemoryUsage isnt undefined ? MemoryUsage * 3 / 2 : RequestCpus * 2000", 1500),
+        ('ifThenElse(regexp("^el[789]$", System), 1, 2)', 1),
+        ('strcat(System, "x") == "el9x" ? 1 : 0', 1),
+    ],
+)
+def test_what_jobs_ask_for_is_evaluated(text: str, value: int) -> None:
+    more = 'MemoryUsage = Size / 1024; Size = 1024000; RequestCpus = 4; System = "el9"'
+    assert ads.number(classad(f"[A = {text}; {more}]"), "A") == value

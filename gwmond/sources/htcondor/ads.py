@@ -35,6 +35,18 @@ SECRET = frozenset(
 )
 
 
+# What anybody's expression may cost: some milliseconds, and one match at PCRE's limit (0.1 s).
+_MOST_STEPS = 2000
+_A_STEP = 1000  # characters
+_COSTLY = dict.fromkeys(("regexp", "regexps", "regexpmember", "stringlistregexpmember"), 1000) | (
+    # What these do is not to be seen in the text.
+    dict.fromkeys(("eval", "evalineachcontext", "countmatches"), _MOST_STEPS)
+)
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+_RECORD = re.compile(r"\[\s*[\w']+\s*=(?![=?!])")
+
+
 def parse(text: str) -> classad2.ClassAd:
     """Return the ClassAd that a text in new syntax says; raises ClassAdException."""
     import classad2  # noqa: PLC0415 (only ever in a child; facts' modules load without it)
@@ -201,18 +213,44 @@ def numbers(ad: classad2.ClassAd, name: str) -> list[float] | None:
 
 
 def evaluate(ad: classad2.ClassAd, name: str) -> object:
-    """Evaluate one attribute; ``None`` for absent, undefined, error and undecodable."""
+    """Evaluate one attribute; ``None`` for absent, undefined, error, undecodable and too costly."""
     try:
         value = ad[name]
         if type(value) in _PLAIN:
             return value
         if type(value).__name__ == "ExprTree":
-            value = ad.eval(name)
+            value = ad.eval(name) if _steps(ad, value, {}) <= _MOST_STEPS else None
     except KeyError:
         return None
     except Exception:  # undecodable, or a ClassAdException, which has no common base
         return None
     return None if _is_enum(value) else value
+
+
+def _steps(ad: classad2.ClassAd, tree: object, known: dict[str, int]) -> int:
+    """Return how many steps an expression takes at most, of which no more than too many count.
+
+    Each attribute that it names is evaluated as often as it is named.  The library gives up after
+    millions of steps (0.2 s), but one of them may be a regexp that takes 0.1 s.  ``known``: the
+    steps of attributes by their names.
+    """
+    written = str(tree)
+    text = _LITERAL.sub("", written)
+    if _RECORD.search(text):
+        return _MOST_STEPS + 1
+    total = 1 + len(written) // _A_STEP
+    for word in _WORD.findall(text):
+        name = word.lower()
+        if name not in known:
+            known[name] = _COSTLY.get(name, 1)
+            if name in ad:
+                of = ad[name]
+                known[name] = 1 + (len(of) // _A_STEP if type(of) is str else 0)
+                known[name] += 0 if type(of) in _PLAIN else _steps(ad, of, known)
+        total += known[name]
+        if total > _MOST_STEPS:
+            break
+    return total
 
 
 def value(ad: classad2.ClassAd, text: str) -> object:
