@@ -14,6 +14,8 @@ RPM_PYTHON ?= /usr/bin/python3.11
 # One benchmark (tests/bench/__main__.py names them: poll, referee ...), and its options (--help):
 # make bench BENCH_ARGS="poll --jobs 20000 --rounds 2"
 BENCH_ARGS ?=
+# Options of the chaos (--help): make chaos CHAOS_ARGS="--minutes 20 --seed 7"
+CHAOS_ARGS ?=
 
 BIN := $(VENV)/bin
 BACKENDS := $(VENV)/phoenix/.done $(VENV)/mlflow/.done
@@ -33,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest lowest generated setup setup-test system-packages lock dist deb rpm audit bench clean
+.PHONY: help demo test lint pytest lowest generated setup setup-test system-packages lock dist deb rpm audit bench chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -100,6 +102,10 @@ generated: $(VENV)/.test ## renew all files that are made from the code (tests f
 bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'
 	@$(BIN)/python -m tests.bench $(BENCH_ARGS)
+
+chaos: setup-test ## an hour of faults on a real pool, and whether the ledger is then true (as root)
+	$(SAY) 'chaos'
+	@$(BIN)/python -m tests.chaos $(CHAOS_ARGS)
 
 setup: $(VENV)/.run ## make .venv, with gwmond in it
 

@@ -43,6 +43,7 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 LONG = (
     "glideinwms/",
     "proof/",
+    "chaos/",
     "alerts/test_incidents.py",
     "daemon/test_first_hour.py",
     "referee/test_negotiator.py",

@@ -6,7 +6,7 @@ examples (many random ones of all properties), referee (verdicts against a real 
 restarts (random histories, with a daemon that is stopped and killed),
 names (a pool in which strangers choose 100,000 names of sites),
 rules (how long a Prometheus evaluates the rules of alerts), traces (their export),
-explain (beside condor_q -better-analyze).
+explain (beside condor_q -better-analyze), http (clients of pages and metrics).
 
 Options without a name are those of ``poll``.
 """
@@ -21,6 +21,7 @@ from tests.bench import (
     demo,
     early,
     explain,
+    http_load,
     names,
     pilot_import,
     poll_cycle,
@@ -48,6 +49,7 @@ _ALL: dict[str, Callable[[], None]] = {
     "rules": rules.main,
     "traces": traces.main,
     "explain": explain.main,
+    "http": http_load.main,
 }
 
 

@@ -186,6 +186,12 @@ class RunningDaemon:
             return False
         return True
 
+    @property
+    def pid(self) -> int:
+        """The daemon's own process, the last one that was started."""
+        assert self._process is not None
+        return self._process.pid
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the daemon itself."""
         assert self._process is not None

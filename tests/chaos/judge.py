@@ -1,0 +1,195 @@
+"""What gwmond says when all is over, against the truth.
+
+What differs is wrong, unless a fault explains that no source had the fact: then it is named, with
+the fault.  What no fault excuses: totals that are not the sum of their parts, a counter that falls,
+a pilot or a run that is there twice, a category that the job's own record contradicts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.error
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from tests.build.meanwhile import Meanwhile
+from tests.chaos.faults import Fault
+from tests.chaos.work import Lived, Truth
+from tests.daemon.running import RunningDaemon
+from tests.daemon.scrape import Metrics, Series
+from tests.proof.ledger import Said
+
+#: An update of a pilot's ad comes every 5 s, a poll every 3 s; and logs have whole seconds.
+TOLERANCE_S = 15.0
+#: So long after a fault its effects may last: an ad expires, a lease ends, a query is late.
+AFTER_S = 30.0
+
+#: Faults that can hide what a pilot's ads said, or when.
+_HIDING = (
+    *(
+        "daemon stopped COLLECTOR",
+        "daemon killed COLLECTOR",
+        "network cut",
+        "startd",
+        "pilot killed",
+    ),
+    *("gwmond", "ledger restored", "clock stepped", "disk", "ledger locked"),
+)
+
+
+class Watch(Meanwhile):
+    """Scrapes all the while, and remembers each counter of the ledger that fell."""
+
+    def __init__(self, daemon: RunningDaemon) -> None:
+        super().__init__(self._run)
+        self._daemon = daemon
+        self._last: dict[Series, float] = {}
+        self.scrapes = 0
+        self.fell: list[str] = []
+
+    def forget(self) -> None:
+        """A ledger that was restored begins anew."""
+        self._last = {}
+
+    def _run(self) -> None:
+        while not self._stop.wait(1):
+            last = self._last
+            with contextlib.suppress(OSError, urllib.error.HTTPError):
+                text = self._daemon.get("/metrics")
+                if last is self._last:
+                    self._look(text)
+
+    def _look(self, text: str) -> None:
+        kept = {
+            line.split()[2]
+            for line in text.splitlines()
+            if line.startswith("# HELP ") and "Kept in the ledger" in line
+        }
+        metrics = Metrics.parse(text)
+        self.scrapes += 1
+        for series, value in metrics.items():
+            if series[0] not in kept:
+                continue
+            if value < self._last.get(series, 0.0):
+                self.fell.append(f"{series[0]}{dict(series[1])}: {self._last[series]} to {value}")
+            self._last[series] = value
+
+
+@dataclass
+class Verdict:
+    """What is wrong, and what is named: differences with the fault that took the fact away."""
+
+    faults: list[Fault]
+    wrong: list[str] = field(default_factory=list)
+    named: list[str] = field(default_factory=list)
+    checked: Counter[str] = field(default_factory=Counter)
+
+    def differs(self, text: str, since: float, until: float, kinds: Iterable[str]) -> None:
+        """A difference of a fact of that time; of a fault of these kinds then, it is named."""
+        reasons = [
+            str(fault)
+            for fault in self.faults
+            if f"{fault.kind} {fault.detail}".startswith(tuple(kinds))
+            and min(fault.begin, fault.since or fault.begin) <= until
+            and fault.end + AFTER_S >= since
+        ]
+        if reasons:
+            self.named.append(f"{text}: {'; '.join(reasons[:3])}")
+        else:
+            self.wrong.append(text)
+
+
+def judge(said: Said, truth: Truth, faults: list[Fault]) -> Verdict:
+    """Compare pilots, then runs."""
+    verdict = Verdict(faults)
+    verdict.wrong += [f"{name} is open" for name in said.open]
+    _pilots(verdict, said, truth)
+    _runs(verdict, said, truth)
+    return verdict
+
+
+def _pilots(verdict: Verdict, said: Said, truth: Truth) -> None:
+    rows: dict[str, list[PilotRow]] = {}
+    for row in said.pilots:
+        rows.setdefault(row.identity.name, []).append(row)
+    verdict.wrong += [f"there was no pilot {name}" for name in rows.keys() - truth.pilots.keys()]
+    for name, lived in truth.pilots.items():
+        verdict.checked["pilots"] += 1
+        mine = rows.get(name, [])
+        if len(mine) > 1:
+            verdict.wrong.append(f"{name} is there {len(mine)} times")
+        elif not mine:
+            verdict.differs(f"{name} is missing", lived.start, lived.end, _HIDING)
+        else:
+            _pilot(verdict, mine[0], lived)
+
+
+def _pilot(verdict: Verdict, row: PilotRow, lived: Lived) -> None:
+    name = f"{lived.name} ({lived.how}, {row.end_source})"
+    sizes = {step.size.cores for step in row.steps}
+    if sizes != {lived.cores}:
+        verdict.wrong.append(f"{name}: cores {sizes}, not {lived.cores}")
+    end = (row.end_us or 0) / 1e6
+    for what, seconds, right in (
+        ("began", row.start_us / 1e6 - lived.start, lived.start),
+        ("ended", end - lived.end, lived.end),
+    ):
+        if abs(seconds) > TOLERANCE_S:
+            text = f"{name} {what} at {right:.0f}, by the ledger {seconds:+.0f} s"
+            verdict.differs(text, min(right, right + seconds), max(right, right + seconds), _HIDING)
+    settled = sum(
+        micros
+        for (resource, measure, _, _), micros in row.settled.items()
+        if (resource, measure) == ("cpu", "resource")
+    )
+    if row.end_us is not None and settled != lived.cores * (row.end_us - row.start_us):
+        verdict.wrong.append(f"{name}: {settled} is not its cores times its life")
+
+
+def _runs(verdict: Verdict, said: Said, truth: Truth) -> None:
+    mine: dict[str, list[RunRow]] = {}
+    for run in said.runs:
+        mine.setdefault(run.key.job, []).append(run)
+    for job, outcome in truth.ended.items():
+        verdict.checked["jobs"] += 1
+        of = mine.get(job, [])
+        told = [run.outcome.label for run in of if run.outcome and _good(run)]
+        if told == [outcome]:
+            continue
+        text = f"job {job} ended with {outcome}: {[_shown(run) for run in of]}"
+        last = max((ran.end for ran in truth.runs if ran.job == job), default=0.0)
+        if told:
+            verdict.wrong.append(text)
+        else:
+            verdict.differs(text, last, last, ("ledger restored", "history cut"))
+    for job, of in mine.items():
+        if job not in truth.ended and any(map(_good, of)):
+            verdict.wrong.append(f"job {job} did not end by itself: {[_shown(run) for run in of]}")
+    keys = {(run.key.job, run.key.number) for run in said.runs}
+    verdict.checked["runs"] += len(truth.runs)
+    for ran in truth.runs:
+        if (ran.job, ran.number) not in keys:
+            verdict.differs(
+                f"run {ran.number} of {ran.job} on {ran.pilot} is missing, of "
+                f"{[_shown(run) for run in mine.get(ran.job, [])]}",
+                ran.start,
+                ran.end,
+                _HIDING,
+            )
+
+
+def _good(run: RunRow) -> bool:
+    """Whether a run is said to have completed its job, or to have failed early by itself."""
+    return run.outcome is not None and run.outcome.label in {
+        "exit_zero",
+        "exit_nonzero",
+        "exit_signal",
+    }
+
+
+def _shown(run: RunRow) -> str:
+    outcome = run.outcome.label if run.outcome else "open"
+    sources = ",".join(sorted({fact.source.value for fact in run.facts}))
+    return f"{run.key.number} {outcome} {run.start_us // 10**6} ({sources})"
