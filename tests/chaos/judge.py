@@ -12,6 +12,7 @@ import urllib.error
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from tests.build.meanwhile import Meanwhile
@@ -22,7 +23,7 @@ from tests.daemon.scrape import Metrics, Series
 from tests.proof.ledger import Said
 
 #: An update of a pilot's ad comes every 5 s, a poll every 3 s; and logs have whole seconds.
-TOLERANCE_S = 15.0
+TOLERANCE_S = 20.0
 #: So long after a fault its effects may last: an ad expires, a lease ends, a query is late.
 AFTER_S = 30.0
 
@@ -47,6 +48,8 @@ class Watch(Meanwhile):
         self._daemon = daemon
         self._last: dict[Series, float] = {}
         self.scrapes = 0
+        #: when polls ended
+        self.polls: list[float] = []
         self.fell: list[str] = []
 
     def forget(self) -> None:
@@ -69,6 +72,8 @@ class Watch(Meanwhile):
         }
         metrics = Metrics.parse(text)
         self.scrapes += 1
+        if metrics.polled_at not in self.polls[-1:]:
+            self.polls.append(metrics.polled_at)
         for series, value in metrics.items():
             if series[0] not in kept:
                 continue
@@ -82,12 +87,16 @@ class Verdict:
     """What is wrong, and what is named: differences with the fault that took the fact away."""
 
     faults: list[Fault]
+    polls: list[float]
     wrong: list[str] = field(default_factory=list)
     named: list[str] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
 
     def differs(self, text: str, since: float, until: float, kinds: Iterable[str]) -> None:
-        """A difference of a fact of that time; of a fault of these kinds then, it is named."""
+        """A difference of a fact of that time; of a fault of these kinds then, it is named.
+
+        So it is where no poll was seen then: on a machine with much to do, too.
+        """
         reasons = [
             str(fault)
             for fault in self.faults
@@ -95,15 +104,20 @@ class Verdict:
             and min(fault.begin, fault.since or fault.begin) <= until
             and fault.end + AFTER_S >= since
         ]
+        reasons += [
+            f"no poll from {earlier:.0f} to {later:.0f}"
+            for earlier, later in pairwise(self.polls)
+            if later - earlier > TOLERANCE_S / 2 and earlier <= until and later >= since
+        ]
         if reasons:
             self.named.append(f"{text}: {'; '.join(reasons[:3])}")
         else:
             self.wrong.append(text)
 
 
-def judge(said: Said, truth: Truth, faults: list[Fault]) -> Verdict:
+def judge(said: Said, truth: Truth, faults: list[Fault], polls: list[float]) -> Verdict:
     """Compare pilots, then runs."""
-    verdict = Verdict(faults)
+    verdict = Verdict(faults, polls)
     verdict.wrong += [f"{name} is open" for name in said.open]
     _pilots(verdict, said, truth)
     _runs(verdict, said, truth)
@@ -167,26 +181,28 @@ def _runs(verdict: Verdict, said: Said, truth: Truth) -> None:
     for job, of in mine.items():
         if job not in truth.ended and any(map(_good, of)):
             verdict.wrong.append(f"job {job} did not end by itself: {[_shown(run) for run in of]}")
-    keys = {(run.key.job, run.key.number) for run in said.runs}
+    rows = {(run.key.job, run.key.number): run for run in said.runs}
+    names = {pilot.id: pilot.identity.name for pilot in said.pilots}
     verdict.checked["runs"] += len(truth.runs)
     for ran in truth.runs:
-        if (ran.job, ran.number) not in keys:
-            verdict.differs(
-                f"run {ran.number} of {ran.job} on {ran.pilot} is missing, of "
-                f"{[_shown(run) for run in mine.get(ran.job, [])]}",
-                ran.start,
-                ran.end,
-                _HIDING,
-            )
+        row = rows.get((ran.job, ran.number))
+        name = f"run {ran.number} of {ran.job} on {ran.pilot}"
+        if row is None:
+            others = [_shown(run) for run in mine.get(ran.job, [])]
+            verdict.differs(f"{name} is missing, of {others}", ran.start, ran.end, _HIDING)
+            continue
+        if names[row.pilot] != ran.pilot:
+            verdict.wrong.append(f"{name} is on {names[row.pilot]}")
+        off = (row.start_us / 1e6 - ran.start, (row.end_us or 0) / 1e6 - ran.end)
+        if max(map(abs, off)) > TOLERANCE_S:
+            text = f"{name}: {off[0]:+.0f} and {off[1]:+.0f} s, {_shown(row)}"
+            verdict.differs(text, ran.start, ran.end, _HIDING)
 
 
 def _good(run: RunRow) -> bool:
-    """Whether a run is said to have completed its job, or to have failed early by itself."""
-    return run.outcome is not None and run.outcome.label in {
-        "exit_zero",
-        "exit_nonzero",
-        "exit_signal",
-    }
+    """Whether a run is said to have ended its job by itself."""
+    ways = {"exit_zero", "exit_nonzero", "exit_signal"}
+    return run.outcome is not None and run.outcome.label in ways
 
 
 def _shown(run: RunRow) -> str:

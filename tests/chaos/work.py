@@ -20,7 +20,6 @@ from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.proof.pilots import POOL_CONFIG, UNIT_MIB
 
-SITES = ("Alpha", "Beta", "Gamma")
 CONFIG = f"""{POOL_CONFIG}
 MAX_HISTORY_LOG = 100000
 MAX_HISTORY_ROTATIONS = 1000
@@ -75,14 +74,13 @@ class Living(NamedTuple):
 class Work:
     """Keeps a few pilots and idle jobs in a pool; ``step`` is called about once a second."""
 
-    def __init__(self, pool: CondorPool, draw: random.Random) -> None:
-        self.pool = pool
-        self._draw = draw
-        #: those that may be hurt
+    def __init__(self, pool: CondorPool, draw: random.Random, sites: Iterator[str]) -> None:
+        """``sites`` are those of the pilots, in the order of their starts."""
+        self.pool, self._draw, self._sites = pool, draw, sites
+        #: those that may be hurt, and all
         self.living: list[Living] = []
-        self._all: list[Living] = []
+        self.all: list[Living] = []
         self._ended: dict[str, tuple[str, float]] = {}
-        self.submitted = 0
 
     def step(self) -> None:
         """End what has lived long enough, start what is missing."""
@@ -100,9 +98,8 @@ class Work:
                 continue  # it is being hurt
 
     def _start(self) -> None:
-        number = len(self._all)
-        name = f"p{number}"
-        site = SITES[number] if number < len(SITES) else self._draw.choice(SITES)
+        number = len(self.all)
+        name, site = f"p{number}", next(self._sites)
         cores = self._draw.choice((1, 2, 4))
         attrs: dict[str, Value] = {
             "GLIDEIN_Site": site,
@@ -121,7 +118,7 @@ class Work:
         )
         of = Living(pilot, cores, time.monotonic() + self._draw.uniform(60, 240))
         self.living.append(of)
-        self._all.append(of)
+        self.all.append(of)
 
     def _submit(self, schedd: str, owner: str) -> None:
         way = self._draw.choice(WAYS)
@@ -135,7 +132,6 @@ class Work:
             request_memory=1024,
             job_lease_duration=20,
         )
-        self.submitted += 2
 
     def end(self, of: Living, how: str) -> None:
         """End a pilot: ``graceful``, ``kill -9`` or ``drained`` (and then gracefully)."""
@@ -159,7 +155,7 @@ class Work:
             self.pool.remove(schedd, "JobStatus == 1", user=owner)
         for of in [*self.living]:
             self.end(of, "graceful")
-        for of in self._all:
+        for of in self.all:
             of.pilot.wait_gone()
         for schedd, owner in zip(self.pool.schedds, ("alice", "bob"), strict=True):
             self.pool.remove(schedd, user=owner)
@@ -176,7 +172,7 @@ class Work:
 
     def truth(self) -> Truth:
         """What HTCondor's own files say, once all is over."""
-        pilots = {of.pilot.name: self._lived(of) for of in self._all}
+        pilots = {of.pilot.name: self._lived(of) for of in self.all}
         ended: dict[str, str] = {}
         runs = []
         for spool in (self.pool.local / "spool", self.pool.local / "spool2"):
