@@ -29,6 +29,10 @@ MAX_EPOCH_HISTORY_ROTATIONS = 1000
 #: A startd that is killed is started again by its master, which does not end meanwhile.
 PILOT_CONFIG = "NETWORK_HOSTNAME = {}.node.test\nMASTER.DAEMON_SHUTDOWN_FAST = False\n"
 WAYS = ("exit 0", "exit 0", "exit 0", "exit 3", "kill -SEGV $$")
+NAMES = (
+    *("GLIDEIN_Site", "GLIDEIN_Entry_Name", "GLIDEIN_Schedd", "GLIDEIN_ClusterId"),
+    *("GLIDEIN_ProcId", "GLIDECLIENT_Name", "GLIDECLIENT_Group"),
+)
 _LIVING, _IDLE = 3, 4
 _STARTS = re.compile(r"^(\S+ \S+) .*\(CONDOR_STARTD\) STARTING UP", re.M)
 _EXITS = re.compile(r"^(\S+ \S+) .*condor_startd.* EXITING WITH STATUS", re.M)
@@ -131,6 +135,8 @@ class Work:
             arguments=f"\"-c 'sleep {seconds}; {way}'\"",
             request_memory=1024,
             job_lease_duration=20,
+            # As frontends have it; MATCH_EXP_JOB_... then say in records on which pilot a run was.
+            attrs={f"JOB_{name}": f"$$({name}:Unknown)" for name in NAMES},
         )
 
     def end(self, of: Living, how: str) -> None:
