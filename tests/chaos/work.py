@@ -111,6 +111,7 @@ class Work:
             "GLIDEIN_Schedd": "schedd_glideins1@factory.test",
             "GLIDEIN_ClusterId": 100 + number,
             "GLIDEIN_ProcId": 0,
+            "ClassAdLifetime": 60,  # as POOL_CONFIG has it: what a killed one leaves goes then
         }
         pilot = self.pool.start_pilot(
             name,
