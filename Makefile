@@ -124,7 +124,7 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 system-packages:
 	$(SAY) 'Debian packages for the tests'
 	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd \
-	    busybox-static curl jq shellcheck wget iproute2 mandoc rpm zsh
+	    busybox-static curl jq shellcheck wget iproute2 mandoc rpm zsh gcc libc6-dev
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
