@@ -84,7 +84,7 @@ class Faults:
             "history cut": self._history_cut,
             "network cut": self._cut,
             "gwmond killed": partial(self._away, daemon.kill9),
-            "gwmond ended": partial(self._away, daemon.stop),
+            "gwmond ended": partial(self._away, self._stop),
             "gwmond stopped": lambda: ("", _signal(daemon.pid, signal.SIGSTOP)),
             "gwmond child killed": partial(self._child, signal.SIGKILL),
             "gwmond child stopped": partial(self._child, signal.SIGSTOP),
@@ -152,9 +152,14 @@ class Faults:
             return "", undo
         return "", partial(self._daemon.start, ready=False)
 
+    def _stop(self) -> None:
+        code, _ = self._daemon.stop()
+        if code:
+            raise AssertionError(f"it ended with {code}")
+
     def _read_only(self) -> None:
         """What is open for writing, Linux does not make read-only: so the daemon ends first."""
-        self._daemon.stop()
+        self._stop()
         self._disk.read_only()
 
     def _child(self, number: signal.Signals) -> Done:
@@ -200,7 +205,7 @@ class Faults:
         """The last backup comes back; what was known since has to be learnt again."""
         if self._saved is None:
             return "none", _nothing
-        self._daemon.stop()
+        self._stop()
         for file in self._file.parent.glob("ledger.sqlite*"):
             if not file.name.endswith(".lock"):
                 file.unlink()

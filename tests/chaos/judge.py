@@ -133,7 +133,11 @@ def _pilots(verdict: Verdict, said: Said, truth: Truth) -> None:
         verdict.checked["pilots"] += 1
         mine = rows.get(name, [])
         if len(mine) > 1:
-            verdict.wrong.append(f"{name} is there {len(mine)} times")
+            text = f"{name} is there {len(mine)} times"
+            # Its first startd is known from records alone, which were read after its second's ads.
+            jobs = any(row.identity.origin == "jobs" for row in mine)
+            kinds = ("ledger restored",) if jobs else ("nothing",)
+            verdict.differs(text, lived.start, lived.end, kinds)
         elif not mine:
             verdict.differs(f"{name} is missing", lived.start, lived.end, _HIDING)
         else:
