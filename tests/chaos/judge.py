@@ -133,11 +133,7 @@ def _pilots(verdict: Verdict, said: Said, truth: Truth) -> None:
         verdict.checked["pilots"] += 1
         mine = rows.get(name, [])
         if len(mine) > 1:
-            text = f"{name} is there {len(mine)} times"
-            # Its first startd is known from records alone, which were read after its second's ads.
-            jobs = any(row.identity.origin == "jobs" for row in mine)
-            kinds = ("ledger restored",) if jobs else ("nothing",)
-            verdict.differs(text, lived.start, lived.end, kinds)
+            verdict.wrong.append(f"{name} is there {len(mine)} times")
         elif not mine:
             verdict.differs(f"{name} is missing", lived.start, lived.end, _HIDING)
         else:

@@ -205,6 +205,18 @@ def test_a_startd_that_was_started_again_is_the_same_pilot(play: Play) -> None:
     assert play.seconds() == {"goodput": 300.0, "pilot_overhead": 4 * 1260.0 - 300}
 
 
+def test_a_startd_that_was_started_again_is_seen_first(play: Play) -> None:
+    """Its first startd is told by records of jobs alone, which are read later."""
+    job = "factory#7.0"
+    play.live(660, 1260, [shown(started=630, factory_job=job)])
+    first = [record("1.0", 100, 400)._replace(factory_job=job)]
+    second = record("2.0", 700, 1000, started=630)._replace(factory_job=job)
+    play.live(1320, 1380, [shown(started=630, factory_job=job)], records=[*first, second])
+    play.rest(1440)
+    assert play.pilot().start_us == T0 * SECOND_US
+    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1380.0 - 600}
+
+
 def test_another_pilot_of_the_same_name_is_another(play: Play) -> None:
     """A node's next pilot may be called like the one before."""
     play.live(0, 600, [shown()])

@@ -23,8 +23,9 @@ from __future__ import annotations
 from gwmond.model.factory.jobs import ZONES_US, place_name
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
+from gwmond.model.pilot_life import SizeStep
 from gwmond.model.pilots.file_facts import PilotOutput
-from gwmond.model.pilots.pilot_facts import PilotFacts
+from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
 from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.pilots.synthetic_names import is_synthetic, same_user, synthetic_name
 from gwmond.model.runs.records import JobRecord
@@ -156,6 +157,30 @@ class PilotAssignment:
         ]
         exact = [pilot for pilot in fitting if job and pilot.identity.factory_job == job]
         return max(exact or fitting, key=lambda pilot: pilot.start_us, default=None)
+
+    def begun_earlier(self, record: JobRecord) -> OpenPilot | None:
+        """Return the pilot of the same factory's job whose known startd is a later one.
+
+        Its ads were seen before the records of jobs on its first startd were read: the pilot began
+        with that one.
+        """
+        job, started = record.factory_job, record.started
+        if not job or started is None:
+            return None
+        for pilot in self._cache.by_name.get(record.startd, ()):
+            ads, identity = pilot.facts.ads, pilot.identity
+            if identity.factory_job != job or identity.started <= started:
+                continue
+            if ads is None or ads.began_us is None or not ads.sizes:
+                continue
+            start_us, first, sizes = started * SECOND_US, ads.sizes[0], ads.sizes[1:]
+            again = Restart(ads.began_us, ads.began_us)
+            first = SizeStep(start_us, first.size, first.least)
+            ads = replace(ads, began_us=start_us, restarts=(again, *ads.restarts))
+            pilot.learn(replace(pilot.facts, ads=replace(ads, sizes=(first, *sizes))))
+            self.rename(pilot, identity._replace(started=started))
+            return pilot
+        return None
 
     def _may_be_started(self, pilot: OpenPilot, started: int | None) -> bool:
         """Return whether a pilot's startd may have been started then, though it first was not.

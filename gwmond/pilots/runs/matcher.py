@@ -225,7 +225,8 @@ class RunMatcher:
         return new
 
     def _pilot(self, record: JobRecord) -> OpenPilot:
-        found = self._assignment.pilot_of_record(record)
+        assigned = self._assignment
+        found = assigned.pilot_of_record(record) or assigned.begun_earlier(record)
         if found is not None:
             return found
         first_us = first_time_us(record.fact)
