@@ -433,7 +433,8 @@ class LedgerKeeper:
             steps.run(steps.accounting.settle(now_us, known_us, self._silent))
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
-        if verdicts and now_us - self._judged_us >= _JUDGE_EVERY_US:
+        # Not for as long as the clock was ahead, if it was stepped back since.
+        if verdicts and abs(now_us - self._judged_us) >= _JUDGE_EVERY_US:
             self._judged_us = now_us
             self._judge(now_us, known_us)
         if store:
