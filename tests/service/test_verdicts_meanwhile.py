@@ -47,11 +47,12 @@ RECORDS = tuple(history())
 
 
 class Stay(NamedTuple):
-    """When a daemon runs, and when the schedd answers (seconds from T0)."""
+    """When a daemon runs, when the schedd answers, when the clock is ahead (seconds from T0)."""
 
     runs: Collection[int]
     silent: Collection[int] = ()
     lookback: int | None = None
+    ahead: Collection[int] = ()
 
 
 def us(seconds: float) -> int:
@@ -82,7 +83,8 @@ def lived(path: Path, stay: Stay) -> dict[str, tuple[str, str, str]]:
             for kind in SCHEDD_KINDS:
                 keeper.add_records(new, Cursor(SCHEDD, kind, str(at), us(at)), None)
             read = at
-        keeper.settle(us(at), us(at - DELAY_S), () if answers else [SCHEDD])
+        now = at + (100 * HOUR_S if at in stay.ahead else 0)
+        keeper.settle(us(now), us(at - DELAY_S), () if answers else [SCHEDD])
     assert ledger is not None
     try:
         assert [one for one in ledger.check() if one.micros] == []
@@ -125,6 +127,11 @@ def test_downtime(
     """A black hole while gwmond is stopped for longer than a verdict takes."""
     runs = {at for at in ALWAYS if not down_h * HOUR_S < at < up_h * HOUR_S}
     assert lived(tmp_path / "ledger.sqlite", Stay(runs)) == always
+
+
+def test_a_clock_that_was_ahead(tmp_path: Path, always: dict[str, tuple[str, str, str]]) -> None:
+    """Verdicts fall again once it is stepped back."""
+    assert lived(tmp_path / "ledger.sqlite", Stay(ALWAYS, ahead={EVERY_S})) == always
 
 
 def test_a_schedd_that_is_silent(tmp_path: Path, always: dict[str, tuple[str, str, str]]) -> None:
