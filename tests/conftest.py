@@ -11,7 +11,6 @@ import os
 import re
 import resource
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +21,7 @@ import structlog
 from xdist.scheduler import LoadFileScheduling
 
 from gwmond import cli
+from tests.build.certificates import self_signed
 from tests.examples import load_profile
 from tests.pool.condor import CondorPool
 from tests.pool.prometheus import Prometheus
@@ -251,16 +251,4 @@ def own_log() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """A certificate of this host that was signed by itself, and its key."""
-    directory = tmp_path_factory.mktemp("tls")
-    cert, key = directory / "cert.pem", directory / "key.pem"
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
-            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
-            *("-addext", "subjectAltName=IP:127.0.0.1"),
-            *("-keyout", str(key), "-out", str(cert)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    return str(cert), str(key)
+    return self_signed(tmp_path_factory.mktemp("tls"))

@@ -6,10 +6,14 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import socket
+import ssl
 import threading
 import time
 from typing import TYPE_CHECKING, Any
+
+import structlog
 
 from gwmond.config.settings import Http
 from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
@@ -17,6 +21,7 @@ from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+log = structlog.get_logger()
 START_TIMEOUT_S = 10
 _SWEEP_S = 1.0
 
@@ -44,6 +49,39 @@ def bind(options: Http) -> Listener:
     return listener
 
 
+class _Certificate:
+    """The certificate and key of ``options``, which may be renewed while they are in use."""
+
+    def __init__(self, options: Http) -> None:
+        self._files = options.tls_cert, options.tls_key
+        self._in_use = self._stamps()
+
+    def renew(self, context: ssl.SSLContext | None) -> None:
+        """Serve new connections with new files, once both are there and belong together."""
+        if context is None or (stamps := self._stamps()) == self._in_use:
+            return
+        self._in_use = stamps
+        try:
+            # A context that refused a pair has lost its own.
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*self._files)
+            context.load_cert_chain(*self._files)
+        except OSError as error:  # an SSLError, too
+            log.warning("new certificate not used, the old one stays", error=str(error))
+        else:
+            log.info("new certificate used", certificate=self._files[0])
+
+    def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
+        return tuple(map(_stamp, self._files))
+
+
+def _stamp(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_ino
+
+
 class Server:
     """A running web server; ``stop`` it when done."""
 
@@ -64,7 +102,7 @@ class Server:
         host, port = listener.getsockname()[:2]
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._server = uvicorn.Server(config)
-        self._listener = listener
+        self._listener, self._certificate = listener, _Certificate(options)
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
 
     def start(self) -> None:
@@ -106,6 +144,7 @@ class Server:
         while True:
             await asyncio.sleep(_SWEEP_S)
             self._listener.connections.sweep()
+            self._certificate.renew(self._server.config.ssl)
 
 
 class _Loop(asyncio.SelectorEventLoop):

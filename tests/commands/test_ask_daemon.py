@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from gwmond.web.connections import Connections
+from tests.build.certificates import self_signed
 from tests.build.rest import serve
 from tests.build.snapshots import snapshot
 from tests.build.web import Daemon, Waiting
@@ -116,10 +116,7 @@ def test_token_and_certificate(
         assert "a bearer token is needed" in refused(run, "--config", config(address, *lines))
         asked = "--ask", "daemon", "--config", config(address, *lines, tokens)
         assert run("explain", "4711.0", *asked)[0] == 0
-        cert, key = tmp_path / "other.pem", tmp_path / "other.key"
-        made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-        made += ["-nodes", "-subj", "/CN=localhost", "-out", str(cert), "-keyout", str(key)]
-        subprocess.run(made, check=True, capture_output=True)
+        cert, key = self_signed(tmp_path / "other")
         lines = [f'tls_cert = "{cert}"', f'tls_key = "{key}"', tokens]
         assert "CERTIFICATE_VERIFY_FAILED" in refused(run, "--config", config(address, *lines))
         assert [one.problem.value for one in connections.problems()] == ["no_token"]

@@ -6,15 +6,19 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from gwmond.config.settings import Http
 from gwmond.web.app import create
 from gwmond.web.server import PortError, Server, bind
+from tests.build.certificates import self_signed
 from tests.build.web import Daemon
+from tests.pool.sandbox import wait_until
 
 Start = Callable[..., Server]
 
@@ -101,6 +105,31 @@ def test_tls(start: Start, certificate: tuple[str, str]) -> None:
         httpx.get(f"{server.url}/-/healthy")
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"{server.url.replace('https', 'http')}/-/healthy")
+
+
+def test_a_renewed_certificate(start: Start, tmp_path: Path) -> None:
+    """It is served as soon as both files belong together; until then the old one is."""
+    old, new = tmp_path / "old", tmp_path / "new"
+    self_signed(old)
+    self_signed(new)
+    old_trust = ssl.create_default_context(cafile=old / "cert.pem")
+    trust = ssl.create_default_context(cafile=new / "cert.pem")
+    server = start(tls_cert=str(old / "cert.pem"), tls_key=str(old / "key.pem"))
+
+    def answers(verify: ssl.SSLContext) -> bool:
+        with suppress(httpx.ConnectError):
+            return httpx.get(f"{server.url}/-/healthy", verify=verify).status_code == 200
+        return False
+
+    assert answers(old_trust)
+    with capture_logs() as logs:
+        (new / "cert.pem").replace(old / "cert.pem")
+        wait_until("a look at half of it", lambda: logs)
+        assert logs[0]["event"] == "new certificate not used, the old one stays"
+        assert answers(old_trust)
+        (new / "key.pem").replace(old / "key.pem")
+        wait_until("the new certificate", lambda: answers(trust))
+    assert not answers(old_trust)
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
