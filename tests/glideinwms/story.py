@@ -286,7 +286,8 @@ class Story:
         ran = ("condor_history", "-constraint", "JobStartDate isnt undefined")
         if len(told["pilots"]) < len(self.gwms.ads("root", "site", *ran)):
             return False
-        ended = all(row["end"] for row in told["pilots"])
+        # A shut-down tells an end before the factory's files and queue do.
+        ended = all(row["end_source"] in {"pilot_output", "queue"} for row in told["pilots"])
         left = [
             s for row in told["pilots"] for of in row["unsettled"].values() for s in of.values()
         ]

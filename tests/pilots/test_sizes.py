@@ -189,7 +189,7 @@ def test_a_pilot_that_an_earlier_release_took_for_nothing(monkeypatch: pytest.Mo
     """1 core and 1900 MiB: what was posted stays, also where it is posted anew; sums stay exact."""
     play, small = Play(), [shown(cores=1, memory=1900)]
     with monkeypatch.context() as earlier:
-        earlier.setattr("gwmond.pilots.sources.collector_ads.Step", partial(SizeStep, least=0))
+        earlier.setattr("gwmond.pilots.sources.collector_ads.SizeStep", partial(SizeStep, least=0))
         play.live(0, 1800, small, records=[record("1.0", 60, 600)])
         assert play.seconds("canonical") == {}
     play.restart()
