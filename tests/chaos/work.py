@@ -182,7 +182,8 @@ class Work:
         pilots = {of.pilot.name: self._lived(of) for of in self.all}
         ended: dict[str, str] = {}
         runs = []
-        for spool in (self.pool.local / "spool", self.pool.local / "spool2"):
+        # What a fault has put aside was true all the same.
+        for spool in (self.pool.local / name for name in ("spool", "spool2", "aside")):
             for ad in records(spool, "history"):
                 if ad.get("JobStatus") == "4":
                     by_signal, code = ad["ExitBySignal"] == "true", ad.get("ExitCode")
