@@ -203,8 +203,10 @@ class Story:
         a = SITE.format("SiteA")
         self.submit("victim", "alice", "main", 3000, a, "job_lease_duration = 60")
         self.submit("removed", "bob", "main", 3000, a)
-        self.submit("fails", "bob", "main", 10, a, "environment = EXIT=1")
-        self.submit("good", "alice", "main", 30, a, count=2)
+        # These may begin on a pilot in the moment of its end: they are not to wait for long then.
+        lease = "job_lease_duration = 60"
+        self.submit("fails", "bob", "main", 10, a, "environment = EXIT=1", lease)
+        self.submit("good", "alice", "main", 30, a, lease, count=2)
         b = (SITE.format("SiteB"), "request_cpus = 2")
         self.submit("limited", "bob", "ligo", 60, *b, count=10)
         self.submit("lonely", "bob", "lonely", 30, count=2)
