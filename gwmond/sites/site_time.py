@@ -404,7 +404,9 @@ def _may_be_taken(
 
     These pilots absorb no job, so what is said of the others is an estimate.
     """
-    entries = {key for item in matches if item.unknown.keys() & pending for key in item.entries}
+    starting = pending.keys()
+    taken = (item.entries for item in matches if not starting.isdisjoint(item.unknown))
+    entries = {key for some in taken for key in some}
     return frozenset((key, resource) for key in entries for resource in RESOURCES)
 
 

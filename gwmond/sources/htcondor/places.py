@@ -12,7 +12,7 @@ from gwmond.sources.htcondor.alike import Alike, References, Values, references
 from gwmond.sources.htcondor.pilots import slots
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import classad2
 
@@ -108,12 +108,15 @@ class Asking:
             alike = self._told[pilot.asked]
         said = place(alike, pilot.slot, self.clauses, pilot.template.evidence)
         if pilot.asked is not None:
-            told = "".join((*(self.clauses[i] for i in said.blocked), *said.refusals)).lower()
             wants = zip(FREE, self._wants, pilot.template.size, strict=True)
-            large = (name for name, mine, has in wants if mine > has)
-            more = (_WITHIN.format(name) for name in large if f"request{name.lower()}" not in told)
-            said = said._replace(refusals=(*said.refusals, *more))
+            if large := [name for name, mine, has in wants if mine > has]:
+                said = said._replace(refusals=(*said.refusals, *self._untold(large, said)))
         return empty_pilot(pilot.template, said)
+
+    def _untold(self, large: Iterable[str], said: JobPlace) -> Iterator[str]:
+        """Return clauses that refuse what is too large, where none of that kind refuses the job."""
+        told = "".join((*(self.clauses[i] for i in said.blocked), *said.refusals)).lower()
+        return (_WITHIN.format(name) for name in large if f"request{name.lower()}" not in told)
 
 
 class EmptyPilots:
