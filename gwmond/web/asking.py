@@ -14,7 +14,7 @@ from gwmond.model.facts import Place
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.stored_pilots import Doing, DoingNow, PilotFilter
 from gwmond.model.states import State
-from gwmond.model.times import DAY_US, HOUR_US, Period
+from gwmond.model.times import DAY_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports.render.periods import FORMS, parse_period
 from gwmond.reports.report.groupings import GROUPINGS
@@ -101,10 +101,7 @@ class PilotsAsked(OfPlace):
 
     def wanted(self, now_us: int) -> PilotFilter:
         """Return the same as the ledger is asked."""
-        period = None
-        if self.last:
-            shown = RANGES[self.last]
-            period = Period(now_us - shown.steps * shown.hours * HOUR_US, now_us + 1)
+        period = RANGES[self.last].period(now_us) if self.last else None
         past = self.which == "past"
         return PilotFilter(
             since_us=period.since_us if period and not past else None,

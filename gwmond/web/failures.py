@@ -11,7 +11,7 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.runs.phases import FailedTransfer
-from gwmond.model.times import HOUR_US, SECOND_US, Period
+from gwmond.model.times import SECOND_US
 from gwmond.reports.failures.failures import NAMES, FailureLine
 from gwmond.reports.failures.recent_failures import (
     RecentFailures,
@@ -93,8 +93,7 @@ def page(
     config: Config, s: Snapshot | None, now_us: int, chosen: FailuresAsked, *, shows_jobs: bool
 ) -> str:
     """Return the page; ``shows_jobs``: with a job for each cause."""
-    shown = RANGES[chosen.last]
-    period = Period(now_us - shown.steps * shown.hours * HOUR_US, now_us + 1)
+    period = RANGES[chosen.last].period(now_us)
     parts: list[Part] = []
     error = ""
     try:

@@ -17,7 +17,7 @@ from gwmond.model.entries.evaluation import PROVISIONED
 from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.pilots.stored_pilots import PilotSeries
 from gwmond.model.states import State
-from gwmond.model.times import HOUR_US, SECOND_US
+from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.model.totals import Hour, SiteKey
 from gwmond.model.units import Resource
 from gwmond.reports.ledger.ledger_reading import ledger_for_page
@@ -39,6 +39,10 @@ class Range(NamedTuple):
     def first(self, now_s: float) -> Hour:
         """Return the first hour; the last step holds the last whole hour."""
         return int(now_s // 3600) - self.steps * self.hours
+
+    def period(self, now_us: int) -> Period:
+        """Return the period up to now, in microseconds; now is in it."""
+        return Period(now_us - self.steps * self.hours * HOUR_US, now_us + 1)
 
 
 RANGES = {
