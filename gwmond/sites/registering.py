@@ -45,8 +45,7 @@ class NotRegistered(NamedTuple):
 
     def at_most(self, number: int) -> NotRegistered:
         """Return it after a poll at which surely no more than so many had not registered."""
-        *old, last = self.history.samples
-        history = PendingHistory((*old, last._replace(low=min(last.low, number))))
+        history = self.history.at_most(number)
         return NotRegistered(history, self.at, min(self.pilots, number))
 
 
@@ -72,7 +71,7 @@ def watch(
         if key not in doubtful
     }
     for key, of in before.items():
-        if key not in found and 0 <= now_s - of.history.samples[-1].time <= grace_s:
+        if key not in found and of.history.is_within(now_s, grace_s):
             most = max(running.get(key, 0) - registered[key], 0)
             found[key] = of.at_most(most) if registered[key] else of
     return found

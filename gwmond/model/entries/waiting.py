@@ -61,6 +61,15 @@ class PendingHistory(NamedTuple):
         old = [i for i, sample in enumerate(kept) if sample.time <= now_s - grace_s]
         return PendingHistory(kept[old[-1] :] if old else kept)
 
+    def at_most(self, number: int) -> PendingHistory:
+        """Return the history after no more than so many waited, surely, since its last sample."""
+        *old, last = self.samples
+        return PendingHistory((*old, last._replace(low=min(last.low, number))))
+
+    def is_within(self, now_s: int, grace_s: int) -> bool:
+        """Return whether its last sample is of the last grace."""
+        return bool(self.samples) and 0 <= now_s - self.samples[-1].time <= grace_s
+
     def least(self, now_s: int, grace_s: int) -> int:
         """Return how many there were at every moment of the last grace; 0 if it is not known."""
         if not self.samples or self.samples[0].time > now_s - grace_s:
