@@ -33,7 +33,7 @@ rule {
   }
   annotation "runbook_url" {
     severity = "bug"
-    value    = "docs/alerts.md#gwmond[a-z]+"
+    value    = ".*/runbooks#gwmond[a-z]+"
     required = true
   }
 }

@@ -20,11 +20,14 @@ CHAOS_ARGS ?=
 BIN := $(VENV)/bin
 BACKENDS := $(VENV)/phoenix/.done $(VENV)/mlflow/.done
 LOWEST := $(VENV)/lowest
+BUILD := $(VENV)/build
 LOWEST_TESTS := tests/config/test_settings.py tests/traces/test_otlp.py tests/sites/test_flow.py tests/metrics/test_render.py \
     $(addprefix tests/web/,test_api.py test_app.py test_connections.py test_server.py) \
     $(addprefix tests/ledger/,test_schema.py test_store.py test_pilots_export.py)
 PIP_OPTIONS := -m pip --disable-pip-version-check --no-input --quiet
 PIP := $(BIN)/python $(PIP_OPTIONS)
+# What takes pip a minute of CPU takes uv two seconds; the lock files' hashes are checked all the same.
+UV := $(BIN)/uv --quiet pip install
 SAY := @printf '== %s\n'
 
 export PIP_ROOT_USER_ACTION := ignore
@@ -35,16 +38,20 @@ unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint pytest lowest generated setup setup-test system-packages lock dist deb rpm audit bench chaos clean
+.PHONY: help demo test lint pytest lowest generated pictures demo-data setup setup-test system-packages lock dist deb rpm audit bench chaos clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: setup ## replay a recorded pool, in the foreground; prints the URL to open
+demo: setup ## show an invented pool with a week behind it, in the foreground; prints the URL to open
 	$(SAY) 'starting the demo; Ctrl-C ends it'
 	@exec $(BIN)/gwmond demo $(DEMO_ARGS)
 
-test: setup-test lint pytest lowest ## set up, then run all checks and tests (as root: they start real daemons)
+# mypy has a core for itself while the tests begin, and their code is compiled once, not by each worker.
+test: setup-test ## set up, then run all checks and tests (as root: they start real daemons)
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	    $(BIN)/python -m pytest --collect-only -qq >/dev/null; \
+	    $(MAKE) --no-print-directory --keep-going pytest lowest; tests=$$?; wait $$lint && exit $$tests
 
 lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 	$(SAY) 'ruff check'
@@ -63,16 +70,16 @@ pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 
 lowest: $(LOWEST)/.test ## tests of HTTP, metrics and the ledger with the lowest versions that pyproject.toml allows
 	$(SAY) 'pytest with the lowest versions'
-	@$(LOWEST)/bin/python -m pytest -n $(WORKERS) --dist loadfile -p no:cacheprovider $(LOWEST_TESTS)
+	@$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -p no:cacheprovider $(LOWEST_TESTS)
 
 lock: | $(BIN)/python ## renew the lock files, of the newest and of the lowest versions (needs PyPI)
 	$(SAY) 'renewing requirements*.lock and tests/traces/backends/*.txt'
 	@tests/packaging/lock.sh $(BIN)/python
 
-dist: $(VENV)/.test ## build the source distribution and the wheel into dist/
+dist: $(BUILD)/.done ## build the source distribution and the wheel into dist/
 	$(SAY) 'building into dist'
 	@rm -rf build *.egg-info
-	@$(BIN)/python -m build --no-isolation --outdir dist
+	@$(BUILD)/bin/python -m build --no-isolation --outdir dist
 	@rm -rf build
 
 deb: dist ## build the Debian package into dist/, for the Debian and the Python of this machine
@@ -96,8 +103,17 @@ generated: $(VENV)/.test ## renew all files that are made from the code (tests f
 	$(BIN)/python -m gwmond.service.host.problem_help > docs/problems.md.new && mv docs/problems.md.new docs/problems.md
 	$(BIN)/python -m tools.manuals
 	$(BIN)/python -m tools.dashboards
+	$(BIN)/python -m tools.runbooks
 	$(BIN)/python -m tests.metrics.golden
 	$(BIN)/python -m tests.web.openapi
+
+pictures: $(VENV)/.test ## renew docs/pictures: pages of the demo, of an empty pool and of 200 sites
+	$(SAY) 'what pictures are made with'
+	@tests/packaging/system-packages.sh chromium pngquant
+	$(BIN)/python -m tools.pictures
+
+demo-data: $(VENV)/.test ## make gwmond/data/demo.zip anew: half an hour; no pool is needed
+	$(BIN)/python -m tests.simulator
 
 bench: setup-test ## measure a poll, a backlog of records, the steady state, an import (an hour or two; as root)
 	$(SAY) 'benchmark'
@@ -124,7 +140,7 @@ setup-test: system-packages $(VENV)/.test ## make .venv, and install what only t
 system-packages:
 	$(SAY) 'Debian packages for the tests'
 	@tests/packaging/system-packages.sh prometheus prometheus-alertmanager victoria-metrics chromium debootstrap procps util-linux rsyslog systemd \
-	    busybox-static curl jq shellcheck wget iproute2 mandoc rpm zsh gcc libc6-dev
+	    busybox-static curl iproute2 iptables jq shellcheck wget mandoc rpm zsh gcc libc6-dev
 
 # Stamps: what they stand for is done again only when the dependencies have changed.
 $(VENV)/.run: pyproject.toml | $(BIN)/python
@@ -132,28 +148,40 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@$(PIP) install --editable .
 	@touch $@
 
-$(VENV)/.test: pyproject.toml requirements.lock | $(BIN)/python
+$(VENV)/.test: pyproject.toml requirements.lock | $(BIN)/uv
 	$(SAY) 'installing gwmond with all that its tests need into $(VENV)'
-	@$(PIP) install --require-hashes --requirement requirements.lock
+	@$(UV) --python $(BIN)/python --require-hashes --requirement requirements.lock
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@ $(VENV)/.run
 
+# What packages are built with is little of what tests need.
+$(BUILD)/.done: requirements.lock | $(BIN)/python
+	$(SAY) 'installing build and setuptools into $(BUILD)'
+	@rm -rf $(BUILD)
+	@$(PYTHON) -m venv $(BUILD)
+	@awk '/^[a-z]/ { wanted = /^(build|packaging|pyproject-hooks|setuptools)=/ } wanted' requirements.lock > $(BUILD)/lock
+	@$(BUILD)/bin/python $(PIP_OPTIONS) install --require-hashes --requirement $(BUILD)/lock
+	@touch $@
+
 # Backends that tests send traces to: 650 MB each, in environments of their own, for they contradict.
-$(BACKENDS): $(VENV)/%/.done: tests/traces/backends/%.txt | $(BIN)/python
+$(BACKENDS): $(VENV)/%/.done: tests/traces/backends/%.txt | $(BIN)/uv
 	$(SAY) 'installing $* into $(VENV)/$*'
 	@rm -rf $(VENV)/$*
 	@$(PYTHON) -m venv --without-pip $(VENV)/$*
-	@$(PIP) install 'uv>=0.5'
-	@$(BIN)/uv --quiet pip install --no-deps --python $(VENV)/$*/bin/python --requirement $<
+	@$(UV) --no-deps --python $(VENV)/$*/bin/python --requirement $<
 	@touch $@
 
-$(LOWEST)/.test: pyproject.toml requirements-lowest.lock | $(BIN)/python
+$(LOWEST)/.test: pyproject.toml requirements-lowest.lock | $(BIN)/uv
 	$(SAY) 'installing gwmond with the lowest versions of what it needs into $(LOWEST)'
 	@rm -rf $(LOWEST)
 	@$(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python $(PIP_OPTIONS) install --require-hashes --requirement requirements-lowest.lock
+	@$(UV) --python $(LOWEST)/bin/python --require-hashes --requirement requirements-lowest.lock
 	@$(LOWEST)/bin/python $(PIP_OPTIONS) install --no-deps --no-build-isolation --editable .
 	@touch $@
+
+$(BIN)/uv: | $(BIN)/python
+	$(SAY) 'installing uv into $(VENV)'
+	@$(PIP) install 'uv>=0.5'
 
 $(BIN)/python:
 	$(SAY) 'making $(VENV)'

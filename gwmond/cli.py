@@ -30,11 +30,16 @@ COMMANDS = {
     "once": "poll every source once and print the metrics",
     "check": "check the configuration, and ask every daemon once",
     "sites": "show the sites now: state, reason, capacity, pilots, demand",
+    "forecast": "say when sites are full, and when no waiting job is left for them",
     "explain": "say why a job is not running, what would change that, and whose move it is",
+    "whatif": "say what a change would move: a request, pilots' size, a limit, START, a site down",
     "pilots": "list pilots: where they run, what they do, for whom, and where their time goes",
     "pilot": "show the whole life of one pilot as a timeline, with the evidence for each part",
+    "runs": "list runs of jobs: where, when and how long, for whom, and how they ended",
     "trace": "show the trace of one job or pilot as a waterfall, or as OpenTelemetry's JSON",
     "report": "report where pilots' time went in a period: as a table, CSV, JSON, Markdown, HTML",
+    "ticket": "say what fails at a site, since when and at which nodes, for its administrators",
+    "changes": "say since when more is lost at which site, what was changed then, what that did",
     "advise": "say what would waste less of the pilots' time: timeouts, requests, lifetimes",
     "reconcile": "compare the time of pilots with that of jobs and with the factory's own numbers",
     "ledger": "check the ledger, show its size, compact it, export it (Parquet, OpenMetrics)",
@@ -43,7 +48,7 @@ COMMANDS = {
     "demo": "run the daemon on a recorded pool, at accelerated speed",
 }
 
-_ASKING = frozenset({"run", "once", "check", "sites", "explain", "record"})
+_ASKING = frozenset({"run", "once", "check", "sites", "explain", "whatif", "record"})
 """Commands that query a pool; all others read the ledger, files or a recording."""
 
 _MODULES = {"import": "import_"}  # a word that Python has taken

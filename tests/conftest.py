@@ -45,6 +45,7 @@ LONG = (
     "proof/",
     "chaos/",
     "alerts/test_incidents.py",
+    "alerts/test_simulated.py",
     "daemon/test_first_hour.py",
     "referee/test_negotiator.py",
     "explain/test_advice.py",
@@ -58,6 +59,7 @@ LONG = (
     "commands/test_demo.py",
     "daemon/test_increase.py",
     "daemon/test_pilots",
+    "path_transfer/test_in_a_pool.py",
     "daemon/test_reconciled.py",
     "daemon/test_faults.py",
     "daemon/test_commands.py",
@@ -70,11 +72,14 @@ LONG = (
     "pool/",
     "traces/test_in_the_job.py",
     "recordings/",
+    "web/test_in_browser.py",
+    "simulator/test_truth.py",
+    "pilots/early/",
+    "service/test_restarts.py",
     "sites/test_flow.py",
     "sites/test_properties.py",
     "pilots/test_ends.py",
-    "pilots/test_told.py",
-    "pilots/test_executions.py",
+    "pilots/test_factory_jobs.py",
     "pilots/test_properties.py",
     "pilots/test_pilot_properties.py",
 )
@@ -88,7 +93,7 @@ DIVIDED = (
     *(f"daemon/test_{name}" for name in ("advertised", "central_logs", "counting", "faults")),
     *(f"daemon/test_{name}" for name in ("lasting_problems", "ledger_faults", "pilots")),
     *(f"daemon/test_{name}" for name in ("reconciled", "restart")),
-    *(f"pilots/test_{name}" for name in ("ends", "executions", "properties")),
+    *(f"pilots/test_{name}" for name in ("ends", "factory_jobs", "properties")),
 )
 
 

@@ -23,7 +23,7 @@ from gwmond.model.elapsed import REASONS as UNKNOWN_TIME
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.render.categories import INFOS
 from gwmond.sites.reasons import REASONS, UNKNOWN
-from gwmond.traces.ids import CONTRACT
+from gwmond.traces.spans import CONTRACT
 from tests.promql import ROOT
 
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))

@@ -11,18 +11,26 @@ from typing import Any, NamedTuple
 
 from gwmond.advise.gather import Advice
 from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS
-from gwmond.advise.judge import AskedLine, Loss, LostLine, OverlapLine, RequestLine, TimeoutLine
+from gwmond.advise.judge import (
+    LEAST,
+    AskedLine,
+    Loss,
+    LostLine,
+    OverlapLine,
+    RequestLine,
+    TimeoutLine,
+    TrialLine,
+)
 from gwmond.advise.tally import EARLY_END_S, MEASURED_S
-from gwmond.model.pilot_life import Category
 from gwmond.model.times import SECOND_US
 from gwmond.reports.ledger.ledger_reading import Age
 from gwmond.reports.render import fields
+from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
 from gwmond.reports.render.fields import HOURS, Datum, Unit
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, number, percent, ratio
 from gwmond.reports.render.periods import both, rfc3339, span
 from gwmond.reports.render.table import table
-from gwmond.reports.stored.overlap import LEAST
 
 LARGEST = 3
 """So many losses are said in words."""
@@ -30,34 +38,24 @@ TOO_LITTLE = "too little data"
 MOST = 20
 """So many lines of each table are shown, unless another number is asked for."""
 
-_WORDS = {
-    Category.PILOT_OVERHEAD: "pilots that ran jobs had none, or a remainder too small for jobs",
-    Category.DECISION_PROBLEM: "pilots never ran a job",
-    Category.VALIDATION_FAILS: "the validation of pilots failed",
-    Category.MISCONFIGURATION_BADPUT: "runs failed at the beginning, through no fault of the user",
-    Category.PREEMPTION_BADPUT: "runs were cut off by the end of their pilot",
-    Category.UNCLASSIFIED: "runs were removed, held, or ended in a way that is not known",
-    "memory": "runs held memory that they did not use, and that kept others from the cores",
-    "cores": "runs held cores that they did not use",
+_UNUSED = {
+    "memory": (
+        "runs held memory that they did not use, and that kept others from the cores",
+        "smaller requests, or pilots with more memory for each core",
+    ),
+    "cores": ("runs held cores that they did not use", "smaller requests"),
 }
-_MOVES = {
-    Category.PILOT_OVERHEAD: "see the idle timeouts after a job, and the shares that runs held",
-    Category.DECISION_PROBLEM: "see the idle timeouts before the first job, and what was asked for",
-    Category.VALIDATION_FAILS: "gwmond report --failures says where and why",
-    Category.MISCONFIGURATION_BADPUT: "gwmond report --by entry,outcome says where and why",
-    Category.PREEMPTION_BADPUT: "see the runs that were lost",
-    Category.UNCLASSIFIED: "gwmond report --by user,outcome says whose, and why",
-    "memory": "smaller requests, or pilots with more memory for each core",
-    "cores": "smaller requests",
-}
+_LOSSES = _UNUSED | {str(info.category): (info.loss, info.to_do) for info in INFOS}
+"""What was lost, and what to look at then."""
 
 
 def sentence(loss: Loss) -> str:
     """Return a loss in words, with what to look at."""
     where = f"{percent(ratio(loss.most_micros, loss.micros), 0)} of that at {loss.most}"
+    text, to_do = _LOSSES[loss.cause]
     return (
         f"{hours(loss.micros)} canonical hours ({percent(ratio(loss.micros, loss.of_micros))} of "
-        f"all): {_WORDS[loss.cause]}; {where}. To do: {_MOVES[loss.cause]}."
+        f"all): {text}; {where}. To do: {to_do}."
     )
 
 
@@ -103,7 +101,7 @@ def _advised(line: TimeoutLine) -> str:
 
 def _advised_range(line: TimeoutLine) -> str:
     more = line.timeout is not None and line.timeout.open_ended
-    shown = _interval(SECONDS).text(_best(lambda found: found.interval_s)(line))
+    shown = _interval(SECONDS).text(_best(lambda t: t.interval_s)(line))
     return shown + (" or more" if more else "")
 
 
@@ -119,14 +117,14 @@ TIMEOUTS: tuple[Datum[TimeoutLine], ...] = (
     Datum("job_came", lambda line: line.came, 5, "a job came", SHARE),
     Datum("gave_up_after", lambda line: line.gave_up_s, 6, "gave up after", SECONDS),
     Datum("replacement", lambda line: line.replacement_s, 7, "replacement", SECONDS),
-    Datum("best", _best(lambda found: found.best_s), 8, "wastes least", SECONDS, _advised),
+    Datum("best", _best(lambda t: t.best_s), 8, "wastes least", SECONDS, _advised),
     Datum(
-        *("best", _best(lambda found: found.interval_s), 9, "90 % interval", _interval(SECONDS)),
+        *("best", _best(lambda t: t.interval_s), 9, "90 % interval", _interval(SECONDS)),
         _advised_range,
     ),
-    Datum("open_ended", _best(lambda found: found.open_ended)),
+    Datum("open_ended", _best(lambda t: t.open_ended)),
     Datum("validation_known", lambda line: line.validated),
-    Datum("arrives", _best(lambda found: found.arrives), 10, "a job comes by then", SHARE),
+    Datum("arrives", _best(lambda t: t.arrives), 10, "a job comes by then", SHARE),
     Datum("saves", lambda line: line.saved_micros, 11, "saves", HOURS),
     Datum("saves", lambda line: line.saved_interval, 12, "interval", _interval(HOURS)),
 )
@@ -148,7 +146,7 @@ LOST: tuple[Datum[LostLine], ...] = (
 )
 REQUESTS: tuple[Datum[RequestLine], ...] = (
     Datum("group", lambda line: line.group, 1, name=True),
-    Datum("of", lambda line: line.what, 2, text=True),
+    Datum("of", lambda line: line.resource, 2, text=True),
     Datum("runs", lambda line: line.runs, 3),
     Datum("runs_known", lambda line: line.known, 4, "known"),
     Datum("held_median", lambda line: line.held, 5, "held (median)", AMOUNT),
@@ -178,6 +176,9 @@ ASKED: tuple[Datum[AskedLine], ...] = (
 )
 
 
+_PAYS: dict[bool | None, str] = {True: "yes", False: "no", None: "not surely"}
+
+
 def _gain(value: Callable[[Any], Any]) -> Callable[[OverlapLine], Any]:
     return lambda line: None if line.overlap is None else value(line.overlap)
 
@@ -191,22 +192,46 @@ OVERLAPS: tuple[Datum[OverlapLine], ...] = (
     ),
     Datum("runs", lambda line: line.runs, 4),
     Datum("waits", lambda line: line.waits, 5, "new slots"),
-    Datum("upload_median", _gain(lambda found: found.upload.median), 6, "upload", SECONDS),
-    Datum("run_median", _gain(lambda found: found.run.median), 7, "run", SECONDS),
-    Datum("idle_median", _gain(lambda found: found.idle.median), 8, "new slot idle", SECONDS),
+    Datum("upload_median", _gain(lambda overlap: overlap.upload.median), 6, "upload", SECONDS),
+    Datum("run_median", _gain(lambda overlap: overlap.run.median), 7, "run", SECONDS),
+    Datum("idle_median", _gain(lambda overlap: overlap.idle.median), 8, "new slot idle", SECONDS),
     Datum(
-        *("gain", _gain(lambda found: found.gain), 9, "throughput", SHARE),
+        *("gain", _gain(lambda overlap: overlap.gain), 9, "throughput", SHARE),
         lambda line: UNKNOWN if line.overlap is None else f"{100 * line.overlap.gain:+.2f}%",
     ),
     Datum(
         *(
             "gain",
-            _gain(lambda found: (found.least, found.most)),
+            _gain(lambda overlap: (overlap.least, overlap.most)),
             10,
             "by quartiles",
             _interval(SHARE),
         )
     ),
+    Datum("rate_bytes_per_second", lambda line: line.rate),
+    Datum(
+        *("break_even_bytes", lambda line: line.break_even, 11, "from"),
+        cell=lambda line: UNKNOWN if line.break_even is None else f"{line.break_even / 1e6:.0f} MB",
+    ),
+    Datum(
+        *("pays", _gain(lambda overlap: overlap.pays), 12, "pays"),
+        cell=lambda line: _PAYS[line.overlap and line.overlap.pays],
+        text=True,
+    ),
+    Datum("configuration", lambda line: line.configuration),
+)
+TRIALS: tuple[Datum[TrialLine], ...] = (
+    *PLACE,
+    Datum("group", lambda line: line.group, 3, name=True),
+    Datum("pilots_with", lambda line: line.pilots[0], 4, "pilots with"),
+    Datum("pilots_without", lambda line: line.pilots[1], 5, "without"),
+    Datum("ran_with", lambda line: line.shares[0], 6, "ran with", SHARE),
+    Datum("ran_without", lambda line: line.shares[1], 7, "without", SHARE),
+    Datum(
+        *("gain", lambda line: line.gain, 8, "goodput an hour", SHARE),
+        lambda line: UNKNOWN if line.gain is None else f"{100 * line.gain:+.1f}%",
+    ),
+    Datum("gain", lambda line: line.interval, 9, "90 % interval", _interval(SHARE)),
 )
 LOSSES: tuple[Datum[Loss], ...] = (
     Datum("cause", lambda loss: loss.cause),
@@ -258,9 +283,9 @@ _TABLES = (
         "What runs held, and what they used",
         REQUESTS,
         f"Runs whose program ran for {MEASURED_S // 60} minutes and more; known: of which the "
-        "schedd has what they used. Memory is the most that the job has used so far, cores are the "
-        "average. Costs: canonical hours that the unused part kept from others, at most: a job "
-        "needs some reserve.",
+        "schedd has what they used. Memory is the most that the job has used so far, cores and "
+        "GPUs that computed are the average. Costs: canonical hours that the unused part kept from "
+        "others, at most: a job needs some reserve.",
     ),
     _Lines(
         *("asked", "pilots", lambda line: line.known >= LEAST_PILOTS),
@@ -278,55 +303,76 @@ _TABLES = (
         "(upload - new slot idle) / (upload + run), of the medians, as the report on data handling "
         "of 2010 has it: the change of throughput while jobs wait. All: of all accounting groups. "
         "New slot idle: the first wait of the entry's pilots to which a job came. "
-        f"Fewer than {LEAST} of either are too little.",
+        "From: the break-even, what is sent at the rate of these uploads while a new slot waits. "
+        "Pays: also with the worst quartiles (yes), or only with the best (not surely). "
+        f"docs/overlap.md has how to do it. Fewer than {LEAST} of either are too little.",
+    ),
+    _Lines(
+        *("trials", "overlap_trials", lambda _: True),
+        "Pilots that send output while the next job runs, beside others",
+        TRIALS,
+        "Ran: of the cores' time of pilots, that of programs of completed runs. "
+        "Goodput an hour: how much more of that pilots with overlap have than those without. "
+        "Only pilots that began while both kinds did. It says what overlap does where chance drew "
+        "which pilots have it (GLIDEIN_Overlap_Percent). "
+        f"Fewer than {LEAST_PILOTS} of either are too little.",
     ),
 )
 
 
-def document(found: Advice, age: Age, most: int = MOST) -> Document:
+def document(advice: Advice, age: Age, most: int = MOST) -> Document:
     """Return the advice for people (tables of ``most`` lines; 0: all) and for programs."""
-    since, until = found.period
+    since, until = advice.period
 
     def parts() -> Iterator[Part]:
         yield Paragraph(f"Advice: {rfc3339(since)} to {rfc3339(until)}", "title")
         yield Paragraph(age.text)
-        if not found.pilots:
+        if not advice.pilots:
             yield Paragraph("No pilot ended in this period. See gwmond advise --help", "heading")
             return
-        yield Paragraph(_basis(found), "soft")
+        yield Paragraph(_basis(advice), "soft")
         yield Paragraph("The largest losses", "heading")
-        yield Sentences([sentence(loss) for loss in found.losses[:LARGEST]] or ["None is known."])
-        if found.pilots < LEAST_PILOTS:
-            of = f"{counted(found.pilots, 'pilot')} of the period, {LEAST_PILOTS} are needed"
-            yield Paragraph(f"That is {TOO_LITTLE}: {of} to tell what is usual.", "caution")
+        yield Sentences([sentence(loss) for loss in advice.losses[:LARGEST]] or ["None is known."])
+        if advice.pilots < LEAST_PILOTS:
+            pilots = f"{counted(advice.pilots, 'pilot')} of the period, {LEAST_PILOTS} are needed"
+            yield Paragraph(f"That is {TOO_LITTLE}: {pilots} to tell what is usual.", "caution")
         for shown in _TABLES:
-            lines = getattr(found, shown.field)
+            lines = getattr(advice, shown.field)
             if not lines:
                 continue
-            said = list(filter(shown.enough, lines))
-            left_out = _left_out(len(lines) - len(said), len(said), most)
+            rows = list(filter(shown.enough, lines))
+            left_out = _left_out(len(lines) - len(rows), len(rows), most)
             yield table(
                 shown.title,
                 fields.columns(shown.columns),
-                said[: most or None],
+                rows[: most or None],
                 note=" ".join(filter(None, (shown.note, left_out))),
                 nothing=left_out,
             ).without_nothing()
+            if tries := [
+                f"Entry {line.key.entry} ({line.key.site}): {line.configuration}"
+                for line in rows[: most or None]
+                if isinstance(line, OverlapLine) and line.configuration
+            ]:
+                yield Paragraph(
+                    "To try it with half of the pilots, in the factory's entry", "heading"
+                )
+                yield Sentences(tries)
 
     def as_json() -> dict[str, Any]:
         return {
             **age.as_json(),
             "period": {**both("from", since), **both("to", until)},
-            "pilots_ended": found.pilots,
-            "pilots_without_known_waits": found.untimed,
-            "runs_ended": found.runs,
-            "settled_canonical_seconds": found.total_micros / SECOND_US,
-            "estimated_canonical_seconds": found.estimated_micros / SECOND_US,
-            "unsettled_canonical_seconds": found.unsettled_micros / SECOND_US,
+            "pilots_ended": advice.pilots,
+            "pilots_without_known_waits": advice.untimed,
+            "runs_ended": advice.runs,
+            "settled_canonical_seconds": advice.total_micros / SECOND_US,
+            "estimated_canonical_seconds": advice.estimated_micros / SECOND_US,
+            "unsettled_canonical_seconds": advice.unsettled_micros / SECOND_US,
             "interval": 0.9,
-            "losses": [fields.record(LOSSES, loss) for loss in found.losses],
+            "losses": [fields.record(LOSSES, loss) for loss in advice.losses],
             **{
-                x.name: [fields.record(x.columns, line) for line in getattr(found, x.field)]
+                x.name: [fields.record(x.columns, line) for line in getattr(advice, x.field)]
                 for x in _TABLES
             },
         }
@@ -334,23 +380,23 @@ def document(found: Advice, age: Age, most: int = MOST) -> Document:
     return Document(parts, as_json)
 
 
-def _left_out(few: int, said: int, most: int) -> str:
+def _left_out(few: int, shown: int, most: int) -> str:
     """Return what a table has no line for, and why; empty if it has all."""
     notes = []
     if few:
-        notes.append(f"{counted(few, 'line')} with {TOO_LITTLE}: --format json has them.")
-    if most and said > most:
-        notes.append(f"Only the first {most} lines of {said} (--limit 0 shows all).")
+        notes.append(f"{counted(few, 'line')} with {TOO_LITTLE}: JSON has them.")
+    if most and shown > most:
+        notes.append(f"Only the first {most} lines of {shown} (--limit 0 shows all).")
     return " ".join(notes)
 
 
-def _basis(found: Advice) -> str:
+def _basis(advice: Advice) -> str:
     """Return what all of it rests on."""
-    untimed = f"; of {found.untimed} of them the waits for jobs are not known"
-    share = percent(ratio(found.estimated_micros, found.total_micros))
+    untimed = f"; of {advice.untimed} of them the waits for jobs are not known"
+    share = percent(ratio(advice.estimated_micros, advice.total_micros))
     return (
-        f"It rests on {counted(found.pilots, 'pilot')} that ended in the period, with "
-        f"{counted(found.runs, 'run')}: {hours(found.total_micros)} canonical hours are settled, "
-        f"{share} of them estimated; {hours(found.unsettled_micros)} are not, and in no loss"
-        f"{untimed if found.untimed else ''}. Intervals are of 90 %."
+        f"It rests on {counted(advice.pilots, 'pilot')} that ended in the period, with "
+        f"{counted(advice.runs, 'run')}: {hours(advice.total_micros)} canonical hours are settled, "
+        f"{share} of them estimated; {hours(advice.unsettled_micros)} are not, and in no loss"
+        f"{untimed if advice.untimed else ''}. Intervals are of 90 %."
     )

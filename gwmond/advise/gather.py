@@ -41,6 +41,7 @@ class Advice(NamedTuple):
     requests: list[judge.RequestLine]
     asked: list[judge.AskedLine]
     overlaps: list[judge.OverlapLine]
+    trials: list[judge.TrialLine]
 
 
 def gather(
@@ -70,8 +71,8 @@ def gather(
     timeouts = []
     for done, key in enumerate(sorted(entries)):
         progress("entries", done, len(entries))
-        found = (judge.timeout_line(key, entries[key], first=first) for first in (True, False))
-        timeouts += [line for line in found if line is not None]
+        pair = (judge.timeout_line(key, entries[key], first=first) for first in (True, False))
+        timeouts += [line for line in pair if line is not None]
     return Advice(
         period,
         sum(tally.pilots for tally in entries.values()),
@@ -90,6 +91,7 @@ def gather(
             lambda line: line.never_micros,
         ),
         [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
+        [line for key in sorted(entries) for line in judge.trial_lines(key, entries[key])],
     )
 
 
@@ -99,8 +101,8 @@ def _lines(
     rank: Callable[[T], float],
 ) -> list[T]:
     """Return the lines of entries that have one, those of highest rank first."""
-    found = (make(key, entries[key]) for key in sorted(entries))
-    return sorted((line for line in found if line is not None), key=lambda line: -rank(line))
+    lines = (make(key, entries[key]) for key in sorted(entries))
+    return sorted((line for line in lines if line is not None), key=lambda line: -rank(line))
 
 
 def _best(lines: list[judge.OverlapLine]) -> float:
@@ -110,26 +112,26 @@ def _best(lines: list[judge.OverlapLine]) -> float:
 
 
 def _averages(
-    ledger: LedgerReader, period: Period, group: str, found: set[EntryKey]
+    ledger: LedgerReader, period: Period, group: str, entries: set[EntryKey]
 ) -> dict[EntryKey, tuple[float | None, float | None]]:
     """Return how many idle pilots were asked for, and waited, on average, by entry.
 
-    A factory's numbers name the entry alone: of entries of one name at several sites, as the ledger
-    knows them in these hours, each one's is not known.
+    A factory's numbers name the entry alone: where several sites have an entry of that name, as the
+    ledger knows them in these hours, the averages are not known.
     """
     sums: dict[str, Counter[tuple[str, FactoryKind]]] = {}
-    places = set(found)
+    places = set(entries)
     first, last = period.hours
     for day in range(first, last + 1, 24):
         hours = day, min(day + 23, last)
-        places.update(EntryKey(one.key.site, one.key.entry) for one in ledger.hours(*hours))
+        places.update(EntryKey(total.key.site, total.key.entry) for total in ledger.hours(*hours))
         for key, number in ledger.factory_hours(*hours).items():
             if key.kind in _ASKED and group in ("", key.client):
                 sums.setdefault(key.entry, Counter())[key.client, key.kind] += number
     named = Counter(place.entry for place in places)
     return {
         key: (_average(sums[key.entry], "asked_idle"), _average(sums[key.entry], "status_idle"))
-        for key in found
+        for key in entries
         if key.entry in sums and named[key.entry] == 1
     }
 

@@ -82,8 +82,8 @@ def best(
     order = np.lexsort((-waits.came, waits.lengths_s))
     pilots, lengths, came, units = (column[order] for column in waits)
     number = np.unique(pilots, return_inverse=True)[1]
-    known = min(cost.number, int(number.max()) + 1)
-    if cost.value is None or lengths.size < LEAST_WAITS or known < LEAST_PILOTS:
+    count = min(cost.number, int(number.max()) + 1)
+    if cost.value is None or lengths.size < LEAST_WAITS or count < LEAST_PILOTS:
         return None
     grid = _judged(lengths, came)
     if not grid.size:
@@ -98,7 +98,7 @@ def best(
     choice = waste[:, : grid.size].argmin(axis=1)
     first, last = np.quantile(grid[choice[1:]], _BOUNDS, method="inverted_cdf")
     at = choice[0]
-    found = Timeout(
+    timeout = Timeout(
         best_s=int(grid[at]),
         interval_s=(int(min(first, grid[at])), int(max(last, grid[at]))),
         open_ended=bool(max(last, grid[at]) == grid[-1]),
@@ -106,10 +106,10 @@ def best(
         curve=tuple((int(t), float(w)) for t, w in zip(grid, waste[0], strict=False)),
     )
     if not compared or not np.isfinite(waste[0, -1]):
-        return found
+        return timeout
     saved = waste[:, -1] - waste[:, at]
     low, high = np.quantile(saved[1:][np.isfinite(saved[1:])], _BOUNDS)
-    return found._replace(saved_s=float(saved[0]), saved_interval_s=(float(low), float(high)))
+    return timeout._replace(saved_s=float(saved[0]), saved_interval_s=(float(low), float(high)))
 
 
 def _judged(lengths: Floats, came: Floats) -> Floats:

@@ -2,23 +2,113 @@
 
 Units: lengths are seconds, amounts are micros, memory is MiB.  Intervals are of 90 %; None is what
 cannot be said of so few.
+
+What it would gain to send a job's output while the next job already runs: in the serial model a
+slot transfers input and runs (``run``), then sends output (``upload``).  In the overlapping model
+the output is sent from a slot of its own, and the next job begins in a new slot, which first waits
+for that job (``idle``).  The gain in throughput is
+
+    (upload - idle) / (upload + run)
+
+which is negative where the upload is shorter than the wait (E. Boldt, "Improvements to GlideinWMS
+Data Handling System", 2010, section 3.2).  It holds while jobs wait in the queue, while the
+network has room, and while no upload is longer than the next run.
+
+Whether it is so, pilots show that do it beside others that do not (docs/overlap.md): in both arms
+the core-seconds in which programs of completed runs ran, of those that the pilots had.  The upload
+counts in neither: one arm pays for it with a core, and the other does not.  Nor does the time until
+a program begins, of which a new match takes more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import quantiles
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from gwmond.advise import idle_timeout
 from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS, Timeout, WaitArrays
-from gwmond.advise.samples import Floats, quantile, share_interval
-from gwmond.advise.tally import EntryTally, GroupTally
+from gwmond.advise.samples import Floats, Ratio, Z, quantile, share_interval
+from gwmond.advise.tally import GPUS, EntryTally, GroupTally
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category
 from gwmond.model.units import MICRO
-from gwmond.reports.stored.overlap import Overlap, overlap
+
+MOST_SENDERS = 4
+LEAST = 20
+"""With fewer runs, or fewer waits of new slots, nothing is said: too little data."""
+
+
+class Quartiles(NamedTuple):
+    """The quartiles of ``number`` lengths."""
+
+    number: int
+    low: float
+    median: float
+    high: float
+
+
+class Overlap(NamedTuple):
+    """What is measured at an entry for a group, and the gain by that.
+
+    ``gain``: of the medians; ``least`` and ``most``: with each quartile where it is worst and best.
+    """
+
+    upload: Quartiles
+    run: Quartiles
+    idle: Quartiles
+    gain: float
+    least: float
+    most: float
+
+    @property
+    def pays(self) -> bool | None:
+        """Whether it pays in the worst quartiles, too; None: only in the best."""
+        return True if self.least > 0 else None if self.most > 0 else False
+
+    @property
+    def senders(self) -> int:
+        """How many may have to send for each core: as often as the next run ends before."""
+        return min(MOST_SENDERS, max(1, math.ceil(self.upload.high / max(self.run.low, 1.0))))
+
+
+def gain(upload_s: float, run_s: float, idle_s: float) -> float | None:
+    """Return the change in throughput as a share; None where a job takes no time.
+
+    >>> round(gain(30 * 60, 3600, 60), 4), round(gain(0, 3600, 60), 4), gain(0, 0, 60)
+    (0.3222, -0.0167, None)
+    """
+    return (upload_s - idle_s) / (upload_s + run_s) if upload_s + run_s > 0 else None
+
+
+def quartiles(lengths: Sequence[float]) -> Quartiles | None:
+    """Return the quartiles; None for too little data."""
+    if len(lengths) < LEAST:
+        return None
+    return Quartiles(len(lengths), *quantiles(lengths, n=4, method="inclusive"))
+
+
+def overlap(
+    uploads: Sequence[float], runs: Sequence[float], idles: Sequence[float]
+) -> Overlap | None:
+    """Return the projection from what was measured; None for too little data.
+
+    ``uploads`` and ``runs`` are of the same runs of jobs; ``idles`` are of new slots: how long each
+    waited for its first job.
+    """
+    upload, run, idle = map(quartiles, (uploads, runs, idles))
+    if upload is None or run is None or idle is None:
+        return None
+    expected = gain(upload.median, run.median, idle.median)
+    least = gain(upload.low, run.high, idle.high)
+    most = gain(upload.high, run.low, idle.low)
+    if expected is None or least is None or most is None:
+        return None
+    return Overlap(upload, run, idle, expected, min(least, expected), max(most, expected))
+
 
 Entries: TypeAlias = Mapping[EntryKey, EntryTally]
 Interval: TypeAlias = tuple[float, float]
@@ -84,7 +174,7 @@ class LostLine(NamedTuple):
 
     ``early``: on pilots that ended long before the time that they announced.  ``run``: how long
     half, and 90 %, of the runs need; ``left``: the time that 90 %, and half, of them had left.
-    ``late``: of the lost ones with a known time left those that had less than 90 % of runs need.
+    ``late``: of the lost with a known time left, the share that had less than 90 % of runs need.
     """
 
     key: EntryKey
@@ -106,9 +196,9 @@ def lost_line(key: EntryKey, tally: EntryTally) -> LostLine | None:
     length, completed, left, lost = runs.columns
     enough = runs.seen >= LEAST_WAITS
     half, most = (quantile(length, completed, share) if enough else None for share in (0.5, 0.9))
-    known = left >= 0
-    had = left[known]
-    ends = known & (lost == 1)
+    measured = left >= 0
+    had = left[measured]
+    ends = measured & (lost == 1)
     return LostLine(
         key,
         runs.seen,
@@ -129,14 +219,14 @@ def _quantile(values: Floats, share: float) -> float | None:
 
 
 class RequestLine(NamedTuple):
-    """What a group's runs held of memory, or cores, and used; ``known`` of ``runs``.
+    """What a group's runs held of memory, cores or GPUs, and used; ``known`` of ``runs``.
 
     ``held``: the median; ``used``: the median, and what 95 % do not exceed, with its interval.
     ``micros``: what the unused part kept from others, at most; ``of_micros``: all that they held.
     """
 
     group: str
-    what: str
+    resource: str
     runs: int
     known: int
     held: float | None
@@ -148,10 +238,12 @@ class RequestLine(NamedTuple):
 
 
 def request_lines(group: str, tally: GroupTally) -> Iterator[RequestLine]:
-    for at, what in enumerate(("memory (MiB)", "cores")):
-        sample = tally.samples[at]
+    for at, resource in enumerate(("memory (MiB)", "cores", "GPUs")):
+        sample, runs = tally.samples[at], tally.gpu_runs if at == GPUS else tally.runs
+        if at == GPUS and not runs:
+            continue
         line = RequestLine(
-            *(group, what, tally.runs, sample.seen, None, None, None, None),
+            *(group, resource, runs, sample.seen, None, None, None, None),
             micros=tally.micros[at] if sample.seen else None,
             of_micros=tally.held_micros[at],
         )
@@ -197,7 +289,7 @@ class AskedLine(NamedTuple):
 def asked_line(
     key: EntryKey, tally: EntryTally, asked: float | None, waiting: float | None
 ) -> AskedLine:
-    known = tally.ran + tally.never
+    decided = tally.ran + tally.never
     held = [
         part / whole if whole else None
         for part, whole in zip(tally.held, tally.offered, strict=True)
@@ -207,18 +299,25 @@ def asked_line(
         asked,
         waiting,
         tally.pilots,
-        known,
+        decided,
         tally.never,
-        share_interval(tally.never, known) if known else None,
+        share_interval(tally.never, decided) if decided else None,
         tally.never_micros,
         *held,
     )
 
 
+ATTRIBUTE = (
+    '<attr name="GLIDEIN_Overlap_{}" const="True" glidein_publish="False" job_publish="False" '
+    'parameter="True" publish="True" type="int" value="{}"/>'
+)
+"""As the configuration of a factory's entry has it."""
+
+
 class OverlapLine(NamedTuple):
     """What it would gain at an entry to send output while the next job runs; None: too little.
 
-    ``group`` of accounting; None: all of them.
+    ``group`` of accounting; None: all of them.  ``rate``: bytes sent in a second.
     """
 
     key: EntryKey
@@ -226,6 +325,24 @@ class OverlapLine(NamedTuple):
     runs: int
     waits: int
     overlap: Overlap | None
+    rate: float | None = None
+
+    @property
+    def break_even(self) -> float | None:
+        """How many bytes a job has to send for a gain: what is sent while a new slot waits."""
+        if self.rate is None or self.overlap is None:
+            return None
+        return self.rate * self.overlap.idle.median
+
+    @property
+    def configuration(self) -> str | None:
+        """What to add to the factory's entry (docs/overlap.md); None: it does not surely pay."""
+        if self.overlap is None or self.group is not None or not self.overlap.pays:
+            return None
+        senders = self.overlap.senders
+        return ATTRIBUTE.format("Percent", 50) + (
+            ATTRIBUTE.format("Senders", senders) if senders > 1 else ""
+        )
 
 
 def overlap_lines(key: EntryKey, tally: EntryTally) -> list[OverlapLine]:
@@ -239,9 +356,52 @@ def overlap_lines(key: EntryKey, tally: EntryTally) -> list[OverlapLine]:
     lines = []
     for group in (None, *several) if tally.uploads else ():
         samples = [tally.uploads[name] for name in (tally.uploads if group is None else [group])]
-        uploads, runs = np.concatenate([sample.columns for sample in samples], axis=1)
-        found = overlap(list(uploads), list(runs), list(idle))
-        lines.append(OverlapLine(key, group, uploads.size, idle.size, found))
+        uploads, runs, sent = np.concatenate([sample.columns for sample in samples], axis=1)
+        projection = overlap(list(uploads), list(runs), list(idle))
+        known = (sent >= 0) & (uploads > 0)
+        enough = known.sum() >= LEAST
+        rate = float(sent[known].sum() / uploads[known].sum()) if enough else None
+        lines.append(OverlapLine(key, group, uploads.size, idle.size, projection, rate))
+    return lines
+
+
+class TrialLine(NamedTuple):
+    """Pilots of an entry and frontend group that overlap, beside those that do not.
+
+    ``pilots``, ``shares``: with, without; a share is of the core-seconds that pilots had: programs
+    of completed runs.  ``gain``: how much larger the first is than the second, with
+    its interval.  Only pilots count that began while pilots of both kinds did.  None: too little.
+    """
+
+    key: EntryKey
+    group: str
+    pilots: tuple[int, int]
+    shares: tuple[float | None, float | None]
+    gain: float | None
+    interval: Interval | None
+
+
+def trial_lines(key: EntryKey, tally: EntryTally) -> list[TrialLine]:
+    """Return what pilots of an entry show, for each group of which some overlap."""
+    lines = []
+    for group in sorted(group for group, overlaps in tally.arms if overlaps):
+        kinds = [(group, overlaps) for overlaps in (True, False)]
+        arms = [tally.arms[kind].columns for kind in kinds if kind in tally.arms]
+        since_s, until_s = max(arm[0].min() for arm in arms), min(arm[0].max() for arm in arms)
+        ratios = [Ratio() for _ in (True, False)]
+        for ratio, arm in zip(ratios, arms, strict=False):
+            for began_s, ran, offered in arm.T:
+                if since_s <= began_s <= until_s:
+                    ratio.add(ran, offered)
+        found = [ratio.value for ratio in ratios]
+        counts = ratios[0].number, ratios[1].number
+        line = TrialLine(key, group, counts, (found[0], found[1]), None, None)
+        if min(counts) >= LEAST_PILOTS and found[0] and found[1]:
+            errors = (ratio.error / (ratio.value or 1) for ratio in ratios)
+            middle, half = math.log(found[0] / found[1]), Z * math.hypot(*errors)
+            low, high = (math.expm1(middle + way * half) for way in (-1, 1))
+            line = line._replace(gain=math.expm1(middle), interval=(low, high))
+        lines.append(line)
     return lines
 
 
@@ -259,18 +419,18 @@ class Loss(NamedTuple):
 
 
 def losses(entries: Entries, groups: Mapping[str, GroupTally]) -> list[Loss]:
-    """Return the losses, the largest first: none has time of another one."""
+    """Return the losses, the largest first: no time is in two of them."""
     total = sum(tally.amounts.total() for tally in entries.values())
-    found = []
+    losses = []
     for category in Category:
         where = {key: tally.amounts[category] for key, tally in entries.items()}
         if category is not Category.GOODPUT and any(where.values()):
             key = max(where, key=lambda key: (where[key], key))
             name = f"entry {key.entry} ({key.site})"
-            found.append(Loss(category.value, sum(where.values()), total, name, where[key]))
-    for at, what in enumerate(("memory", "cores")):
+            losses.append(Loss(category.value, sum(where.values()), total, name, where[key]))
+    for at, kind in enumerate(("memory", "cores")):
         unused = {group: tally.micros[at] for group, tally in groups.items()}
         if any(unused.values()):
             group = max(unused, key=lambda group: (unused[group], group))
-            found.append(Loss(what, sum(unused.values()), total, f"group {group}", unused[group]))
-    return sorted(found, key=lambda loss: (-loss.micros, loss.cause))
+            losses.append(Loss(kind, sum(unused.values()), total, f"group {group}", unused[group]))
+    return sorted(losses, key=lambda loss: (-loss.micros, loss.cause))

@@ -50,7 +50,7 @@ class Ratio:
         self.number, self._sums, self._squares = 0, [0.0, 0.0], [0.0, 0.0, 0.0]
 
     def add(self, part: float, whole: float) -> None:
-        self.number += whole > 0
+        self.number += 1 if whole > 0 else 0
         for at, value in enumerate((part, whole)):
             self._sums[at] += value
         for at, value in enumerate((part * part, part * whole, whole * whole)):
@@ -67,10 +67,10 @@ class Ratio:
     @property
     def error(self) -> float:
         """The standard error (linearised; Cochran, "Sampling Techniques", chapter 6)."""
-        ratio, (parts, both, wholes) = self.value, self._squares
+        ratio, (parts, mixed, wholes) = self.value, self._squares
         if ratio is None:
             return 0.0
-        return float(max(0.0, parts - 2 * ratio * both + ratio**2 * wholes) ** 0.5 / self.divisor)
+        return float(max(0.0, parts - 2 * ratio * mixed + ratio**2 * wholes) ** 0.5 / self.divisor)
 
 
 def share_interval(part: int, whole: int) -> tuple[float, float]:
@@ -99,5 +99,5 @@ def survival(lengths: Floats, ended: Floats) -> tuple[Floats, Floats]:
 def quantile(lengths: Floats, ended: Floats, share: float) -> float | None:
     """Return the length that this share does not exceed; None: no such length was seen to end."""
     times, lasting = survival(lengths, ended)
-    found = np.flatnonzero(lasting <= 1 - share + 1e-12)
-    return float(times[found[0]]) if found.size else None
+    indices = np.flatnonzero(lasting <= 1 - share + 1e-12)
+    return float(times[indices[0]]) if indices.size else None

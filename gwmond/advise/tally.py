@@ -7,14 +7,15 @@ MiB.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gwmond.advise.samples import Ratio, Reservoir
 from gwmond.model.names import OTHER
 from gwmond.model.pilot_life import Assumption, Category
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
-from gwmond.model.runs.run_facts import RunFact, Source, Used
+from gwmond.model.runs.phases import moved_bytes, phases_of
+from gwmond.model.runs.run_facts import used_of
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.merged_runs import executing
 from gwmond.reports.render.categories import CPU, of_kind
@@ -47,8 +48,11 @@ class EntryTally:
     - ``validated``: pilots of ``ready`` of which it is known when their validation ended.
     - ``runs``: length, completed (1 or 0), time left as it began (-1: not known), lost (1 or 0).
     - ``ran``, ``never``: pilots that ran jobs, and that never did; of others it is not known.
-    - ``uploads``: of completed runs, and how long the run lasted until then; by accounting group,
-      of which the first ``MOST_GROUPS`` are kept apart.
+    - ``uploads``: of completed runs how long, how long the run lasted until then, and its bytes,
+      -1: not known; by accounting group, of which the first ``MOST_GROUPS`` are kept apart.
+    - ``arms``: by the frontend's group, and by whether pilots overlap (``AdFacts.senders``): when
+      each began, the core-seconds of programs of its completed runs, and those that it had.  Only
+      pilots that a collector has shown: of others it is not known.
     - ``amounts``: settled, by category; ``estimated`` of that; ``unsettled``: beside that;
       ``never_micros``: settled, of ``never``.
     - ``held``: core- and memory-seconds that runs held on pilots that ran jobs; ``offered``.
@@ -61,6 +65,7 @@ class EntryTally:
         self.ready, self.replacement, self.validated = Ratio(), Ratio(), 0
         self.runs, self.lost, self.early = Reservoir(4), 0, 0
         self.uploads: dict[str, Reservoir] = {}
+        self.arms: dict[tuple[str, bool], Reservoir] = {}
         self.amounts: Counter[Category] = Counter()
         self.estimated = self.unsettled = self.never_micros = 0
         self.units = dict.fromkeys((True, False), 0.0)
@@ -106,13 +111,21 @@ class EntryTally:
 
     def _add_held(self, pilot: StoredPilot) -> None:
         row, size = pilot.row, pilot.size
-        if not pilot.jobs.runs or row.end_us is None or Assumption.SIZE in row.assumed:
+        if row.end_us is None or Assumption.SIZE in row.assumed:
+            return
+        if row.facts.ads is not None:
+            arm = row.identity.group, pilot.senders > 0
+            offered = size.cores * (row.end_us - row.start_us) / SECOND_US
+            ran = sum(map(_program, pilot.jobs.runs))
+            self.arms.setdefault(arm, Reservoir(3)).add(row.start_us / SECOND_US, ran, offered)
+        if not pilot.jobs.runs:
             return
         for at in (0, 1):
             self.offered[at] += size[at] * (row.end_us - row.start_us) / SECOND_US
         for run in pilot.jobs.runs:
             for at in (0, 1):
-                self.held[at] += run.size[at] * _length_s(row, run)
+                held_us = max(0, _held_until(row, run) - run.start_us)
+                self.held[at] += run.size[at] * held_us / SECOND_US
 
     def _add_run(self, row: PilotRow, run: RunRow) -> None:
         category = None if run.outcome is None else run.outcome.category
@@ -122,8 +135,9 @@ class EntryTally:
         left_s = -1.0 if row.die_us is None else max(0, row.die_us - run.start_us) / SECOND_US
         self.runs.add(_length_s(row, run), not lost, left_s, lost)
         if not lost and (upload := upload_of(run)) is not None:
-            apart = run.job_group in self.uploads or len(self.uploads) < MOST_GROUPS
-            self.uploads.setdefault(run.job_group if apart else OTHER, Reservoir(2)).add(*upload)
+            group = run.accounting_group
+            apart = group in self.uploads or len(self.uploads) < MOST_GROUPS
+            self.uploads.setdefault(group if apart else OTHER, Reservoir(3)).add(*upload)
         self.lost += lost
         if lost and row.end_us is not None and row.die_us is not None:
             self.early += row.die_us - row.end_us > EARLY_END_S * SECOND_US
@@ -151,8 +165,7 @@ def waits(pilot: StoredPilot) -> Iterator[IdleWait]:
     for run in sorted(pilot.jobs.runs, key=lambda run: run.start_us):
         if run.start_us >= free_us and free_us < until_us:
             yield IdleWait((run.start_us - free_us) / SECOND_US, True, first)
-        end_us = row.end_us if run.end_us is None else run.end_us
-        free_us, first = max(free_us, end_us), False
+        free_us, first = max(free_us, _held_until(row, run)), False
     if free_us < until_us:
         yield IdleWait((until_us - free_us) / SECOND_US, False, first)
 
@@ -164,35 +177,66 @@ def free_from(pilot: StoredPilot) -> int:
     return max(row.start_us, began_us)
 
 
+def _held_until(row: PilotRow, run: RunRow) -> int:
+    until_us = run.as_run.held_until_us
+    return (row.end_us or run.start_us) if until_us is None else until_us
+
+
 def _length_s(row: PilotRow, run: RunRow) -> float:
     end_us = row.end_us if run.end_us is None else run.end_us
     return max(0, (end_us or run.start_us) - run.start_us) / SECOND_US
 
 
-def upload_of(run: RunRow) -> tuple[float, float] | None:
-    """Return how long a run sent its output, with the wait for its turn, and lasted until then."""
+def _program(run: RunRow) -> float:
+    """Return the core-seconds of the program of a completed run, 0 of others.
+
+    Where no record has when it began: of the whole run.
+    """
+    if run.outcome is None or run.outcome.category is not Category.GOODPUT or run.end_us is None:
+        return 0.0
+    length_us = phases_of(run.facts, run.start_us, run.end_us).execute_us
+    length_us = run.end_us - run.start_us if length_us is None else length_us
+    return run.size.cores * max(0, length_us) / SECOND_US
+
+
+def upload_of(run: RunRow) -> tuple[float, float, float] | None:
+    """Return how long a run sent its output, and lasted until then; the bytes, -1: not known.
+
+    The wait for its turn is part of it.
+    """
     for fact in run.facts:
         sent = fact.transfer_out
         if sent is None or sent.start_us is None or sent.end_us is None:
             continue
         began_us = sent.start_us if sent.queued_us is None else sent.queued_us
         if run.start_us <= began_us <= sent.end_us:
-            return (sent.end_us - began_us) / SECOND_US, (began_us - run.start_us) / SECOND_US
+            moved = moved_bytes(sent, 0 if fact.shadow_start == 1 else None)
+            return (
+                (sent.end_us - began_us) / SECOND_US,
+                (began_us - run.start_us) / SECOND_US,
+                -1.0 if moved is None else moved,
+            )
     return None
+
+
+GPUS = 2
+"""Where GPUs are among memory, cores and GPUs."""
 
 
 class GroupTally:
     """Of one group: runs whose program ran for some minutes, and what they held and used.
 
-    - ``runs``: all of them; of ``memory`` (held and used MiB) and ``cores`` what is known.
+    - ``runs``: all of them; of memory (held and used MiB), cores and GPUs what is known.
+      ``gpu_runs``: those that held GPUs.
     - ``micros``: what the unused part of the memory, and of the cores, kept from others, in
-      canonical units; never both of a run.  ``held_micros``: all that these runs held.
+      canonical units; never both of a run.  ``held_micros``: all that these runs held.  Of GPUs
+      both are chips for a microsecond.
     """
 
     def __init__(self) -> None:
-        self.runs = 0
-        self.samples = Reservoir(2), Reservoir(2)
-        self.micros, self.held_micros = [0, 0], [0, 0]
+        self.runs = self.gpu_runs = 0
+        self.samples = Reservoir(2), Reservoir(2), Reservoir(2)
+        self.micros, self.held_micros = [0, 0, 0], [0, 0, 0]
 
     def add(self, run: RunRow, memory_per_unit_mib: int) -> None:
         """Count a run that ended."""
@@ -204,25 +248,18 @@ class GroupTally:
         self.runs += 1
         cores, memory_mib = run.size.cores, run.size.memory_mib
         held = max(cores, memory_mib / memory_per_unit_mib)
-        used = used_of(run.facts)
+        used, gpus = used_of(run.facts), run.size.gpus
+        self.gpu_runs += gpus > 0
         needed = (
             None if used.memory_mib is None else max(cores, used.memory_mib / memory_per_unit_mib),
             None if used.cores is None else max(used.cores, memory_mib / memory_per_unit_mib),
+            used.gpus if gpus else None,
         )
-        for at, (have, use) in enumerate(((memory_mib, used.memory_mib), (cores, used.cores))):
-            need = needed[at]
+        uses = (memory_mib, used.memory_mib), (cores, used.cores), (gpus, used.gpus)
+        for at, (have, use) in enumerate(uses):
+            need, holds = needed[at], gpus if at == GPUS else held
             if use is not None and need is not None:
                 self.samples[at].add(have, use)
                 length_us = run.end_us - run.start_us
-                self.held_micros[at] += round(held * length_us)
-                self.micros[at] += round(max(0.0, held - need) * length_us)
-
-
-def used_of(facts: Sequence[RunFact]) -> Used:
-    """Return the use of resources by the records of a run; an epoch history's is exact."""
-    exact = sorted(facts, key=lambda fact: fact.source is not Source.EPOCH_HISTORY)
-    known = [fact.used for fact in exact if fact.used is not None]
-    return Used(
-        next((used.memory_mib for used in known if used.memory_mib is not None), None),
-        next((used.cores for used in known if used.cores is not None), None),
-    )
+                self.held_micros[at] += round(holds * length_us)
+                self.micros[at] += round(max(0.0, holds - need) * length_us)

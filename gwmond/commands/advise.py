@@ -12,6 +12,7 @@ from gwmond.advise.document import MOST, document
 from gwmond.advise.gather import gather
 from gwmond.commands.common import (
     EXIT_OK,
+    add_ledger_option,
     add_period,
     add_place,
     complain,
@@ -23,7 +24,7 @@ from gwmond.commands.common import (
     show,
 )
 from gwmond.config.settings import Config
-from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing, progress
+from gwmond.reports.ledger.ledger_reading import nothing, progress
 from gwmond.reports.render.periods import FORMS_HELP
 from gwmond.reports.render.writing import add_format
 from gwmond.service.host import log
@@ -42,7 +43,8 @@ what is advised:
   runs lost             how long runs need, and how much time their pilots had left
   requests              memory and cores that runs held, and used
   pilots                how many were asked for, and how many never ran a job
-  stage-out             what it would gain to send output while the next job runs
+  stage-out             what it would gain to send output while the next job runs, and what it
+                        gains where some pilots do
 
 Longer periods say more. Nothing is changed: the settings are the factory's and the frontend's.
 docs/advise.md explains each column, and how far the advice was checked.
@@ -71,14 +73,14 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Advise; raises LedgerError."""
     log.quiet()
-    now_us = now()
+    now_us = now(config, arguments)
     period, place = period_of(arguments, now_us), place_of(arguments)
     with opened(config, arguments, now_us) as (ledger, age), progress() as report:
         memory_mib = config.canonical.memory_mib
-        found = gather(ledger, period, place, memory_per_unit_mib=memory_mib, progress=report)
-        cause = "" if found.pilots else nothing(ledger, place)
+        advice = gather(ledger, period, place, memory_per_unit_mib=memory_mib, progress=report)
+        cause = "" if advice.pilots else nothing(ledger, place)
     if period.until_us > (age.written_us or 0):
         complain(age.warning)
     complain(cause and f"no pilot ended in this period: {cause}")
-    show(document(found, age, arguments.limit), arguments.format)
+    show(document(advice, age, arguments.limit), arguments.format)
     return EXIT_OK

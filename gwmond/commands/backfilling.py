@@ -31,14 +31,14 @@ to what it scrapes with --label, and both are one series. docs/backfill.md has a
 """
 
 
-def add_options(group: argparse._ActionsContainer, what: str) -> None:
-    """Add what OpenMetrics needs; ``of`` is the option that asks for it."""
+def add_options(group: argparse._ActionsContainer, option: str) -> None:
+    """Add what OpenMetrics needs; ``option`` asks for it."""
     group.add_argument(
         "--label",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help=f"with {what}: a further label of all series, such as job=gwmond and "
+        help=f"with {option}: a further label of all series, such as job=gwmond and "
         "instance=127.0.0.1:9818; may be given several times",
     )
 
@@ -77,8 +77,8 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
     labels = backfill.parse_labels(arguments.label)
     now_us = round(time.time() * SECOND_US)
     since_us, until_us = _time(arguments.first, end=False), _time(arguments.last, end=True)
-    found = hourly.reach(reader)
-    hours = backfill.hours_of(found, since_us, until_us, now_us)
+    reach = hourly.reach(reader)
+    hours = backfill.hours_of(reach, since_us, until_us, now_us)
     with ledger_reading.progress() as report:
         try:
             if output == "-":
@@ -93,18 +93,18 @@ def write(reader: LedgerReader, arguments: argparse.Namespace, output: str) -> i
         except OSError as error:
             complain(f"cannot write {output}: {error}")
             return EXIT_FAILED
-    for line in _told(output, written, hours, found, until_us):
+    for line in _told(output, written, hours, reach, until_us):
         print(line, file=sys.stderr if output == "-" else sys.stdout)
     return EXIT_OK
 
 
 def _told(
-    output: str, written: Written, hours: Hours, found: hourly.Reach, until_us: int | None
+    output: str, written: Written, hours: Hours, reach: hourly.Reach, until_us: int | None
 ) -> list[str]:
-    poll_us = None if found.first_poll_s is None else round(found.first_poll_s * SECOND_US)
+    poll_us = None if reach.first_poll_s is None else round(reach.first_poll_s * SECOND_US)
     polled = None if poll_us is None else rfc3339(poll_us // SECOND_US * SECOND_US)
     if not written.samples:
-        why = NOTHING_YET if found.start >= found.stop else "there is nothing to write"
+        why = NOTHING_YET if reach.start >= reach.stop else "there is nothing to write"
         if polled is not None and until_us is None:
             why += f" before the daemon's first poll at {polled}; --to names another end"
         return [f"{output}: no series: {why}"]

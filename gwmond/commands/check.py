@@ -2,7 +2,7 @@
 
 Each line has a daemon, a query and its result. Below is what to do about each query that failed.
 The ledger, the listen address, [pool] token_directory, the paths of [factory] and the receiver of
-traces are tried too.
+traces are tried too, and until when certificates and tokens are valid is shown.
 The receiver gets a request without spans.
 Nothing is written, neither to HTCondor nor to the ledger.
 """
@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, show
 from gwmond.config.settings import Config
@@ -32,13 +33,20 @@ from gwmond.reports.render.formats import number
 from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Cell, Column, table
 from gwmond.service.host import log, places
-from gwmond.service.host.daemon_client import is_running
+from gwmond.service.host.credentials import (
+    credentials,
+    expiring,
+    token_directory,
+    until,
+    without_token,
+)
+from gwmond.service.host.daemon_client import is_of, is_recorded, running
 from gwmond.service.pool.pool import Pool
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import Access
 from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.sources.round import Round
-from gwmond.web.server import PortError, bind
+from gwmond.web.server import PortError, bind, pem
 
 STATE_DIRECTORY = Path("/var/lib/gwmond")
 """What gwmond.service makes."""
@@ -67,12 +75,12 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     start = _start()
     tick = pool.clock.tick()
     access = pool.access(tick)
-    found = pool.gatherer.round(access, tick.wall)
-    notes = _histories(pool, access, found, tick.wall) if config.histories.schedds else []
-    found = pool.gatherer.last()
-    asked = [start, *_without_own_ad(_named(found.statuses), found)]
-    verdicts = [*map(with_remedy, asked), *check_own(config), *check_traces(export)]
-    notes += _young(found, tick.wall)
+    gathered = pool.gatherer.round(access, tick.wall)
+    notes = _histories(pool, access, gathered, tick.wall) if config.histories.schedds else []
+    gathered = pool.gatherer.last()
+    asked = [start, *_without_own_ad(_named(gathered.statuses), gathered)]
+    verdicts = [*map(with_remedy, asked), *check_own(config, export), *check_traces(export)]
+    notes += _young(gathered, tick.wall)
     show(report(verdicts, notes), arguments.format)
     return EXIT_OK if all(verdict.status.up for verdict in verdicts) else EXIT_SOURCES_DOWN
 
@@ -87,10 +95,10 @@ def _start() -> Status:
     return _status("gwmond", "start")._replace(duration_s=time.monotonic() - began)
 
 
-def _young(found: Round, now: float) -> list[str]:
+def _young(gathered: Round, now: float) -> list[str]:
     """Return which collectors may not know all pilots yet, and until when."""
     notes = []
-    for (source, kind), answer in sorted(found.answers.items()):
+    for (source, kind), answer in sorted(gathered.answers.items()):
         started = answer.value.started if kind == "collector" else None
         if started is not None and now - started < 2 * UPDATE_S:
             until = short((started + 2 * UPDATE_S) * SECOND_US)
@@ -103,22 +111,22 @@ def _young(found: Round, now: float) -> list[str]:
 
 
 def _named(statuses: Sequence[Status]) -> list[Status]:
-    """Return how the queries went; that no pool is named is one line, not one for each of them."""
+    """Return how the queries went; if no pool is named, one line for all of them says so."""
     nowhere = [
         status._replace(kind="pool") for status in statuses if status.problem == ProblemName.NO_POOL
     ]
-    found = nowhere[:1] + [status for status in statuses if status.problem != ProblemName.NO_POOL]
-    if not nowhere and not any(status.kind == "demand" for status in found):
+    named = nowhere[:1] + [status for status in statuses if status.problem != ProblemName.NO_POOL]
+    if not nowhere and not any(status.kind == "demand" for status in named):
         lacking = ProblemName.NO_SCHEDD
-        found.append(_status("schedds", "demand", lacking.meaning, lacking))
-    return found
+        named.append(_status("schedds", "demand", lacking.meaning, lacking))
+    return named
 
 
-def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
+def _without_own_ad(statuses: list[Status], gathered: Round) -> list[Status]:
     """Return how the queries went, with what a collector's answer lacks: an ad of itself."""
     lacking = {
         query
-        for query, answer in found.answers.items()
+        for query, answer in gathered.answers.items()
         if query[1] == "collector" and not answer.value.own_ad
     }
     lacks = ProblemName.NO_OWN_AD
@@ -130,10 +138,10 @@ def _without_own_ad(statuses: list[Status], found: Round) -> list[Status]:
     ]
 
 
-def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str]:
+def _histories(pool: Pool, access: Access, gathered: Round, now: float) -> list[str]:
     """Ask each schedd for the latest records of job runs; return what is worth knowing."""
     limits, notes = HistoryLimits(records=_FEW, queries=1, lookback_s=_LATELY_S), []
-    for schedd in found.chosen:
+    for schedd in gathered.chosen:
         for kind in SCHEDD_KINDS:
             answer = pool.gatherer.run(
                 *(schedd.daemon.name, kind, tasks.records, access),
@@ -150,17 +158,26 @@ def _histories(pool: Pool, access: Access, found: Round, now: float) -> list[str
     return notes
 
 
-def check_own(config: Config) -> list[CheckResult]:
-    """Check what is ours: the ledger, the address to listen on, tokens, the paths of [factory]."""
+def check_own(config: Config, export: Export) -> list[CheckResult]:
+    """Check what is ours: ledger, listen address, certificates, tokens, the paths of [factory]."""
     try:
         bind(config.http).close()
         http = _status("http", "listen")
     except PortError as error:
-        http = _status("http", "listen", str(error), ProblemName.PORT)
-        if is_running(config.http):
-            http = _status("http", "running")
-    ours = [http, *_with_service(config), *_token_directory(config)]
+        http = _listening(config, str(error))
+    ours = [http, *_with_service(config), *_token_directory(config), *_expiring(config, export)]
     return [check_ledger(config.ledger.url), *map(with_remedy, ours), *check_places(config)]
+
+
+def _listening(config: Config, error: str) -> Status:
+    """Return what listens in our place: this daemon, that of another pool, or another program."""
+    named = running(config.http)
+    other = is_recorded(named or "") and not config.replay.file  # such as the demo
+    if named and (other or not is_of(config, named)):
+        error = f"{config.http.listen} is the address of another gwmond, of {unquote(named)}"
+    elif named is not None:
+        return _status("http", "running")
+    return _status("http", "listen", error, ProblemName.PORT)
 
 
 def _with_service(config: Config) -> Iterator[Status]:
@@ -174,17 +191,28 @@ def _with_service(config: Config) -> Iterator[Status]:
 
 def _token_directory(config: Config) -> Iterator[Status]:
     """Return whether tokens can be read: where they cannot, HTCondor takes none and is silent."""
-    path = config.pool.token_directory
-    if not path or config.replay.file:
+    path = token_directory(config)
+    if not path:
         return
     try:
-        os.listdir(path)
+        wrong = without_token(path)
     except OSError as error:
         yield _status(
             path, "token_directory", error.strerror or str(error), ProblemName.NO_DIRECTORY
         )
     else:
         yield _status(path, "token_directory")
+        for file in wrong:
+            yield _status(str(file), "token", "no token", ProblemName.BAD_TOKEN)
+
+
+def _expiring(config: Config, export: Export) -> Iterator[Status]:
+    """Return until when certificates and tokens are valid."""
+    now = time.time()
+    for credential in credentials(config, export, pem(config.http.tls_cert)):
+        problem = expiring(credential, now)
+        word = None if problem is None else problem.problem
+        yield _status(credential.source, "expiry", until(credential, now), word)
 
 
 def check_places(config: Config) -> list[CheckResult]:
@@ -193,7 +221,7 @@ def check_places(config: Config) -> list[CheckResult]:
         with_remedy(
             _status(place.path, place.key)
             if not place.problem
-            or (place.problem == ProblemName.IN_USE and is_running(config.http))
+            or (place.problem == ProblemName.IN_USE and running(config.http) is not None)
             else _status(place.path, place.key, place.detail, place.problem)
         )
         for place in places.places(config)
@@ -299,8 +327,8 @@ def _parts(verdicts: Sequence[CheckResult], notes: Sequence[str]) -> Iterator[Pa
     for (source, problem, remedy), statuses in failed.items():
         longest = max(statuses, key=lambda status: status.duration_s)
         query = f"{longest.kind}: " if len({status.detail for status in statuses}) > 1 else ""
-        what = f"{source}: {problem}: {query}{longest.detail}"
-        yield TextLines("", [what, f"  what to do: {remedy}"])
+        text = f"{source}: {problem}: {query}{longest.detail}"
+        yield TextLines("", [text, f"  what to do: {remedy}"])
     if not failed:
         yield TextLines("", ["All is well."])
     for status, _ in verdicts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gwmond.model.digits import is_number
 from gwmond.model.facts import Place
+from gwmond.model.times import SECOND_US
 
 if TYPE_CHECKING:
     import argparse
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from gwmond.model.times import Period
     from gwmond.reports.ledger.ledger_reading import Age
     from gwmond.reports.render.document import Document
+    from gwmond.reports.sites.polls import PastPoll
 
 EXIT_OK, EXIT_FAILED, EXIT_BAD_CONFIG, EXIT_SOURCES_DOWN = 0, 1, 2, 3
 _FILES: dict[str, Files] = {"run": "now", "demo": "now", "check": "soon"}
@@ -37,8 +40,8 @@ def configuration(arguments: argparse.Namespace) -> Config:
     if arguments.config:
         config = load(arguments.config, _FILES.get(arguments.command, "unused"))
     if arguments.collector:
-        given = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
-        pool = config.pool.model_copy(update={"collectors": given.collectors})
+        named = parse({"pool": {"collectors": arguments.collector}}, "--collector").pool
+        pool = config.pool.model_copy(update={"collectors": named.collectors})
         replay = config.replay.model_copy(update={"file": ""})
         config = config.model_copy(update={"pool": pool, "replay": replay})
     if arguments.log_level:
@@ -75,9 +78,66 @@ def place_of(arguments: argparse.Namespace) -> Place:
     return Place(arguments.site or "", arguments.entry or "", arguments.group or "")
 
 
-def now() -> int:
-    """Return the time, in microseconds since the epoch."""
-    return time.time_ns() // 1000
+def now(config: Config, arguments: argparse.Namespace) -> int:
+    """Return the time, in microseconds since the epoch.
+
+    The machine's; of a ledger whose replay has a time of its own, when it was written last.
+    """
+    from gwmond.ledger.database.errors import LedgerError  # noqa: PLC0415 (SQLAlchemy takes long to load)
+    from gwmond.ledger.reading.reader import LedgerReader  # noqa: PLC0415
+    from gwmond.service.host.clock import REPLAY  # noqa: PLC0415
+
+    try:
+        with LedgerReader.open(arguments.ledger or config.ledger.url) as ledger:
+            tick = ledger.tick()
+    except LedgerError:
+        tick = None  # said by who opens it
+    own = tick is not None and tick.boot_id == REPLAY
+    return round(tick.wall * SECOND_US) if tick is not None and own else time.time_ns() // 1000
+
+
+def add_ledger_option(parser: argparse._ActionsContainer) -> None:
+    """Add which ledger is read."""
+    parser.add_argument(
+        "--ledger",
+        type=place,
+        metavar="URL",
+        help="another ledger than [ledger] url: a path or URL",
+    )
+
+
+def place(text: str) -> str:
+    """Return what names a ledger; a mere name is that of a file in this directory."""
+    return f"./{text}" if re.fullmatch(r"[\w.-]+", text) else text
+
+
+def add_as_of(parser: argparse._ActionsContainer) -> None:
+    """Add of which poll of the past the ledger is asked; none: the pool is asked now."""
+    parser.add_argument(
+        "--as-of", metavar="TIME", help="the daemon's last poll until then, from its ledger"
+    )
+    add_ledger_option(parser)
+
+
+def past(config: Config, arguments: argparse.Namespace) -> PastPoll | None:
+    """Return the poll that ``--as-of`` names, and say of when it is; None: it is not kept.
+
+    Raises ConfigError, LedgerError.
+    """
+    from gwmond.reports.render.periods import parse_time  # noqa: PLC0415
+    from gwmond.reports.sites.polls import NoPoll, past_poll  # noqa: PLC0415
+
+    now_us = now(config, arguments)
+    with usage():
+        at_us = parse_time(arguments.as_of, now_us)
+    try:
+        with opened(config, arguments, now_us) as (ledger, _):
+            poll = past_poll(ledger, at_us)
+    except NoPoll as error:
+        complain(str(error))
+        return None
+    complain(poll.note(at_us, config.poll.interval))
+    return poll
 
 
 @contextmanager
@@ -92,22 +152,22 @@ def opened(
         yield ledger, age_of(ledger, now_us, config.poll.interval)
 
 
-def one_pilot(ledger: LedgerReader, text: str, what: str = "pilot") -> PilotRow | None:
+def one_pilot(ledger: LedgerReader, text: str, noun: str = "pilot") -> PilotRow | None:
     """Return the pilot that a person means; say so where there is none, or more than one."""
     from gwmond.reports.pilots.story import SOME, find  # noqa: PLC0415
     from gwmond.reports.render.periods import short  # noqa: PLC0415
 
-    found = find(ledger, text)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    rows = find(ledger, text)
+    if len(rows) == 1:
+        return rows[0]
+    if not rows:
         complain(
-            f'no {what} "{text}" in ledger {ledger.where}. See gwmond pilots --past --name PART'
+            f'no {noun} "{text}" in ledger {ledger.where}. See gwmond pilots --past --name PART'
         )
         return None
-    many = f"more than {SOME}" if len(found) > SOME else str(len(found))
+    many = f"more than {SOME}" if len(rows) > SOME else str(len(rows))
     complain(f'{many} pilots fit "{text}"; give one\'s number:')
-    for row in found[:SOME]:
+    for row in rows[:SOME]:
         key, until = row.identity, short(row.end_us, "now")
         complain(f"  {row.id}  {key.name}  {key.key.site}  {short(row.start_us)} to {until}")
     return None

@@ -1,7 +1,8 @@
 """Say why a job is not running, or a pilot has none, what would change that, and whose move it is.
 
 JOB is cluster.proc, or a GlobalJobId. The daemon that runs on this host is asked, if it watches the
-same pool; the last line says of which poll its answer is. If no daemon answers, the pool is asked
+same pool; the last line says of which poll its answer is. So is gwmond demo where no other pool is
+named, and by --ask daemon. If no daemon answers, the pool is asked
 once: the job from its schedd, slots from the collectors, entries as gwmond sites sees them. The job
 is matched with every slot, and with an empty pilot of each entry and frontend group, also where no
 pilot runs now.
@@ -19,19 +20,26 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, EXIT_SOURCES_DOWN, complain, show
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_SOURCES_DOWN,
+    add_as_of,
+    complain,
+    past,
+    show,
+)
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.demand.question import MOST_AD, NOT_READ, POOL, WITHHELD, Question, What
 from gwmond.reports.render import writing
 from gwmond.reports.render.formats import plain
 from gwmond.reports.render.terminal import room
 from gwmond.service.host import log
-from gwmond.service.host.daemon_client import DaemonReply, NoDaemon, ask
+from gwmond.service.host.daemon_client import DaemonReply, NoDaemon, ask, is_of, is_recorded
 from gwmond.sources import child
 from gwmond.sources.htcondor import waiting_job
-from gwmond.sources.pool_name import pool_name
 
 if TYPE_CHECKING:
     from gwmond.service.pool.explainer import Explainer
@@ -45,6 +53,7 @@ examples:
   gwmond explain 4711.0 --ask pool           not the daemon
   gwmond explain --all                       all idle jobs of the pool, by reason
   gwmond explain --all --site Nebraska       why that site, or entry, has none of them
+  gwmond explain --all --as-of 2h            why jobs waited two hours ago, as the daemon saw it
   gwmond explain --pilot glidein_3344_123@wn42.example.org     why that pilot has no job
   gwmond explain --ad job.sub                what would happen to such a job (a submit description)
   gwmond explain --entry CMS_T2_US_Nebraska_Red_gw1            why that entry's pilots have none
@@ -71,8 +80,9 @@ the expression by which a pilot accepts or refuses jobs. Only the daemon knows r
 minutes to observe.
 docs/explain.md has all reasons.
 
-the daemon is asked at [http] listen, with the token if auth_token_file can be read. [http] jobs
-says whether it shows single jobs and clauses; if not, the pool is asked.
+root, and the daemon's own user, ask the daemon on its Unix socket (/run/gwmond/http.socket), and
+are shown all. Others ask at [http] listen, with the token if auth_token_file can be read; [http]
+jobs says whether it shows single jobs and clauses; if not, the pool is asked.
 """
 
 
@@ -94,13 +104,19 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--site", metavar="SITE", default="", help="only why not at this site, or entry"
     )
+    add_ask(parser)
+    add_as_of(parser)
+    writing.add_format(parser, "table", "json")
+
+
+def add_ask(parser: argparse.ArgumentParser) -> None:
+    """Add who is asked."""
     parser.add_argument(
         "--ask",
         choices=("daemon", "pool"),
         help="ask only the daemon, or only the pool (default: the daemon that runs on this host, "
         "if it watches the same pool; else the pool)",
     )
-    writing.add_format(parser, "table", "json")
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
@@ -109,21 +125,57 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     3 where something that the answer rests on could not be read.
     """
     log.quiet()
+    if arguments.as_of is not None:
+        return _of_past(config, arguments)
     if arguments.ad is not None:
         arguments.ad = ad_of(arguments.ad)
-    if not arguments.all and config.replay.file:
-        raise ConfigError("replay.file: a recording has no single jobs; give --collector, or --all")
     question = _question(arguments)
-    if arguments.ask != "pool":
-        try:
-            return _by_daemon(config, question, arguments)
-        except NoDaemon as error:
-            if arguments.ask == "daemon":
-                complain(str(error))
-                return EXIT_FAILED
-            if error.runs:
-                complain(f"{error}: the pool is asked")
-    return _by_pool(config, question, arguments.format)
+    if config.replay.file and question.what != "all":
+        _refuse_recorded(config.replay.file)
+    answered = by_daemon_first(config, question, arguments)
+    return _by_pool(config, question, arguments.format) if answered is None else answered
+
+
+def by_daemon_first(
+    config: Config, question: Question, arguments: argparse.Namespace
+) -> int | None:
+    """Show what the daemon answers, and return the exit code; None: the pool is to be asked."""
+    if arguments.ask == "pool":
+        return None
+    try:
+        return _by_daemon(config, question, arguments)
+    except NoDaemon as error:
+        if arguments.ask == "daemon":
+            complain(str(error))
+            return EXIT_FAILED
+        if error.runs:
+            complain(f"{error}: the pool is asked")
+    return None
+
+
+def _of_past(config: Config, arguments: argparse.Namespace) -> int:
+    """Show why jobs waited at a time of the past: of that single jobs are not kept."""
+    from gwmond.reports.sites.polls import idle_document  # noqa: PLC0415
+
+    if not arguments.all:
+        raise ConfigError("--as-of is for --all: why one job waited is in gwmond trace JOB")
+    poll = past(config, arguments)
+    if poll is None:
+        return EXIT_FAILED
+    show(idle_document(poll, arguments.site), arguments.format)
+    return EXIT_OK
+
+
+def _refuse_recorded(file: str) -> None:
+    """Raise ConfigError if a recording has no single jobs and pilots, or is none."""
+    from gwmond.service.pool.questions import RECORDED  # noqa: PLC0415 (slow)
+    from gwmond.sources.recording.recording import Recording  # noqa: PLC0415
+
+    try:
+        if not Recording(file).has_jobs:
+            raise ConfigError(f"replay.file: {RECORDED}")
+    except ValueError as error:
+        raise ConfigError(f"replay.file: {error}") from None
 
 
 def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace) -> int:
@@ -138,10 +190,14 @@ def _by_daemon(config: Config, question: Question, arguments: argparse.Namespace
         raise NoDaemon(f"{name} shows no single jobs ([http] jobs)", runs=True)
     if reply.status not in {200, 400, 404}:
         raise NoDaemon(f"{name} does not answer this: {text.strip()}", runs=True)
-    if not _is_of(config, reply):
+    named = reply.headers.get(POOL.lower(), "")
+    wanted = arguments.ask == "daemon" and not arguments.collector and is_recorded(named)
+    if not named or not (wanted or is_of(config, named)):
         raise NoDaemon(f"{name} watches another pool, or other schedds", runs=True)
     if WITHHELD.lower() in reply.headers and arguments.ask != "daemon":
         raise NoDaemon(f"{name} shows no clauses of jobs ([http] jobs)", runs=True)
+    if is_recorded(named) and not config.replay.file:
+        complain(f"{name} replays a recording, as gwmond demo does: this is of no live pool")
     if reply.status == 400:
         raise ConfigError(text.strip())
     if reply.status == 404:
@@ -160,19 +216,6 @@ def _text(reply: DaemonReply, form: str) -> str:
     except ValueError:
         return plain(reply.text)
     return f"{json.dumps(record, indent=2)}\n" if reply.status == 200 else str(record["error"])
-
-
-def _is_of(config: Config, reply: DaemonReply) -> bool:
-    """Return whether an answer is of the pool of this configuration."""
-    named = reply.headers.get(POOL.lower())
-    if not named:
-        return False
-    if not config.pool.collectors:
-        child.start(files=False, once=True)  # which loads HTCondor's library, as it names them
-    try:
-        return named == quote(pool_name(config))
-    except child.QueryError:
-        return False
 
 
 def _by_pool(config: Config, question: Question, form: str) -> int:
@@ -257,21 +300,21 @@ def asked(config: Config, question: Question) -> Explainer:
     from gwmond.sources.round import CLAIMS, Round  # noqa: PLC0415
 
     pool = Pool.open(config, once=True, kinds=frozenset(SOURCES) - {CLAIMS})
-    memory, _ = remembered(config)
+    memory = remembered(config).memory
     access, site = pool.access(pool.clock.tick()), question.only_at
     early: list[Explainer] = []
 
     with ThreadPoolExecutor(1, "job") as threads:
 
-        def match(found: Round) -> None:
-            known, now = (None, found, pool.targets), pool.clock.tick().wall
-            early.append(Explainer(config, known, access, now, site=site))
+        def match(gathered: Round) -> None:
+            poll, now = (None, gathered, pool.targets), pool.clock.tick().wall
+            early.append(Explainer(config, poll, access, now, site=site))
             threads.submit(early[0].match, question.name, question.schedd)  # else asked once more
 
         beside = match if question.what == "job" and question.name else None
         snapshot = Poller(config, pool, None, memory, reasons=False).poll(beside=beside)
     poll = snapshot, pool.gatherer.last(), pool.targets
     explainer = Explainer(config, poll, access, snapshot.pool_time, site=site)
-    for one in early:
-        explainer.take(one)
+    for earlier in early:
+        explainer.take(earlier)
     return explainer

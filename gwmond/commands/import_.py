@@ -34,7 +34,12 @@ import shlex
 from pathlib import Path
 
 from gwmond.commands import backfilling
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    add_ledger_option,
+    complain,
+)
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.database import location
 from gwmond.ledger.database.errors import LedgerError
@@ -46,8 +51,8 @@ from gwmond.reports.ledger.ledger_reading import reach_times
 from gwmond.service.host import log
 from gwmond.service.importer import Imported, Importer
 from gwmond.sources import child
-from gwmond.sources.gwms.log_kinds import COMPRESSED
-from gwmond.sources.gwms.rare.zones import zone_of
+from gwmond.sources.gwms.following import COMPRESSED
+from gwmond.sources.gwms.zones import zone_of
 from gwmond.sources.tail import PACKED
 
 
@@ -72,7 +77,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the factory's, as Europe/Zurich, for times without one ([factory] timezone)",
     )
-    ledger_reading.add_ledger_option(parser)
+    add_ledger_option(parser)
     parser.add_argument("--processes", type=int, default=2, metavar="N", help="that read at once")
     parser.add_argument(
         "--openmetrics",
@@ -174,8 +179,8 @@ def report_command(arguments: argparse.Namespace) -> str:
     """Return the command that reports what was imported, from the same ledger."""
     words = ["gwmond", "report"]
     ledger = arguments.ledger and location.parse(arguments.ledger).shown  # without its password
-    for option, given in (("--config", arguments.config), ("--ledger", ledger)):
-        words += [option, str(given)] if given is not None else []
+    for option, value in (("--config", arguments.config), ("--ledger", ledger)):
+        words += [option, str(value)] if value is not None else []
     return shlex.join(words)
 
 

@@ -11,7 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gwmond.commands import backfilling
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, show
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    add_ledger_option,
+    complain,
+    show,
+)
 from gwmond.config.settings import Config, ConfigError
 from gwmond.ledger.database.errors import install_command
 from gwmond.ledger.reading.reader import LedgerReader
@@ -72,7 +78,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         action.add_argument(
             "--config", type=Path, metavar="FILE", default=nothing, help="configuration file"
         )
-        ledger_reading.add_ledger_option(action)
+        add_ledger_option(action)
         return action
 
     proof = add("check", "check that all time in the ledger sums up exactly; exit code 1 if not")
@@ -134,16 +140,16 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
 def _check(url: str, memory_mib: int, form: str) -> int:
     with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
-        found = ledger.check(report, memory_mib)
+        residuals = ledger.check(report, memory_mib)
 
     def record() -> list[dict[str, object]]:
         return [
             {**residual._asdict(), "worst": [worst._asdict() for worst in residual.worst]}
-            for residual in found
+            for residual in residuals
         ]
 
-    show(Document(lambda: _proof(found), record), form)
-    return EXIT_FAILED if any(residual.micros for residual in found) else EXIT_OK
+    show(Document(lambda: _proof(residuals), record), form)
+    return EXIT_FAILED if any(residual.micros for residual in residuals) else EXIT_OK
 
 
 _RESIDUALS: tuple[Column[PilotResidual], ...] = (
@@ -156,14 +162,14 @@ _RESIDUALS: tuple[Column[PilotResidual], ...] = (
 )
 
 
-def _proof(found: tuple[PilotResidual, ...]) -> Iterator[Part]:
-    yield table("", _RESIDUALS, found)
+def _proof(residuals: tuple[PilotResidual, ...]) -> Iterator[Part]:
+    yield table("", _RESIDUALS, residuals)
     yield from (
         Paragraph(f"{residual.what}: {worst.where}: off by {exact_seconds(worst.micros)} s")
-        for residual in found
+        for residual in residuals
         for worst in residual.worst
     )
-    if any(residual.micros for residual in found):
+    if any(residual.micros for residual in residuals):
         yield Paragraph(
             "The ledger does not sum up. Keep a copy of it, and please report this.", "heading"
         )
@@ -176,8 +182,8 @@ def _proof(found: tuple[PilotResidual, ...]) -> Iterator[Part]:
 
 def _stats(url: str, form: str, each: bool) -> int:
     with LedgerReader.open(url) as ledger:
-        found = ledger.stats()
-    show(Document(lambda: _statistics(found, each), lambda: _as_json(found)), form)
+        stats = ledger.stats()
+    show(Document(lambda: _statistics(stats, each), lambda: _as_json(stats)), form)
     return EXIT_OK
 
 
@@ -188,18 +194,18 @@ _TABLES: tuple[Column[TableStats], ...] = (
 )
 
 
-def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
-    yield table("", _TABLES, found.tables)
-    spans = ("site time", found.site_hours), ("pilot time", found.pilot_hours)
+def _statistics(stats: LedgerStats, each: bool) -> Iterator[Part]:
+    yield table("", _TABLES, stats.tables)
+    spans = ("site time", stats.site_hours), ("pilot time", stats.pilot_hours)
     lines = [
         f"hours of {name}: {short(first * HOUR_US)[:16]} UTC to {short(last * HOUR_US)[:16]} UTC"
-        for name, (first, last) in (*spans, ("factory numbers", found.factory_hours))
+        for name, (first, last) in (*spans, ("factory numbers", stats.factory_hours))
         if first is not None and last is not None
     ]
-    if found.run_bytes is not None:
-        lines.append(f"bytes for each run: {found.run_bytes:.0f}")
-    lines += cursor_lines(found.cursors, round(time.time() * SECOND_US), each)
-    for gap in found.gaps:
+    if stats.run_bytes is not None:
+        lines.append(f"bytes for each run: {stats.run_bytes:.0f}")
+    lines += cursor_lines(stats.cursors, round(time.time() * SECOND_US), each)
+    for gap in stats.gaps:
         start = "?" if gap.start_us is None else f"{short(gap.start_us)} UTC"
         lines.append(
             f"gap of {gap.source} {gap.kind}: {start} to {short(gap.end_us)} UTC: {gap.detail}"
@@ -207,14 +213,14 @@ def _statistics(found: LedgerStats, each: bool) -> Iterator[Part]:
     yield TextLines("", lines)
 
 
-def _as_json(found: LedgerStats) -> dict[str, object]:
+def _as_json(stats: LedgerStats) -> dict[str, object]:
     now = time.time()
     return {
-        "tables": [table._asdict() for table in found.tables],
-        "site_hours": found.site_hours,
-        "pilot_hours": found.pilot_hours,
-        "factory_hours": found.factory_hours,
-        "run_bytes": found.run_bytes,
+        "tables": [table._asdict() for table in stats.tables],
+        "site_hours": stats.site_hours,
+        "pilot_hours": stats.pilot_hours,
+        "factory_hours": stats.factory_hours,
+        "run_bytes": stats.run_bytes,
         "cursors": [
             {
                 **cursor._asdict(),
@@ -222,9 +228,9 @@ def _as_json(found: LedgerStats) -> dict[str, object]:
                 if cursor.complete_us is None
                 else max(0.0, round(now - cursor.complete_us / 1e6, 3)),
             }
-            for cursor in found.cursors
+            for cursor in stats.cursors
         ],
-        "gaps": [gap._asdict() for gap in found.gaps],
+        "gaps": [gap._asdict() for gap in stats.gaps],
     }
 
 
@@ -269,13 +275,13 @@ def _export(url: str, arguments: argparse.Namespace) -> int:
     days = parquet.whole_days(backfilling.period(arguments))
     try:
         with LedgerReader.open(url) as ledger, ledger_reading.progress() as report:
-            found = datasets.export(ledger, target, days, report)
+            exports = datasets.export(ledger, target, days, report)
     except OSError as error:
         complain(f"cannot export to {arguments.directory}: {error}")
         return EXIT_FAILED
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    for exported in found:
+    for exported in exports:
         where = arguments.directory / exported.dataset
         print(f"{where}: {exported.rows} rows in {len(exported.files)} files")
         for path in exported.kept:

@@ -31,6 +31,6 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log)
     snapshot = poll_once(config)
     exposition = render(catalog.FAMILIES, snapshot, config.metrics.series_budget)
-    wanted = exposition.text if arguments.format == "text" else exposition.openmetrics
-    sys.stdout.write(wanted.decode())
+    exposed = exposition.text if arguments.format == "text" else exposition.openmetrics
+    sys.stdout.write(exposed.decode())
     return EXIT_OK if all(s.up for s in snapshot.sources) else EXIT_SOURCES_DOWN

@@ -9,17 +9,24 @@ import argparse
 import shutil
 import textwrap
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    add_ledger_option,
+    complain,
+    now,
+    one_pilot,
+    opened,
+    show,
+)
 from gwmond.config.settings import Config
-from gwmond.reports.ledger.ledger_reading import add_ledger_option
-from gwmond.reports.ledger.waiting_periods import rules
-from gwmond.reports.pilots import pilot_document
+from gwmond.reports.ledger.open_runs import rules
+from gwmond.reports.pilots import pilot_document, timeline
 from gwmond.reports.pilots.story import story_of
 from gwmond.reports.render import writing
 from gwmond.reports.render.categories import INFOS
 from gwmond.service.host import log
 
-_LANES = 40
 _LETTERS = "   ".join(
     f"{info.letter} {(info.category or info.header).replace('_', ' ')}" for info in INFOS
 )
@@ -50,7 +57,11 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--width", type=int, metavar="COLUMNS", help="of the picture; default: the terminal's"
     )
     parser.add_argument(
-        "--lanes", type=int, default=_LANES, metavar="N", help=f"runs drawn at most ({_LANES})"
+        "--lanes",
+        type=int,
+        default=timeline.MOST,
+        metavar="N",
+        help=f"runs drawn at most ({timeline.MOST})",
     )
     add_ledger_option(parser)
 
@@ -58,7 +69,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Show it; 1 when there is no such pilot, or more than one; raises LedgerError."""
     log.quiet()
-    now_us = now()
+    now_us = now(config, arguments)
     with opened(config, arguments, now_us) as (ledger, age):
         row = one_pilot(ledger, arguments.id)
         if row is None:

@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import argparse
 
-from gwmond.commands.common import EXIT_OK, complain, limit, now, opened, place_of, show, usage
+from gwmond.commands.common import (
+    EXIT_OK,
+    add_ledger_option,
+    complain,
+    limit,
+    now,
+    opened,
+    place_of,
+    show,
+    usage,
+)
 from gwmond.config.settings import Config, ConfigError
 from gwmond.model.pilots.stored_pilots import PilotFilter
-from gwmond.pilots.memory.ad_times import silent_before_us
-from gwmond.reports.ledger.ledger_reading import add_ledger_option, nothing
-from gwmond.reports.ledger.open_runs import open_runs
-from gwmond.reports.ledger.waiting_periods import later_us, rules
+from gwmond.reports.ledger.ledger_reading import as_of, nothing
+from gwmond.reports.ledger.open_runs import later_us, open_runs, rules
 from gwmond.reports.pilots.listing import PilotList, stored_pilots
 from gwmond.reports.render import writing
 from gwmond.reports.render.categories import INFO, within
 from gwmond.reports.render.periods import FORMS_HELP, parse_time
-from gwmond.reports.stored.stored_pilot import AsOf
 from gwmond.service.host import log
 
 _LIMIT = 1000
@@ -97,24 +104,24 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """List pilots; raises LedgerError."""
     log.quiet()
-    now_us = now()
-    wanted = _wanted(arguments, now_us)
+    now_us = now(config, arguments)
+    choice = _wanted(arguments, now_us)
     most = arguments.limit or None
     with opened(config, arguments, now_us) as (ledger, age):
-        found = stored_pilots(
+        rows = stored_pilots(
             ledger,
-            wanted,
-            AsOf(now_us, config.canonical.memory_mib, silent_before_us(ledger.cursors())),
+            choice,
+            as_of(ledger, config, now_us),
             sort=arguments.sort,
             reverse=arguments.reverse,
             limit=most and most + 1,
         )
-        waiting = open_runs(ledger, rules(config), later_us(config), wanted.place)
-        why = "" if found else nothing(ledger, wanted.place, wanted.user)
-        if why and wanted == PilotFilter(running=True) and ledger.pilot_rows(limit=1):
+        waiting = open_runs(ledger, rules(config), later_us(config), choice.place)
+        why = "" if rows else nothing(ledger, choice.place, choice.user)
+        if why and choice == PilotFilter(running=True) and ledger.pilot_rows(limit=1):
             why = "none runs now. Those that have ended: gwmond pilots --past --from 24h"
-    truncated = most is not None and len(found) > most
-    pilots = PilotList(age, found[:most], truncated, waiting, why)
+    truncated = most is not None and len(rows) > most
+    pilots = PilotList(age, rows[:most], truncated, waiting, why)
     show(pilots.document, arguments.format)
     if why and arguments.format != "table":
         complain(f"no such pilots: {why}")

@@ -13,6 +13,7 @@ import math
 from gwmond.commands.common import (
     EXIT_FAILED,
     EXIT_OK,
+    add_ledger_option,
     add_period,
     complain,
     now,
@@ -22,7 +23,6 @@ from gwmond.commands.common import (
 )
 from gwmond.config.settings import Config
 from gwmond.model.factory.reconciliation import Reconciled
-from gwmond.reports.ledger.ledger_reading import add_ledger_option
 from gwmond.reports.reconcile import reconcile_document
 from gwmond.reports.reconcile.reconcile import gather, unexplained_ratio
 from gwmond.reports.render import writing
@@ -70,20 +70,20 @@ def _percent(text: str) -> float:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Reconcile; 1 when too much is unexplained; raises LedgerError."""
     log.quiet()
-    now_us = now()
+    now_us = now(config, arguments)
     period = period_of(arguments, now_us).whole_hours
     with opened(config, arguments, now_us) as (ledger, age):
         until_us = min(period.until_us, age.written_us or period.until_us)
-        found = gather(ledger, period, until_us, arguments.entry)
+        reconciled = gather(ledger, period, until_us, arguments.entry)
     if period.until_us > (age.written_us or 0):
         complain(age.warning)
-    if found.partial:
+    if reconciled.partial:
         complain(
-            f"pilots that ended before {rfc3339(found.pruned_us)} are no longer in the ledger: the "
-            "period is reconciled in part"
+            f"pilots that ended before {rfc3339(reconciled.pruned_us)} are no longer in the "
+            "ledger: the period is reconciled in part"
         )
-    show(reconcile_document.document(found, age), arguments.format)
-    return _verdict(found.rows, arguments.max_unexplained)
+    show(reconcile_document.document(reconciled, age), arguments.format)
+    return _verdict(reconciled.rows, arguments.max_unexplained)
 
 
 def _verdict(rows: list[Reconciled], most: float | None) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from gwmond.commands.common import (
     EXIT_FAILED,
     EXIT_OK,
+    add_ledger_option,
     add_period,
     add_place,
     complain,
@@ -30,7 +31,7 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.reports.factory_tools import analyze
 from gwmond.reports.factory_tools.analyze import STYLES, AnalyzeQuestion, asked
 from gwmond.reports.failures.failures import MOST
-from gwmond.reports.ledger.ledger_reading import Age, add_ledger_option, nothing, unknown
+from gwmond.reports.ledger.ledger_reading import Age, nothing, unknown
 from gwmond.reports.render import writing
 from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.document import Document
@@ -111,6 +112,9 @@ differs. Where the originals have options:
   -x HOURS: --from HOURSh; -f FRONTEND: --group; -s: --sort; -m: --by group (in slots).
   analyze-entries takes the period as it is, not whole hours.
 
+csv has a column for each value of json, named by its path: categories, cpu, resource_seconds and
+goodput are categories_cpu_resource_seconds_goodput; json has the definitions.
+
 {FORMS_HELP}
 """
 
@@ -133,7 +137,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--hours-only",
         action="store_true",
         help="fast also for long periods: no numbers of pilots and runs, and no figures of "
-        "analyze_entries (not with user, factory, node, failure)",
+        f"analyze_entries (only with {listed('time_spent')})",
     )
     parser.add_argument(
         "--failures",
@@ -157,7 +161,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.quiet()
     if arguments.limit is not None and not arguments.failures:
         raise ConfigError("--limit is for --failures")
-    now_us = now()
+    now_us = now(config, arguments)
     scope = _scope(arguments, now_us) if arguments.style is None else _asked(arguments, now_us)
     terminal = arguments.output is None and sys.stdout.isatty()
     with opened(config, arguments, now_us) as (ledger, age):

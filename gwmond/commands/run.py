@@ -28,9 +28,9 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     log.configure(config.log)
 
     def reload() -> Config:
-        found = configuration(arguments)
-        _warn(found, arguments)
-        return found
+        new_config = configuration(arguments)
+        _warn(new_config, arguments)
+        return new_config
 
     _warn(config, arguments)
     try:

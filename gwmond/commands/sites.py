@@ -5,29 +5,37 @@ demand ("no demand") is spare capacity for which no job waits. Units are canonic
 or 1 GPU; "of" says which. "provisioned" is what running pilots hold, "busy" what jobs fill of it.
 "asked" is the idle pilots that frontends request. "matching" is the idle
 jobs that could run there before they are assigned to sites: a job counts at each site that it
-matches, so that many may match where no demand is left. "right" is how often pilots that registered
-met what had been said of their entry: a job within ten minutes, or none.
+matches, so that many may match where no demand is left. "sure" is how probable it is that
+the next pilots meet what the verdict says, by how often those did with verdicts like it.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from gwmond.commands.common import EXIT_OK, EXIT_SOURCES_DOWN, complain, show
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    EXIT_SOURCES_DOWN,
+    add_as_of,
+    complain,
+    past,
+    show,
+)
 from gwmond.config.settings import Config
 from gwmond.model.facts import Status
-from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.times import SECOND_US
 from gwmond.reports.render import writing
 from gwmond.reports.sites import sites
 from gwmond.service.host import log
 from gwmond.service.poller import poll_once
 from gwmond.sources.folding import FRONTEND_JOBS
-from gwmond.sources.htcondor import quotas
+from gwmond.sources.htcondor.order import QUOTAS
 from gwmond.sources.registry import SOURCES
 from gwmond.sources.round import CLAIMS
 
-_NOT_SHOWN = {CLAIMS, FRONTEND_JOBS, quotas.KIND}
+_NOT_SHOWN = {CLAIMS, FRONTEND_JOBS, QUOTAS}
 """What collectors are not asked for: nothing in the table rests on it, nor on why jobs wait."""
 
 _EPILOG = """\
@@ -35,6 +43,7 @@ examples:
   gwmond sites                                     the worst first
   gwmond sites --entries --collector cm.example.org
   gwmond sites --format csv > sites.csv            all columns, with what the numbers rest on
+  gwmond sites --as-of 2026-01-31T14:00:00Z        as the daemon saw them then
 
 states: bottleneck (csv, json: provisioning_bottleneck): no pilot waits, and idle jobs could have
 run; no demand (insufficient_demand): no idle job is left for it; filling: pilots wait in the site's
@@ -47,10 +56,10 @@ explain the reasons. This command polls once, so reasons that take minutes to ob
 pilot to match jobs with) more jobs may match. csv and json then have jobs_whole false, and no
 number (empty, null) where no job is known.
 
-"right" (csv, json: verdicts_agreed of verdicts_checked, since the ledger began): a bottleneck was
-right if a pilot that registered ran a job within site.verdict_check, insufficient demand if it ran
-none. It does not say how often a verdict is right: pilots rarely start where demand is missing, and
-those that start together share the jobs. docs/verdicts.md says what else is not in it.
+"sure" (csv, json: probability, 0 to 1): a bottleneck was right if a pilot that registered ran a job
+within site.verdict_check, insufficient demand if none did; "-" where too few like it were checked.
+verdicts_agreed of verdicts_checked, in csv and json, are those of the entry since the ledger began.
+docs/verdicts.md says what is not in it: pilots rarely start where demand is missing.
 """
 
 
@@ -60,16 +69,24 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--entries", action="store_true", help="a line for each entry, not for each site"
     )
+    add_as_of(parser)
 
 
 def execute(config: Config, arguments: argparse.Namespace) -> int:
-    """Poll and show; 0, or 3 when some source is down."""
+    """Poll and show; 0, or 3 when some source is down (1: the ledger has no such poll)."""
     log.quiet()
+    if arguments.as_of is not None:
+        return _of_past(config, arguments)
     snapshot = poll_once(config, frozenset(SOURCES) - _NOT_SHOWN, reasons=False)
     rows = sites.entry_rows(snapshot) if arguments.entries else sites.site_rows(snapshot)
-    show(sites.document(snapshot, rows, entries=arguments.entries), arguments.format)
+    show(
+        sites.document(
+            snapshot.pool_time, sites.down(snapshot.sources), rows, entries=arguments.entries
+        ),
+        arguments.format,
+    )
     if not rows and any(source.up for source in snapshot.sources):
-        complain(_none(snapshot))
+        complain(sites.no_site(snapshot))
     down = [s for s in snapshot.sources if not s.up]
     for line in dict.fromkeys(map(_down, down)):
         complain(line)
@@ -78,19 +95,14 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
     return EXIT_SOURCES_DOWN if down else EXIT_OK
 
 
-def _none(snapshot: Snapshot) -> str:
-    """Return why there may be no site, and what to do next."""
-    unnamed = sum(n for (_, word), n in snapshot.problems.items() if word == ProblemName.NO_SITE)
-    if unnamed:
-        return (
-            f"no site is known: {unnamed} slots do not say at which site they are. Name the "
-            "attribute that does: [attributes] site"
-        )
-    return (
-        "no site is known: the collectors show no pilot, and no glideresource ad of a frontend "
-        "that asks for any. Are they this pool's (--collector, [pool] collectors)? gwmond check "
-        "says what each daemon answered"
-    )
+def _of_past(config: Config, arguments: argparse.Namespace) -> int:
+    poll = past(config, arguments)
+    if poll is None:
+        return EXIT_FAILED
+    rows = poll.entries if arguments.entries else sites.by_site(poll.entries)
+    time_s = poll.time_us / SECOND_US
+    show(sites.document(time_s, poll.down, rows, entries=arguments.entries), arguments.format)
+    return EXIT_OK
 
 
 def _down(status: Status) -> str:

@@ -1,7 +1,7 @@
 """Show the trace of one job or pilot as a waterfall: what it waited for, ran and transferred, when.
 
-JOB is a GlobalJobId, or cluster.proc.  PILOT is its number (see gwmond pilots), the name of its
-startd, or a unique part of that name.
+JOB is a GlobalJobId, schedd#cluster.proc, or cluster.proc.  PILOT is its number (see gwmond
+pilots), the name of its startd, or a unique part of that name.
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ import shutil
 import sys
 from typing import TYPE_CHECKING
 
-from gwmond.commands.common import EXIT_FAILED, EXIT_OK, complain, now, one_pilot, opened, show
+from gwmond.commands.common import (
+    EXIT_FAILED,
+    EXIT_OK,
+    add_ledger_option,
+    complain,
+    now,
+    one_pilot,
+    opened,
+    show,
+)
 from gwmond.config.settings import Config
-from gwmond.reports.ledger.ledger_reading import add_ledger_option
 from gwmond.reports.pilots import waterfall
 from gwmond.reports.pilots.traced import (
     SeveralJobs,
@@ -68,7 +76,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def execute(config: Config, arguments: argparse.Namespace) -> int:
     """Show it; 1 when there is nothing of this name, or more than one; raises LedgerError."""
     log.quiet()
-    now_us = now()
+    now_us = now(config, arguments)
     with opened(config, arguments, now_us) as (ledger, age):
         traced = _traced(ledger, arguments, config.traces.join_at_most, age.written_us or now_us)
     if traced is None:
@@ -78,7 +86,7 @@ def execute(config: Config, arguments: argparse.Namespace) -> int:
 
         loose = ("gwmond.settled", False)
         sys.stdout.write(
-            Encoder().json(one for one in traced.spans if loose not in one.attributes) + "\n"
+            Encoder().json(span for span in traced.spans if loose not in span.attributes) + "\n"
         )
         return EXIT_OK
     width = arguments.width or shutil.get_terminal_size((120, 24)).columns
@@ -106,7 +114,7 @@ def _traced(
     traced = trace_of_job(ledger, job, join_at_most, now_us) if job else None
     if traced is None:
         complain(
-            f'no run of a job "{text}" in ledger {ledger.where}: it has not run yet, its records '
-            "were not read yet, or retention took them out"
+            f'no run of a job "{text}" in ledger {ledger.where}: there is no such job, it has not '
+            "run yet, its records were not read yet, or retention took them out"
         )
     return traced

@@ -65,7 +65,7 @@ def key_lines(text: str) -> dict[Loc, int]:
 
     What is within texts of several lines may be taken for a key; the first of a name counts.
     """
-    found: dict[Loc, int] = {}
+    lines: dict[Loc, int] = {}
     table: Loc = ()
     arrays: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -74,12 +74,12 @@ def key_lines(text: str) -> dict[Loc, int]:
             table = tuple(name.split("."))
             if header[1] == "[[":
                 arrays[name] = arrays.get(name, -1) + 1
-                found.setdefault(table, number)
+                lines.setdefault(table, number)
                 table = (*table, arrays[name])
-            found.setdefault(table, number)
+            lines.setdefault(table, number)
         elif key := _ASSIGNMENT.match(line):
-            found.setdefault((*table, *re.sub(r"\s", "", key[1]).split(".")), number)
-    return found
+            lines.setdefault((*table, *re.sub(r"\s", "", key[1]).split(".")), number)
+    return lines
 
 
 def unquoted(text: str, error: str) -> str:
@@ -90,11 +90,11 @@ def unquoted(text: str, error: str) -> str:
     >>> unquoted("[poll]\ninterval = 60s  # often", "Expected newline (at line 2, column 14)")
     '; texts, durations too, are quoted: interval = "60s"'
     """
-    found = re.search(r"\(at line ([0-9]+), ", error)
+    match = re.search(r"\(at line ([0-9]+), ", error)
     lines = text.splitlines()
-    if found is None or not 0 < int(found[1]) <= len(lines):
+    if match is None or not 0 < int(match[1]) <= len(lines):
         return ""
-    bare = re.fullmatch(rf"\s*({_KEY})\s*=\s*([\w./:@*-]+)\s*(?:#.*)?", lines[int(found[1]) - 1])
+    bare = re.fullmatch(rf"\s*({_KEY})\s*=\s*([\w./:@*-]+)\s*(?:#.*)?", lines[int(match[1]) - 1])
     if bare is None or bare[2].lower() in {"true", "false"} or _is_number(bare[2]):
         return ""
     value = bare[2] if re.fullmatch(r"[0-9]+[a-z]{1,3}", bare[2]) else "…"
@@ -128,16 +128,16 @@ _WRITE = {
 def _wrong_type(item: dict[str, Any], field: FieldInfo | None, name: str) -> str:
     """Return what to write instead of a value of another type; "[..." stands for outer tables."""
     kind, value = item["type"], item["input"]
-    found = f"(found {shown(value)})"
+    ending = f"(found {shown(value)})"
     if kind in _WRITE:
-        return f"{_WRITE[kind]} {found}"
+        return f"{_WRITE[kind]} {ending}"
     if kind == "literal_error" and field is not None:
-        return f"write one of {', '.join(map(shown, get_args(field.annotation)))} {found}"
+        return f"write one of {', '.join(map(shown, get_args(field.annotation)))} {ending}"
     if kind == "model_type":
         is_array = isinstance(value, tuple) and all(isinstance(table, dict) for table in value)
         if is_array:
             return f"write the table once, in single brackets: [...{name}]"
-        return f"is a table: write [...{name}], and its keys in the lines below {found}"
+        return f"is a table: write [...{name}], and its keys in the lines below {ending}"
     return _no_list(value, field, name) if kind == "tuple_type" else f"cannot be {shown(value)}"
 
 
@@ -151,12 +151,12 @@ def _no_list(value: object, field: FieldInfo | None, name: str) -> str:
 
 def _limit(item: dict[str, Any], field: FieldInfo | None) -> str:
     name, words = _LIMITS[item["type"]]
-    most, found = item["ctx"][name], shown(item["input"])
+    most, value = item["ctx"][name], shown(item["input"])
     if field is not None and is_duration(field):
-        found, most = _duration(item["input"]), _duration(most) if most else 0
+        value, most = _duration(item["input"]), _duration(most) if most else 0
     else:
         most = f"{most:.12g}"
-    return f"must be {words} {most} (found {found}){_default(field)}"
+    return f"must be {words} {most} (found {value}){_default(field)}"
 
 
 def _default(field: FieldInfo | None) -> str:
@@ -179,25 +179,25 @@ def _duration(seconds: float) -> str:
 def _unknown(root: type[BaseModel], loc: Loc) -> str:
     name = str(loc[-1])
     model = _model(root, loc[:-1])
-    known = list(model.model_fields) if model else []
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    names = list(model.model_fields) if model else []
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if near:
         return f"unknown key; did you mean '{near[0]}'?"
     if elsewhere := _tables_with(root, name):
         return f"unknown key; it belongs to {' or '.join(f'[{section}]' for section in elsewhere)}"
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"unknown key; did you mean '{near[0]}'?"
-    return "unknown key; known are: " + ", ".join(sorted(known))
+    return "unknown key; known are: " + ", ".join(sorted(names))
 
 
 def _tables_with(model: type[BaseModel], name: str, path: str = "") -> list[str]:
     """Return the tables that have a key of this name."""
-    found = [path] if path and name in model.model_fields else []
+    tables = [path] if path and name in model.model_fields else []
     for key, field in model.model_fields.items():
         if inner := _inner(field):
-            found += _tables_with(inner, name, f"{path}.{key}".lstrip("."))
-    return found
+            tables += _tables_with(inner, name, f"{path}.{key}".lstrip("."))
+    return tables
 
 
 def _inner(field: FieldInfo) -> type[BaseModel] | None:
@@ -210,12 +210,12 @@ def _inner(field: FieldInfo) -> type[BaseModel] | None:
 
 def _model(model: type[BaseModel], loc: Loc) -> type[BaseModel] | None:
     """Return the table at ``loc``."""
-    found: type[BaseModel] | None = model
+    table: type[BaseModel] | None = model
     for part in loc:
         if isinstance(part, str):
-            field = found.model_fields.get(part) if found else None
-            found = _inner(field) if field else None
-    return found
+            field = table.model_fields.get(part) if table else None
+            table = _inner(field) if field else None
+    return table
 
 
 def _field(root: type[BaseModel], loc: Loc) -> FieldInfo | None:

@@ -132,11 +132,12 @@ class Site(Section):
 
 
 class DemandOptions(Section):
-    """Which idle jobs count as demand, and how they are grouped."""
+    """Which idle jobs count as demand, how they are grouped, and when a running job is stalled."""
 
     constraint: str = ""
     attributes: tuple[Attribute, ...] = ("x509UserProxyVOName",)
     max_groups: Number = 20000
+    stalled_after: Duration = _seconds("6h")
 
 
 class NamesOptions(Section):
@@ -253,13 +254,14 @@ class LedgerOptions(Section):
     runs_retention: Duration = _seconds("90d")
     corrections_retention: Duration = _seconds("5y")
     problems_retention: Duration = _seconds("90d")
+    polls_retention: Duration = _seconds("7d")
 
     @field_validator("url")
     @classmethod
     def _place(cls, value: str) -> str:
-        scheme, found, _ = value.partition("://")
+        scheme, separator, _ = value.partition("://")
         path = "/" in value and without_password(value) == value
-        if (found and scheme not in _SCHEMES) or (not found and not path):
+        if (separator and scheme not in _SCHEMES) or (not separator and not path):
             # the value is not shown: it may hold a password
             raise ValueError(
                 "is neither a path nor a URL of a ledger: write sqlite:////var/lib/gwmond/"
@@ -302,10 +304,10 @@ class Traces(Section):
         # the value is not shown: it may hold a password
         try:
             url = urlsplit(value)
-            known = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+            valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
         except ValueError:
-            known = False
-        if not known or not value.isascii() or any(letter.isspace() for letter in value):
+            valid = False
+        if not valid or not value.isascii() or any(letter.isspace() for letter in value):
             raise ValueError(
                 "is no URL of a receiver of OTLP over HTTP: write http://HOST:4318 or https://..."
             )

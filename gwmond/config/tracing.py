@@ -52,15 +52,15 @@ class Export(NamedTuple):
 
 def export_of(options: Traces, environ: Mapping[str, str]) -> Export:
     """Return where traces go; raises ConfigError, which names the variable that is wrong."""
-    given = options.model_fields_set
+    configured = options.model_fields_set
     if environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return Export(options)
     url = _url(options.endpoint) if options.endpoint else _environments_url(environ)
     if not url:
         return Export(options)
     changed, variables = _changes(environ, url_given=bool(options.endpoint))
-    changed = {name: value for name, value in changed.items() if name not in given}
-    files = {name: getattr(options, name) for name in given & _FILES.keys()}
+    changed = {name: value for name, value in changed.items() if name not in configured}
+    files = {name: getattr(options, name) for name in configured & _FILES.keys()}
     try:
         checked = Traces.model_validate({**files, **changed, "endpoint": url}, context="now")
     except ValidationError as error:
@@ -79,17 +79,17 @@ def export_of(options: Traces, environ: Mapping[str, str]) -> Export:
 
 def headers_of(export: Export) -> dict[str, str]:
     """Return the headers to send; raises OSError or ValueError, which do not show their values."""
-    found = dict(export.headers)
+    headers = dict(export.headers)
     if not (path := export.options.headers_file):
-        return found
+        return headers
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or not line.isascii():
             raise ValueError(f'{path}:{number}: write "Name: value"')
-        found[name.strip()] = value.strip()
-    return found
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 def _url(text: str) -> str:
@@ -161,13 +161,13 @@ def _number(text: str) -> float:
 
 def _pairs(environ: Mapping[str, str], name: str) -> tuple[tuple[str, str], ...]:
     """Return what a variable lists as ``name=value,name=value``, in W3C's encoding of baggage."""
-    found = []
+    pairs = []
     for part in filter(str.strip, environ.get(name, "").split(",")):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{name}: write NAME=VALUE,NAME=VALUE")  # it may hold a password
-        found.append((unquote(key.strip()), unquote(value.strip())))
-    return tuple(found)
+        pairs.append((unquote(key.strip()), unquote(value.strip())))
+    return tuple(pairs)
 
 
 def _explained(error: ValidationError, variables: Mapping[str, str]) -> list[str]:

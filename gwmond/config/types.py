@@ -114,7 +114,7 @@ _WITH_PASSWORD = re.compile(r"\s*([A-Za-z][\w+.-]*):.*(?:@|password=).*", re.DOT
 
 def without_password(text: str) -> str:
     """Return a text; if it looks like a URL with a password, only its scheme."""
-    return f"{found[1]}:..." if (found := _WITH_PASSWORD.fullmatch(text)) else text
+    return f"{match[1]}:..." if (match := _WITH_PASSWORD.fullmatch(text)) else text
 
 
 def unusable(path: str) -> str:
@@ -132,7 +132,7 @@ def unusable(path: str) -> str:
 def check_files(
     section: BaseModel, info: ValidationInfo, pair: tuple[str, str], *others: str
 ) -> None:
-    """Raise ValueError for files that cannot be used, or one of a pair without the other.
+    """Raise ValueError for files that cannot be used, or half of a pair.
 
     The context of the validation is ``Files``; without one no file is looked at.
     """

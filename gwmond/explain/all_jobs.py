@@ -41,25 +41,25 @@ class ReasonSum(NamedTuple):
 
 
 def causes(
-    found: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int
+    situations: Iterable[tuple[DemandGroup, Situation]], memory_per_unit_mib: int
 ) -> list[ReasonSum]:
     """Return the first reason of each group of idle jobs, added up; the most units first.
 
     Of groups that are alike in all but the words of their reason it is found once.
     """
     sums: dict[tuple[str, Mover], ReasonSum] = {}
-    known: dict[Hashable, tuple[Explanation, frozenset[Size]]] = {}
-    every = list(found)  # so that no identity is used twice
+    by_kind: dict[Hashable, tuple[Explanation, frozenset[Size]]] = {}
+    every = list(situations)  # so that no identity is used twice
     for group, here in every:
-        if (alike := known.get(key := _alike(here))) is None:
+        if (alike := by_kind.get(key := _alike(here))) is None:
             sizes = frozenset(place.whole for place in here.fitting)
-            alike = known[key] = answers(here)[0], sizes
+            alike = by_kind[key] = answers(here)[0], sizes
         answer, sizes = alike
-        before = sums.get((answer.name, answer.mover))
+        before = sums.get((answer.name, answer.mover.of_others))
         if before is not None and group.jobs > before.largest:
             answer = answers(here)[0]
-        one = _cause(group, answer, sizes, memory_per_unit_mib)
-        sums[one.reason, one.mover] = one if before is None else _plus(before, one)
+        cause = _cause(group, answer, sizes, memory_per_unit_mib)
+        sums[cause.reason, cause.mover] = cause if before is None else _plus(before, cause)
     return sorted(sums.values(), key=lambda cause: (-cause.units, cause.reason))
 
 
@@ -74,12 +74,12 @@ def _cause(
     group: DemandGroup, answer: Explanation, sizes: frozenset[Size], memory_per_unit_mib: int
 ) -> ReasonSum:
     needs = [need_at(group.size, size, memory_per_unit_mib) for size in sizes]
-    known = [need.cpu for need in needs if need is not None]
-    units = group.jobs * min(known, default=own_need(group.size, memory_per_unit_mib).cpu)
+    cpus = [need.cpu for need in needs if need is not None]
+    units = group.jobs * min(cpus, default=own_need(group.size, memory_per_unit_mib).cpu)
     return ReasonSum(
         tier=answer.tier,
         reason=answer.name,
-        mover=answer.mover,
+        mover=answer.mover.of_others,
         proof=answer.proof,
         jobs=group.jobs,
         units=units,
@@ -90,17 +90,21 @@ def _cause(
     )
 
 
-def _plus(one: ReasonSum, other: ReasonSum) -> ReasonSum:
-    larger = max(one, other, key=lambda cause: cause.largest)
-    worst = max(one.proof, other.proof, key=list(Proof).index)
+def _plus(first: ReasonSum, second: ReasonSum) -> ReasonSum:
+    larger = max(first, second, key=lambda cause: cause.largest)
+    worst = max(first.proof, second.proof, key=list(Proof).index)
     return larger._replace(
         proof=worst,
-        jobs=one.jobs + other.jobs,
-        units=one.units + other.units,
-        groups=one.groups + other.groups,
+        jobs=first.jobs + second.jobs,
+        units=first.units + second.units,
+        groups=first.groups + second.groups,
     )
 
 
+_COUNTED = (
+    "A group is of jobs that matching cannot tell apart; it counts with the first reason that "
+    "holds for it."
+)
 NONE_KNOWN = "Whether a job is idle is not known."
 _COLUMNS: tuple[Column[ReasonSum], ...] = (
     Column("reason", lambda cause: words(cause.reason), name=True),
@@ -115,7 +119,7 @@ _COLUMNS: tuple[Column[ReasonSum], ...] = (
 
 
 def document(
-    found: list[ReasonSum],
+    sums: list[ReasonSum],
     missing: tuple[str, ...],
     there: Mapping[EntryKey, SiteRow],
     left_out: int = 0,
@@ -126,20 +130,21 @@ def document(
     """
 
     def parts() -> Iterator[Part]:
-        jobs = sum(cause.jobs for cause in found)
-        units = number(sum(cause.units for cause in found))
+        jobs = sum(cause.jobs for cause in sums)
+        units = number(sum(cause.units for cause in sums))
         yield Paragraph(
-            f"{counted(jobs, 'idle job')} of {units} canonical units, by the first reason that "
-            "holds for each group of jobs that matching cannot tell apart"
-            if found
+            f"{counted(jobs, 'idle job')} of {units} canonical units, by reason"
+            if sums
             else NONE_KNOWN
             if missing
             else "No job is idle."
         )
+        if sums:
+            yield Paragraph(_COUNTED, "soft")
         if there:
             yield table("They do not run there:", ENTRY_COLUMNS, sorted(there.items()))
-        if found:
-            yield table("", _COLUMNS, found)
+        if sums:
+            yield table("", _COLUMNS, sums)
         if left_out:
             more = (
                 f"{counted(left_out, 'more idle job')}, of small groups beyond [demand] max_groups"
@@ -158,7 +163,7 @@ def document(
                     "proof": cause.proof.value,
                     "example": cause.example or None,
                 }
-                for cause in found
+                for cause in sums
             ],
             "entries": [row._asdict() for _, row in sorted(there.items())],
             "jobs_left_out": left_out,

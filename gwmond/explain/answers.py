@@ -11,12 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gwmond.explain import earlier, order, reasons
+from gwmond.explain import order, past, reasons
 from gwmond.explain.evidence import Proof, could_run, of_rows, sure_if, told, weaker
-from gwmond.explain.movers import Move, limited, without_pilots
+from gwmond.explain.movers import limited, without_pilots
 from gwmond.explain.nowhere import nowhere
 from gwmond.explain.phrases import capital, duration, names_text, size_text
-from gwmond.explain.reasons import Explanation, Mover, Reason, Step, Tier, edit, wait
+from gwmond.explain.reasons import Explanation, Mover, Reason, Step, edit, wait
 from gwmond.explain.situation import CYCLE_S, Fate, Situation
 from gwmond.model.demand.order import Limits
 from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace
@@ -34,26 +34,25 @@ _LONG_CYCLE_S = 3600
 
 def answers(situation: Situation) -> list[Explanation]:
     """Return all reasons that hold, the first of them as the answer; there is always one."""
-    found = [answer for rule in RULES for answer in rule(situation)]
-    found.sort(key=lambda answer: answer.tier)
-    return found or [_unexplained(situation)]
+    otherwise = reasons.unexplained(situation.missing, reasons.UNEXPLAINED)
+    return reasons.holding(RULES, situation, otherwise)
 
 
 def _status(here: Situation) -> Iterator[Explanation]:
     """What the queue says of it: it does not wait at all."""
-    job, said = here.job, told(here.job.status)
+    job, proof = here.job, told(here.job.status)
     if job.status == _HELD:
         reason = reasons.HELD_ON_REQUEST if job.hold_code in _HELD_BY_USER else reasons.HELD
-        yield reason.because(f"It is held: {job.hold_reason or 'no reason is given'}", said)
+        yield reason.because(f"It is held: {job.hold_reason or 'no reason is given'}", proof)
     elif job.status == _SUSPENDED and not job.has_host and job.vacated is not None:
         ago = duration(here.now - job.vacated)
         text = f"It says that it is suspended, but no slot has it: its run ended {ago} ago"
-        yield reasons.NOT_OFFERED.because(text, said)
+        yield reasons.NOT_OFFERED.because(text, proof)
     elif job.status in (_RUNNING, _TRANSFERRING, _SUSPENDED):
         doing = {_RUNNING: "running", _TRANSFERRING: "transferring its output"}
         text = f"It is {doing.get(job.status, 'suspended: its slot stays its own')}"
         steps = []
-        if (before := earlier.streak(here)) is not None:
+        if (before := past.streak(here)) is not None:
             mover = Mover.SITE if before.is_of_the_place else Mover.YOU
             steps = [Step(mover, "What ends its runs (gwmond trace)")]
             if before.outlasts:
@@ -61,11 +60,11 @@ def _status(here: Situation) -> Iterator[Explanation]:
                     f"A longer {job.walltime_by or 'walltime'}: pilots that end sooner take it now"
                 )
                 steps = [Step(mover, words)]
-        yield reasons.RUNNING.because(text, said, *steps)
+        yield reasons.RUNNING.because(text, proof, *steps)
     elif job.status in (_REMOVED, _COMPLETED):
         reason = reasons.REMOVED if job.status == _REMOVED else reasons.COMPLETED
         why = f": {job.hold_reason}" if job.status == _REMOVED and job.hold_reason else ""
-        yield reason.because(f"It was {reason.name}, and leaves the queue{why}", said)
+        yield reason.because(f"It was {reason.name}, and leaves the queue{why}", proof)
     elif not job.is_matched:
         yield _without_pilot(here)
     elif (vacated := job.vacated) is not None and _is_forgotten(here, vacated):
@@ -77,13 +76,13 @@ def _status(here: Situation) -> Iterator[Explanation]:
     elif job.deferred_until is not None and job.deferred_until > here.now:
         left = duration(job.deferred_until - here.now)
         text = f"It asked to run no earlier than in {left} (DeferralTime)"
-        yield reasons.DEFERRED.because(text, said, *_not_deferred(here))
+        yield reasons.DEFERRED.because(text, proof, *_not_deferred(here))
     elif job.deferred_until is not None and any(
-        _WINDOW.search(one.clause) for one in here.impassable
+        _WINDOW.search(count.clause) for count in here.impassable
     ):
         ago = duration(here.now - job.deferred_until)
         text = f"It was to run {ago} ago (DeferralTime), and may begin no later than DeferralWindow"
-        yield reasons.DEFERRED.because(f"{text} after that", said, *_not_deferred(here))
+        yield reasons.DEFERRED.because(f"{text} after that", proof, *_not_deferred(here))
 
 
 def _without_pilot(here: Situation) -> Explanation:
@@ -137,14 +136,14 @@ def _new(here: Situation) -> Iterator[Explanation]:
     if not here.waits or job.since is None or (job.rejected or 0) >= job.since:
         return
     age = here.now - job.since
-    known = here.order
-    if known is not None and not known.negotiators and here.free:
+    order = here.order
+    if order is not None and not order.negotiators and here.free:
         return  # nobody will
-    began = known and known.cycle_began
+    began = order and order.cycle_began
     if began is not None and began > job.since:
         return
-    if began is not None and known is not None and known.is_known_after(job.since):
-        proof = sure_if(known.is_known_after(int(here.now)))
+    if began is not None and order is not None and order.is_known_after(job.since):
+        proof = sure_if(order.is_known_after(int(here.now)))
         text = f"It has waited for {duration(age)}, and the negotiator has not come to it yet: the "
         text += f"last negotiation began {duration(here.now - began)} ago"
         is_late = age > _LONG_CYCLE_S
@@ -152,7 +151,7 @@ def _new(here: Situation) -> Iterator[Explanation]:
             yield reasons.NEGOTIATOR_SILENT.because(text, proof)
             return
         (step,) = reasons.NOT_CONSIDERED.steps
-        period = max((one.period_s or 0 for one in known.negotiators), default=0)
+        period = max((n.period_s or 0 for n in order.negotiators), default=0)
         step = step._replace(until=began + period if period else None)
         yield reasons.NOT_CONSIDERED.because(text, proof, step)
     elif age < CYCLE_S:
@@ -174,35 +173,35 @@ def policies(here: Situation) -> Iterator[Explanation]:
     yield from _schedd(here)
 
 
-def limit_on(group: DemandGroup, said: Rejection, limits: Limits) -> Explanation | None:
+def limit_on(group: DemandGroup, rejection: Rejection, limits: Limits) -> Explanation | None:
     """Return what limits those jobs of a group of which the negotiator said that, if anything."""
     job = UNKNOWN_JOB._replace(
         schedd=group.schedd,
         accounting_group=group.accounting_group,
         size=group.size,
-        rejection=said.text,
-        rejected=said.at,
+        rejection=rejection.text,
+        rejected=rejection.at,
     )
     here = Situation(Examined(job, ()), {}, 0, order=limits.order(group.schedd))
     return next(policies(here), None)
 
 
-def plain(said: Rejection) -> Rejection:
+def plain(rejection: Rejection) -> Rejection:
     """Return it without names: a limit may be named like a user."""
-    parts = (part for part, *_ in _POLICIES if part in said.text.lower())
-    return said._replace(text=next(parts, ""))
+    parts = (part for part, *_ in _POLICIES if part in rejection.text.lower())
+    return rejection._replace(text=next(parts, ""))
 
 
 def _policy(here: Situation) -> Iterator[Explanation]:
     """The negotiator says that something else than matching keeps it."""
     job = here.job
     is_old = job.rejected is not None and job.since is not None and job.rejected < job.since
-    said = "" if is_old else job.rejection.lower()
+    reply = "" if is_old else job.rejection.lower()
     for part, reason, meaning in _POLICIES:
-        if here.waits and part in said:
+        if here.waits and part in reply:
             ago = "" if job.rejected is None else f" {duration(here.now - job.rejected)} ago"
             text = f"The negotiator said{ago}: {job.rejection}. That is: {meaning}"
-            yield _never_met(here, said, text) or reason.because(text, told(said))
+            yield _never_met(here, reply, text) or reason.because(text, told(reply))
             return
     if here.waits and (full := order.full_group(job, here.order)):
         text = f"The group {full.name}"
@@ -217,13 +216,13 @@ def _policy(here: Situation) -> Iterator[Explanation]:
         yield reasons.CEILING.because(text, told(full), Step(Mover.POOL, words, command))
 
 
-def _never_met(here: Situation, said: str, text: str) -> Explanation | None:
+def _never_met(here: Situation, reply: str, text: str) -> Explanation | None:
     """Return that a limit is too small for a job, however few others run: nobody uses it."""
-    named = said.partition("limit")[2]
-    unused = [one for one in here.job.limits if one.name in named and not one.used]
+    named = reply.partition("limit")[2]
+    unused = [limit for limit in here.job.limits if limit.name in named and not limit.used]
     if not unused:
         return None
-    needs = " and ".join(f"{one.asked:.15g} of {one.name}" for one in unused)
+    needs = " and ".join(f"{limit.asked:.15g} of {limit.name}" for limit in unused)
     text = f"{text}. It can never be met: the job needs {needs}, and no claim that is seen has any"
     return reasons.LIMIT_TOO_SMALL.because(text, Proof.ESTIMATED)
 
@@ -249,8 +248,8 @@ def _entries(here: Situation) -> Iterator[Explanation]:
     if not here.waits or here.free:
         return
     names = here.fitting_entries
-    known, running = here.fitting_rows, here.running
-    pending = {key: row for key, row in known.items() if row.pending_pilots and not row.barren}
+    rows, running = here.fitting_rows, here.running
+    pending = {key: row for key, row in rows.items() if row.pending_pilots and not row.barren}
     total, proof = counted(len(names), "entry"), here.sure(could_run(here.fitting))
     could = "might" if here.named or here.unseen else "could"
     if here.named:
@@ -263,18 +262,17 @@ def _entries(here: Situation) -> Iterator[Explanation]:
         )
         yield reasons.PILOTS_PENDING.because(text, proof)
         return
-    if running or here.full or not known:
+    if running or here.full or not rows:
         return
-    grouped: dict[Move, list[EntryKey]] = {}
-    for key, row in known.items():
+    grouped: dict[Explanation, list[EntryKey]] = {}
+    for key, row in rows.items():
         grouped.setdefault(without_pilots(row), []).append(key)
     for move, keys in sorted(grouped.items(), key=lambda group: -len(group[1])):
-        unknown = all(known[key].state == State.UNKNOWN for key in keys)
+        unknown = all(rows[key].state == State.UNKNOWN for key in keys)
         where = f"{len(keys)} of {total} where it {'might' if unknown else could} run"
         where += f" ({names_text(keys)})"
         whole = f"No pilot is at {where}: {move.text}{_unseen(here)}"
-        said = weaker(proof, move.proof)
-        yield Reason(Tier.NO_PILOT, move.name).because(whole, said, move.step)
+        yield move._replace(text=whole, proof=weaker(proof, move.proof))
 
 
 def _unseen(here: Situation) -> str:
@@ -297,13 +295,13 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
         return
     if short := here.fates[Fate.SHORT_LIVED]:
         total = counted(here.fates.total(), "slot")
-        wanted = here.job.walltime_s
-        end = f"before the {duration(wanted)} that it asks for" if wanted else "too soon for it"
+        walltime = here.job.walltime_s
+        end = f"before the {duration(walltime)} that it asks for" if walltime else "too soon for it"
         text = f"{short} of {total} are free, and would take it if they did not end {end}"
         ending = [slot for slot in here.slots if here.fate(slot) is Fate.SHORT_LIVED]
         proof = here.sure(sure_if(not all(slot.matches for slot in ending)))
         words = f"A new pilot at {names_text(slot.entry for slot in ending)}"
-        step = wait(f"{words}, or a smaller walltime" if wanted else words)
+        step = wait(f"{words}, or a smaller walltime" if walltime else words)
         yield reasons.TOO_SHORT_LIVED.because(text, proof, step)
         if not here.fates[Fate.BUSY] and not here.fates[Fate.SMALL]:
             return
@@ -340,8 +338,8 @@ def _pilots(here: Situation) -> Iterator[Explanation]:
 
 def _opens_most(here: Situation) -> str:
     """Return the clause without which more kinds of pilots match than do now; empty: none."""
-    found = [one for one in here.openings if one.clause]
-    best = max(found, key=lambda one: one.pilots, default=None)
+    openings = [opening for opening in here.openings if opening.clause]
+    best = max(openings, key=lambda opening: opening.pilots, default=None)
     if best is None or best.pilots <= len(here.fitting):
         return ""
     units = here.units(best.entries)
@@ -360,17 +358,17 @@ def _too_little(here: Situation) -> str:
 
 def _refusing(here: Situation) -> Counter[str]:
     """Return the clauses by which free slots of pilots refuse it that would match if empty."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for slot in here.slots:
         if slot.takes_jobs and slot.entry in here.running:
             for clause in dict.fromkeys(here.objections(slot)):
-                found[clause] += slot.number
-    return found
+                counts[clause] += slot.number
+    return counts
 
 
 def _untaken(here: Situation) -> Explanation:
     """Return why slots that are free and match are not taken."""
-    said = here.job.rejection
+    reply = here.job.rejection
     if here.is_planned:
         text = f"{here.fates[Fate.FREE]} of {counted(here.fates.total(), 'slot')} are free"
         return reasons.COULD_START.because(f"{text} and match now", Proof.ESTIMATED)
@@ -384,18 +382,18 @@ def _untaken(here: Situation) -> Explanation:
     if here.job.submitter and here.order is not None and not here.order.negotiators:
         text = f"{free}, and no negotiator advertises to the pool's collector"
         return reasons.NO_NEGOTIATOR.because(text, here.sure(told(here.free)))
-    last = f"; the negotiator's last word: {said}" if said else ""
+    last = f"; the negotiator's last word: {reply}" if reply else ""
     place = order.place(here.job, here.order, here.rivals)
     if place is not None and place.nobody:
-        who = "nobody is ahead of it in the order"
+        ahead = "nobody is ahead of it in the order"
         if place.users_ahead or place.own_ahead:
-            who += f" that could take one ({place.ahead()})"
-        text = f"{free}, {who}, and it was not given one{last}"
+            ahead += f" that could take one ({place.ahead()})"
+        text = f"{free}, {ahead}, and it was not given one{last}"
         return reasons.SLOTS_UNTAKEN.because(text, Proof.ESTIMATED)
-    who = "others are before it in the order" if place is None else place.ahead()
+    ahead = "others are before it in the order" if place is None else place.ahead()
     if place is not None and place.counts_all:
-        who += ". These are all idle jobs, also such as could not run where it could"
-    text = f"{free}, and it was not given one: {who}{last}"
+        ahead += ". These are all idle jobs, also such as could not run where it could"
+    text = f"{free}, and it was not given one: {ahead}{last}"
     return reasons.BEHIND_OTHERS.because(text, Proof.ESTIMATED)
 
 
@@ -406,14 +404,6 @@ def _rows(
     yield from running.values()
     keys = dict.fromkeys(slot.entry for slot in full)
     yield from (here.entries[key] for key in keys if key in here.entries)
-
-
-def _unexplained(here: Situation) -> Explanation:
-    missing = "; ".join(here.missing)
-    if missing:
-        text = f"Not known: {missing} could not be read"
-        return reasons.NOT_READ.because(text, Proof.NOT_KNOWN)
-    return reasons.UNEXPLAINED.because("No known reason holds", Proof.NOT_KNOWN)
 
 
 RULES: Sequence[Callable[[Situation], Iterable[Explanation]]] = (

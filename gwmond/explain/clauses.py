@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
+from gwmond.explain.phrases import few
 from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import EntryKey, Size
 
@@ -55,9 +56,7 @@ class Opening(NamedTuple):
             return f"without {self.clause}"
         if self.request != SITES:
             return f"{self.request} {self.wanted:.15g} -> {self.most:.15g}"
-        names = sorted({key.site for key in self.entries})
-        more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
-        return f"also at {', '.join(names[:_FEW])}{more}"
+        return f"also at {few(key.site for key in self.entries)}"
 
 
 def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCount]:
@@ -79,11 +78,11 @@ def counts(clauses: Sequence[str], pilots: Sequence[JobPlace]) -> list[ClauseCou
 
 def refusals(pilots: Iterable[JobPlace]) -> Counter[str]:
     """Return by how many pilots each clause of START refuses a job that meets all else."""
-    found: Counter[str] = Counter()
+    refused: Counter[str] = Counter()
     for place in pilots:
         if not place.blocked:
-            found.update(place.refusals)
-    return found
+            refused.update(place.refusals)
+    return refused
 
 
 def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
@@ -92,37 +91,36 @@ def smallest_pair(pilots: Sequence[JobPlace]) -> tuple[int, int, int] | None:
     Only asked where no clause excludes a pilot alone.  None where no two do either.
     """
     sets = Counter(frozenset(place.blocked) for place in pilots if not place.refusals)
-    numbers = sorted({i for one in sets for i in one})[:_PAIRED]
+    numbers = sorted({i for blocked in sets for i in blocked})[:_PAIRED]
     best = max(
         combinations(numbers, 2),
-        key=lambda pair: sum(n for one, n in sets.items() if one <= set(pair)),
+        key=lambda pair: sum(n for blocked, n in sets.items() if blocked <= set(pair)),
         default=None,
     )
     if best is None:
         return None
-    opened = sum(n for one, n in sets.items() if one <= set(best))
+    opened = sum(n for blocked, n in sets.items() if blocked <= set(best))
     return (*best, opened) if opened else None
 
 
 SITES, CLAUSE = "sites", "clause"
 SITE = re.compile("site|entry_name|resourcename", re.IGNORECASE)
 _LITERAL = re.compile('"([^"]*)"')
-_FEW = 3
 REQUESTS = ("RequestCpus", "RequestMemory", "RequestGPUs")  # in the order of a Size
 
 
-def names_place(clause: str, key: EntryKey, said: Iterable[tuple[str, str]] = ()) -> bool:
+def names_place(clause: str, key: EntryKey, words: Iterable[tuple[str, str]] = ()) -> bool:
     """Return whether a clause asks for a site, or an entry, by its name.
 
     It may be part of a longer one (T2_US_Nebraska, ^Nebraska), or in an attribute of the job:
-    ``said`` are their names and texts.
+    ``words`` are their names and texts.
     """
     if not SITE.search(clause) or re.search(r"!|\bisnt\b", clause):
         return False
     names = set(re.findall(r"\w+", clause.lower()))
-    texts = [*_LITERAL.findall(clause), *(text for name, text in said if name.lower() in names)]
-    wanted = "|".join(map(re.escape, filter(None, key)))
-    part = re.compile(rf"(?<![^\W_])(?:{wanted})(?![^\W_])")
+    texts = [*_LITERAL.findall(clause), *(text for name, text in words if name.lower() in names)]
+    pattern = "|".join(map(re.escape, filter(None, key)))
+    part = re.compile(rf"(?<![^\W_])(?:{pattern})(?![^\W_])")
     return any(map(part.search, texts))
 
 
@@ -139,16 +137,16 @@ def openings(
     wants a GPU is not told to do without.
     ``slots`` are those that take jobs now; those that match already are not opened.
     """
-    found: dict[int, list[tuple[float, EntryKey]]] = {}
+    by_request: dict[int, list[tuple[float, EntryKey]]] = {}
     for place in pilots:
         texts = [*(clauses[i] for i in place.blocked), *place.refusals]
         large = [
             i for i, (mine, has) in enumerate(zip(size, place.whole, strict=True)) if mine > has
         ]
         if texts and len(large) == 1 and _all_ask(texts, large[0]) and place.whole[large[0]]:
-            found.setdefault(large[0], []).append((place.whole[large[0]], place.entry))
+            by_request.setdefault(large[0], []).append((place.whole[large[0]], place.entry))
     result = []
-    for i, opened in sorted(found.items()):
+    for i, opened in sorted(by_request.items()):
         most = max(amount for amount, _ in opened)
         entries = [entry for amount, entry in opened if amount == most]
         smaller = Size(*(most if i == j else amount for j, amount in enumerate(size)))
@@ -187,6 +185,6 @@ def without_clause(
             continue
         kinds = sum(place.kind == "pilot" for place in places)
         now = sum(place.number for place in places if place.kind == "slot")
-        what, clause = (SITES, "") if SITE.search(clauses[i]) else (CLAUSE, clauses[i])
-        result.append(Opening(what, 0, 0, kinds, tuple(sorted(entries)), now, clause))
-    return sorted(result, key=lambda one: (one.request != SITES, -one.pilots))
+        request, clause = (SITES, "") if SITE.search(clauses[i]) else (CLAUSE, clauses[i])
+        result.append(Opening(request, 0, 0, kinds, tuple(sorted(entries)), now, clause))
+    return sorted(result, key=lambda opening: (opening.request != SITES, -opening.pilots))

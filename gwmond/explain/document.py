@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from gwmond.explain import clauses, earlier, expected, history, order
+from gwmond.explain import clauses, order, past
 from gwmond.explain.answers import answers
 from gwmond.explain.clauses import ClauseCount, Opening
 from gwmond.explain.evidence import Proof
@@ -25,8 +25,8 @@ _STATUS = {0: "not submitted", 1: "not running", 2: "running", 5: "not running",
 
 def document(situation: Situation) -> Document:
     """Return what is said of a job, in all forms."""
-    found = answers(situation)
-    return Document(lambda: _parts(situation, found), lambda: _record(situation, found))
+    reasons = answers(situation)
+    return Document(lambda: _parts(situation, reasons), lambda: _record(situation, reasons))
 
 
 def first_line(situation: Situation, answer: Explanation) -> str:
@@ -36,39 +36,39 @@ def first_line(situation: Situation, answer: Explanation) -> str:
     age = "" if since is None else f" for {duration(situation.now - since)}"
     status = _STATUS.get(job.status, "leaving the queue").upper()
     text = sentence(answer.text)
-    if found := earlier.streak(situation):
-        return f"{status}{age}. {found.text}. {text}"
+    if streak := past.streak(situation):
+        return f"{status}{age}. {streak.text}. {text}"
     runs = f", after {counted(job.runs, 'run')}" if job.status == 1 and job.runs else ""
     return f"{status}{age}{runs}: {text}"
 
 
-def _parts(here: Situation, found: Sequence[Explanation]) -> Iterator[Part]:
-    commands = [shlex.join(argv) for step in found[0].steps if (argv := step.argv(here.job))]
-    yield from answer_parts(first_line(here, found[0]), found, here.missing, commands)
-    yield from earlier.parts(here)
-    yield from history.parts(here)
+def _parts(here: Situation, reasons: Sequence[Explanation]) -> Iterator[Part]:
+    commands = [shlex.join(argv) for step in reasons[0].steps if (argv := step.argv(here.job))]
+    yield from answer_parts(first_line(here, reasons[0]), reasons, here.missing, commands)
+    yield from past.runs(here)
+    yield from past.waits(here)
     if here.job.clauses and here.pilots:
         total = len(here.pilots)
         title = f"Requirements of the job, against {counted(total, 'kind')} of empty pilots:"
         rows = clauses.counts(here.job.clauses, here.pilots)
         yield table(title, _CLAUSES, rows, note=_KINDS)
-        if here.is_planned and (least := min(rows, key=lambda one: one.passed)).passed < total:
+        if here.is_planned and (least := min(rows, key=lambda count: count.passed)).passed < total:
             text = f"{least.clause} ({least.passed} of {kinds(total)} pass)"
             yield Paragraph(f"The clause that leaves out most: {text}.")
     if refused := clauses.refusals(here.pilots):
         rows_ = [f"{number:4}  {clause}" for clause, number in refused.most_common()]
         yield TextLines("START of pilots that meet the Requirements, and refuse the job:", rows_)
     if here.fitting_entries:
-        known = [(key, here.entries.get(key)) for key in here.fitting_entries]
-        yield table("Entries where it could run:", ENTRY_COLUMNS, known)
+        entries = [(key, here.entries.get(key)) for key in here.fitting_entries]
+        yield table("Entries where it could run:", ENTRY_COLUMNS, entries)
     if here.waits and here.openings:
-        opened = [(one, here.units(one.entries)) for one in here.openings]
+        opened = [(opening, here.units(opening.entries)) for opening in here.openings]
         yield table("What one change of the job would open:", _OPENINGS, opened)
-    if found[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
+    if reasons[0].tier not in (Tier.NOT_WAITING, Tier.NOWHERE):
         if not here.is_planned:
             place = order.words(here.job, here.order, here.rivals)
             yield Paragraph(f"Place in the order: {place}.")
-        yield from map(Paragraph, expected.texts(here))
+        yield from map(Paragraph, past.expected(here))
     if here.job.is_matched:
         yield Paragraph(_slots(here))
     for missing in here.missing:
@@ -82,7 +82,7 @@ def _slots(here: Situation) -> str:
 
 def answer_parts(
     line: str,
-    found: Sequence[Explanation],
+    reasons: Sequence[Explanation],
     missing: Sequence[str],
     commands: Sequence[str] = (),
 ) -> Iterator[Part]:
@@ -90,19 +90,19 @@ def answer_parts(
 
     ``commands``, as they can be pasted into a shell, follow the second line.
     """
-    first, *others = found
+    first, *others = reasons
     yield Paragraph(line, "title")
     yield Paragraph(f"What would change that: {first.change}.")
     if commands:
         yield TextLines(None, [f"    {command}" for command in commands])
-    yield Paragraph(f"Whose move: {first.mover}. ({_proof(missing, first)})")
+    yield Paragraph(f"Whose move: {first.mover.text}. ({_proof(missing, first)})")
     if others:
         yield Paragraph("Also true:", "heading")
-    for one in others:
-        yield Paragraph(f"- {one.text}. {one.change}. ({one.mover}; {_proof(missing, one)})")
+    for why in others:
+        yield Paragraph(f"- {why.text}. {why.change}. ({why.mover.text}; {_proof(missing, why)})")
 
 
-def reason_records(found: Sequence[Explanation]) -> list[dict[str, Any]]:
+def reason_records(reasons: Sequence[Explanation]) -> list[dict[str, Any]]:
     """Return reasons as JSON has them."""
     return [
         {
@@ -113,24 +113,24 @@ def reason_records(found: Sequence[Explanation]) -> list[dict[str, Any]]:
             "whose_move": answer.mover.value,
             "proof": answer.proof.value,
         }
-        for answer in found
+        for answer in reasons
     ]
 
 
 _KINDS = "A kind is the pilots of one entry and frontend group."
 _CLAUSES: tuple[Column[ClauseCount], ...] = (
-    Column("clause", lambda one: one.clause, text=True, wrap=30),
-    Column("pass", lambda one: f"{one.passed} of {one.total}"),
-    Column("it alone excludes", lambda one: str(one.alone), zero=True),
+    Column("clause", lambda count: count.clause, text=True, wrap=30),
+    Column("pass", lambda count: f"{count.passed} of {count.total}"),
+    Column("it alone excludes", lambda count: str(count.alone), zero=True),
 )
 
 
 _OPENINGS: tuple[Column[tuple[Opening, int | None]], ...] = (
-    Column("change", lambda one: one[0].change, text=True, wrap=30),
-    Column("slots now", lambda one: str(one[0].slots), zero=True),
-    Column("canonical units", lambda one: "?" if one[1] is None else str(one[1])),
-    Column("kinds of pilots", lambda one: str(one[0].pilots)),
-    Column("entries", lambda one: str(len(one[0].entries))),
+    Column("change", lambda pair: pair[0].change, text=True, wrap=30),
+    Column("slots now", lambda pair: str(pair[0].slots), zero=True),
+    Column("canonical units", lambda pair: "?" if pair[1] is None else str(pair[1])),
+    Column("kinds of pilots", lambda pair: str(pair[0].pilots)),
+    Column("entries", lambda pair: str(len(pair[0].entries))),
 )
 _Row = tuple[EntryKey, SiteRow | None]
 
@@ -163,7 +163,7 @@ def _proof(missing: Sequence[str], answer: Explanation) -> str:
     return answer.proof.value
 
 
-def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
+def _record(here: Situation, reasons: Sequence[Explanation]) -> dict[str, Any]:
     job = here.job
     return {
         "job": job.number,
@@ -174,20 +174,20 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "submitted": job.submitted,
         "since": job.since,
         "runs": job.runs,
-        "first_line": first_line(here, found[0]),
-        "reasons": reason_records(found),
-        "commands": [step.record(job) for step in found[0].steps],
-        "earlier_runs": earlier.record(here),
-        "history": history.record(here),
-        "clauses": [one._asdict() for one in clauses.counts(job.clauses, here.pilots)],
+        "first_line": first_line(here, reasons[0]),
+        "reasons": reason_records(reasons),
+        "commands": [step.record(job) for step in reasons[0].steps],
+        "earlier_runs": past.runs_record(here),
+        "history": past.waits_record(here),
+        "clauses": [count._asdict() for count in clauses.counts(job.clauses, here.pilots)],
         "start_refusals": dict(clauses.refusals(here.pilots)),
         "openings": [
-            one._asdict()
-            | {"entries": [key.entry for key in one.entries], "units": here.units(one.entries)}
-            for one in here.openings
+            x._asdict()
+            | {"entries": [key.entry for key in x.entries], "units": here.units(x.entries)}
+            for x in here.openings
         ],
         "entries": [
-            one._asdict() if (one := here.entries.get(key)) else key._asdict()
+            row._asdict() if (row := here.entries.get(key)) else key._asdict()
             for key in here.fitting_entries
         ],
         "kinds_of_pilots": len(here.pilots),
@@ -196,6 +196,6 @@ def _record(here: Situation, found: Sequence[Explanation]) -> dict[str, Any]:
         "slots_free": sum(place.number for place in here.free),
         "slots_by_fate": {fate.name.lower(): here.fates[fate] for fate in Fate},
         "order": order.record(order.place(job, here.order, here.rivals)),
-        "expected": expected.record(here),
+        "expected": past.expected_record(here),
         "not_read": list(here.missing),
     }

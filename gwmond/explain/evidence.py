@@ -31,9 +31,9 @@ def sure_if(holds: bool) -> Proof:
     return Proof.PROVEN if holds else Proof.ESTIMATED
 
 
-def told(found: object) -> Proof:
+def told(fact: object) -> Proof:
     """Return what rests on something that was said, or counted: on nothing, if there is none."""
-    return Proof.PROVEN if found else Proof.NOT_KNOWN
+    return Proof.PROVEN if fact else Proof.NOT_KNOWN
 
 
 def could_run(places: Collection[JobPlace]) -> Proof:

@@ -75,12 +75,12 @@ class Causes:
     def __init__(
         self,
         rows: Mapping[EntryKey, SiteRow],
-        known: Mapping[Kind, IdleCause],
+        causes: Mapping[Kind, IdleCause],
         limits: Limits = NO_LIMITS,
         *,
         pilots: bool,
     ) -> None:
-        self._rows, self._known, self._limits, self._pilots = rows, known, limits, pilots
+        self._rows, self._known, self._limits, self._pilots = rows, causes, limits, pilots
         self._at: dict[tuple[EntryKey, ...], IdleCause] = {}
 
     def of(self, idle: IdleJobs) -> Iterator[tuple[IdleCause, float]]:
@@ -88,13 +88,13 @@ class Causes:
         if not self._pilots:
             yield _NO_PILOTS_KNOWN._replace(site=_site(idle.entries)), 1.0
             return
-        known = self._known.get(kind_of(idle.group)) if idle.is_lost else None
-        if known is not None and known.reason == _NOWHERE:
-            yield known, 1.0
+        cause = self._known.get(kind_of(idle.group)) if idle.is_lost else None
+        if cause is not None and cause.reason == _NOWHERE:
+            yield cause, 1.0
             return
-        for said in idle.group.by_rejection():
-            part = said.jobs / idle.group.jobs
-            if limit := self._limit(idle, said):
+        for rejection in idle.group.by_rejection():
+            part = rejection.jobs / idle.group.jobs
+            if limit := self._limit(idle, rejection):
                 yield limit, part
                 continue
             if idle.absorbed > 0:
@@ -105,55 +105,55 @@ class Causes:
 
     def main(self, idle: IdleJobs) -> IdleCause:
         """Return the cause of most of a group's jobs."""
-        return max(self.of(idle), key=lambda found: found[1])[0]
+        return max(self.of(idle), key=lambda pair: pair[1])[0]
 
     def waits(self, idle: Iterable[IdleJobs]) -> dict[GroupKey, Waits]:
-        """Return the reasons of the largest groups; ``several`` of one whose jobs differ in it."""
-        found: dict[GroupKey, Waits] = {}
-        for group in sorted(idle, key=lambda one: -one.group.jobs):
+        """Return the reasons of the largest groups; ``several`` where a group's jobs differ."""
+        by_group: dict[GroupKey, Waits] = {}
+        for group in sorted(idle, key=lambda group: -group.group.jobs):
             key = group.group.schedd, group.group.identity
-            if key not in found and len(found) >= MOST_GROUPS:
+            if key not in by_group and len(by_group) >= MOST_GROUPS:
                 continue
             limited = {cause.reason == _POLICY for cause, _ in self.of(group)}
             reason, cause, site, _ = _DIFFER if len(limited) > 1 else self.main(group)
             waits = Waits(group.group.wants, reason, cause, site)
-            if found.setdefault(key, waits) != waits:
-                found[key] = Waits(group.group.wants, SEVERAL, SEVERAL, SEVERAL)
-        return found
+            if by_group.setdefault(key, waits) != waits:
+                by_group[key] = Waits(group.group.wants, SEVERAL, SEVERAL, SEVERAL)
+        return by_group
 
     def sums(self, idle: Iterable[IdleJobs]) -> tuple[IdleReason, ...]:
         """Return the causes of all groups added up, the most units first."""
-        found: dict[IdleCause, list[float]] = {}
+        by_cause: dict[IdleCause, list[float]] = {}
         for group in idle:
             for cause, part in self.of(group):
-                amounts = found.setdefault(cause, [0.0, 0.0, 0.0])
+                amounts = by_cause.setdefault(cause, [0.0, 0.0, 0.0])
                 for at, amount in enumerate((group.group.jobs, group.cpu, group.gpu)):
                     amounts[at] += amount * part
-        reasons = [IdleReason(*cause, *amounts) for cause, amounts in found.items()]
-        return tuple(sorted(reasons, key=lambda one: (-one.cpu, one)))
+        reasons = [IdleReason(*cause, *amounts) for cause, amounts in by_cause.items()]
+        return tuple(sorted(reasons, key=lambda reason: (-reason.cpu, reason)))
 
-    def _limit(self, idle: IdleJobs, said: Rejection) -> IdleCause | None:
+    def _limit(self, idle: IdleJobs, rejection: Rejection) -> IdleCause | None:
         """Return what limits jobs that could run somewhere."""
-        first = limit_on(idle.group, said, self._limits) if idle.entries else None
+        first = limit_on(idle.group, rejection, self._limits) if idle.entries else None
         return None if first is None else _cause(first, _site(idle.entries))
 
     def _waiting(self, idle: IdleJobs) -> IdleCause:
         """Return why jobs wait that neither free slots nor pending pilots take."""
         if not idle.entries:
             return self._known.get(kind_of(idle.group), NOT_ANALYSED)
-        found = self._at.get(idle.entries)
-        if found is None:
+        cause = self._at.get(idle.entries)
+        if cause is None:
             rows = {key: self._rows[key] for key in idle.entries if key in self._rows}
             pilots = tuple(_empty_pilot(key) for key in idle.entries)
             first = answers(Situation(Examined(UNKNOWN_JOB, pilots), rows, 0))[0]
-            found = self._at[idle.entries] = _cause(first, _site(idle.entries))
-        return found
+            cause = self._at[idle.entries] = _cause(first, _site(idle.entries))
+        return cause
 
 
 def _cause(first: Explanation, site: str) -> IdleCause:
     unknown = first.name in _UNKNOWN
     reason = NOT_KNOWN if unknown else first.tier.name.lower()
-    return IdleCause(reason, first.name, site, first.mover.value)
+    return IdleCause(reason, first.name, site, first.mover.of_others.value)
 
 
 def _site(entries: tuple[EntryKey, ...]) -> str:

@@ -9,35 +9,15 @@ follows from the text of the most frequent HoldReason, else from its code.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from gwmond.explain.evidence import Proof, of_rows
-from gwmond.explain.reasons import Mover, Step
+from gwmond.explain.reasons import Explanation, Mover, Step, Tier
 from gwmond.model.states import State
 from gwmond.reports.failures.common_failures import CommonFailure
 from gwmond.reports.render.formats import counted, words
 from gwmond.reports.render.meanings import reason_meaning
 from gwmond.reports.sites.sites import SiteRow, hold_text
 from gwmond.sites.reasons import NO_MATCH
-
-
-class Move(NamedTuple):
-    """Why an entry gets no more pilots, whose move it is, and what would change it.
-
-    ``proof``: of the mover.
-    """
-
-    name: str
-    text: str
-    mover: Mover
-    change: str
-    proof: Proof
-
-    @property
-    def step(self) -> Step:
-        """What would change it, as a step of a remedy."""
-        return Step(self.mover, self.change)
-
 
 MOVERS: dict[str, tuple[Mover, str]] = {
     "no_factory": (Mover.POOL, "A factory that serves this pool"),
@@ -119,26 +99,33 @@ _HOLD_CODES: dict[int, tuple[Mover, str]] = {
 manager copies: GlideinWMS gives its factory's schedd none."""
 
 
-def without_pilots(row: SiteRow) -> Move:
+def _move(name: str, text: str, mover: Mover, change: str, proof: Proof) -> Explanation:
+    """Return why an entry gets no more pilots; ``proof``: of the mover."""
+    return Explanation(Tier.NO_PILOT, name, text, proof, (Step(mover, change),))
+
+
+def without_pilots(row: SiteRow) -> Explanation:
     """Return why an entry has no pilots."""
     limits, meaning = f" ({row.limits})" if row.limits else "", reason_meaning(row.reason)
-    said = of_rows(row)
+    proof = of_rows(row)
     if row.state == State.DOWN:
-        return Move("down", "the entry is in downtime", Mover.SITE, "The end of the downtime", said)
-    if (found := limited(row)) is not None:
-        return found
+        return _move(
+            "down", "the entry is in downtime", Mover.SITE, "The end of the downtime", proof
+        )
+    if (limit := limited(row)) is not None:
+        return limit
     if row.state == State.UNKNOWN:
         change = "What is not known: gwmond check"
-        return Move(row.reason, meaning or row.reason, Mover.POOL, change, Proof.NOT_KNOWN)
+        return _move(row.reason, meaning or row.reason, Mover.POOL, change, Proof.NOT_KNOWN)
     if row.state == State.INSUFFICIENT_DEMAND:
         text = "other entries' pilots are expected to take the job"
-        change, said = "Pilots at these entries", Proof.ESTIMATED
-        return Move("assigned_elsewhere", text, Mover.WAIT, change, said)
+        change, proof = "Pilots at these entries", Proof.ESTIMATED
+        return _move("assigned_elsewhere", text, Mover.WAIT, change, proof)
     text = f"the entry is {words(row.state)}{limits}"
-    return Move("no_pilots", text, Mover.FRONTEND, "Pilots there", said)
+    return _move("no_pilots", text, Mover.FRONTEND, "Pilots there", proof)
 
 
-def limited(row: SiteRow) -> Move | None:
+def limited(row: SiteRow) -> Explanation | None:
     """Return why an entry gets no more pilots that take jobs; None where that is no bottleneck."""
     if row.barren and (row.unregistered_pilots or 0) > (row.registered_pilots or 0):
         return _unregistered(row)
@@ -150,9 +137,9 @@ def limited(row: SiteRow) -> Move | None:
     limits = f" ({row.limits})" if row.limits else ""
     mover, change = MOVERS[row.reason]
     if row.reason == NO_MATCH and row.limits:
-        return Move(row.reason, row.limits, mover, _SEES, Proof.ESTIMATED)
+        return _move(row.reason, row.limits, mover, _SEES, Proof.ESTIMATED)
     proof = Proof.NOT_KNOWN if row.reason == "unexplained" else of_rows(row)
-    return Move(row.reason, reason_meaning(row.reason) + limits, mover, change, proof)
+    return _move(row.reason, reason_meaning(row.reason) + limits, mover, change, proof)
 
 
 def of_common(failure: CommonFailure) -> Mover:
@@ -166,23 +153,31 @@ def failed_validation(row: SiteRow | None) -> tuple[Mover, str, Proof]:
     return mover, change, proof
 
 
-def _unregistered(row: SiteRow) -> Move:
+def _unregistered(row: SiteRow) -> Explanation:
     mover, why, change, proof = _UNREGISTERED[row.failing_reach]
     pilots = counted(row.unregistered_pilots or 0, "pilot")
     text = f"by the factory's count {pilots} ran there, and did not register with the pool; {why}"
     if row.failing_test:
         text += f". Their validation fails: {row.failing_test}"
-    return Move("run_but_do_not_register", text, mover, change, proof)
+    return _move("run_but_do_not_register", text, mover, change, proof)
 
 
-def _held(row: SiteRow) -> Move:
+UNKNOWN_HOLD = Mover.FACTORY, "What condor_q -hold says at the factory"
+
+
+def of_hold(reason: str, code: int | None) -> tuple[Mover, str] | None:
+    """Return whose move a hold reason is, and what would change it; None: nothing says that."""
+    by_text = (hold[1:] for hold in _HOLDS if hold[0].search(reason))
+    return next(by_text, _HOLD_CODES.get(code or 0))
+
+
+def _held(row: SiteRow) -> Explanation:
     """Return why pilots are held; where the factory's queue is not asked, that is not known."""
     text = reason_meaning("held_pilots")
     text += f" ({row.limits})" if row.limits else ""
-    mover, change, proof = Mover.FACTORY, "What condor_q -hold says at the factory", Proof.NOT_KNOWN
+    (mover, change), proof = UNKNOWN_HOLD, Proof.NOT_KNOWN
     if row.hold_share is not None:
         text += f". The most frequent reason: {hold_text(row)}"
-        by_text = (found[1:] for found in _HOLDS if found[0].search(row.hold_reason))
-        if found := next(by_text, _HOLD_CODES.get(row.hold_code or 0)):
-            (mover, change), proof = found, Proof.ESTIMATED
-    return Move("held_pilots", text, mover, change, proof)
+        if move := of_hold(row.hold_reason, row.hold_code):
+            (mover, change), proof = move, Proof.ESTIMATED
+    return _move("held_pilots", text, mover, change, proof)

@@ -47,9 +47,9 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
         yield reasons.NO_PILOT_KNOWN.because(text, Proof.NOT_KNOWN)
     elif here.site:
         text = f"There is no site {here.site}"
-        known = {name.lower(): name for name in here.sites}
-        for close in difflib.get_close_matches(here.site.lower(), known, 1, _ALIKE):
-            text += f". {_asked_for('site', here.site, known[close])}"
+        sites = {name.lower(): name for name in here.sites}
+        for close in difflib.get_close_matches(here.site.lower(), sites, 1, _ALIKE):
+            text += f". {_asked_for('site', here.site, sites[close])}"
         yield reasons.NO_SITE.because(text, here.sure(told(here.sites)))
     else:
         text = "The pool has neither pilots nor entries"
@@ -58,48 +58,48 @@ def nowhere(here: Situation) -> Iterator[Explanation]:
 
 def _impossible(here: Situation) -> Explanation:
     """Name what excludes all pilots: the first that does, from what is plainest to say."""
-    found = None if here.fitting else _too_long(here)
-    if found is not None:
-        return found
+    answer = None if here.fitting else _too_long(here)
+    if answer is not None:
+        return answer
     best = _best(here, here.job.edits)
     careful = best and all(change.kind != "clause" for change in best.changes)
-    found = _mended(here, best) if best and careful else None
-    found = found or (None if here.impassable else _start(here))
-    found = found or _without(here, best)
+    answer = _mended(here, best) if best and careful else None
+    answer = answer or (None if here.impassable else _start(here))
+    answer = answer or _without(here, best)
     if not here.fitting:
-        return found
+        return answer
     names = names_text(place.entry for place in here.fitting)
-    text = f"{sentence(found.text)} Whether pilots at {names} do is not known"
-    return found._replace(text=text, proof=weaker(found.proof, Proof.ESTIMATED))
+    text = f"{sentence(answer.text)} Whether pilots at {names} do is not known"
+    return answer._replace(text=text, proof=weaker(answer.proof, Proof.ESTIMATED))
 
 
-def _best(here: Situation, found: Sequence[Edit]) -> Edit | None:
+def _best(here: Situation, edits: Sequence[Edit]) -> Edit | None:
     """Return the smallest change of those that open pilots which are seen, and not down."""
 
-    def order(one: tuple[int, Edit]) -> tuple[bool, bool, int]:
-        return all(key in here.down for key, _ in one[1].opened), not one[1].sure, one[0]
+    def order(item: tuple[int, Edit]) -> tuple[bool, bool, int]:
+        return all(key in here.down for key, _ in item[1].opened), not item[1].sure, item[0]
 
-    return min(enumerate(found), key=order, default=(0, None))[1]
+    return min(enumerate(edits), key=order, default=(0, None))[1]
 
 
-def _mended(here: Situation, found: Edit) -> Explanation:
+def _mended(here: Situation, best: Edit) -> Explanation:
     """Return what a change mends, and the change."""
-    changes = found.changes
-    sizes = all(one.kind == "request" and _is_less(one) for one in changes)
+    changes = best.changes
+    sizes = all(change.kind == "request" and _is_less(change) for change in changes)
     if sizes and len(changes) > 1:
         largest = max(here.pilots, key=lambda place: (place.whole, place.entry))
         text = f"It asks for {size_text(here.job.size)}; the largest pilot, of "
         text += f"{largest.entry.entry}, has {size_text(largest.whole)}"
-        return reasons.TOO_LARGE.because(text, here.refused, *_steps(here, found))
-    said = [_said(here, change) for change in changes]
-    text = "Besides: ".join(f"{sentence(text)} " for _, text in said).rstrip().removesuffix(".")
-    return said[0][0].because(text, here.refused, *_steps(here, found))
+        return reasons.TOO_LARGE.because(text, here.refused, *_steps(here, best))
+    pairs = [_said(here, change) for change in changes]
+    text = "Besides: ".join(f"{sentence(text)} " for _, text in pairs).rstrip().removesuffix(".")
+    return pairs[0][0].because(text, here.refused, *_steps(here, best))
 
 
-def _steps(here: Situation, found: Edit) -> list[Step]:
+def _steps(here: Situation, best: Edit) -> list[Step]:
     """Return the commands that make the changes; of Requirements the last has all of them."""
     made: dict[str, Step] = {}
-    for change in found.changes:
+    for change in best.changes:
         words = _words(change)
         if change.kind == "request" and (most := _most(here, change)) != change.now:
             words += f" (or {most} on an empty pilot)"
@@ -108,10 +108,10 @@ def _steps(here: Situation, found: Edit) -> list[Step]:
         made[change.name] = edit(words, change.name, change.value)
     first, *others = made.values()
     *others, last = first._replace(words=capital(first.words)), *others
-    names = names_text(dict.fromkeys(key for key, _ in found.opened))
-    words = f"{last.words} (condor_qedit): opens {kinds(len(found.opened))} ({names})"
-    if found.free:
-        words += f", and fits {counted(found.free, 'slot')} free now"
+    names = names_text(dict.fromkeys(key for key, _ in best.opened))
+    words = f"{last.words} (condor_qedit): opens {kinds(len(best.opened))} ({names})"
+    if best.free:
+        words += f", and fits {counted(best.free, 'slot')} free now"
     return [*others, last._replace(words=words)]
 
 
@@ -132,22 +132,22 @@ def _words(change: Change) -> str:
         case "name":
             return f"write {change.now} instead of {change.was}"
         case "request" | "number":
-            what = "Requirements with" if change.name == "Requirements" else change.name
+            name = "Requirements with" if change.name == "Requirements" else change.name
             without = ", if it can do without" * (change.kind == "request" and change.now == "0")
-            return f"{what} {change.was} -> {change.now}{without}"
+            return f"{name} {change.was} -> {change.now}{without}"
 
 
 def _most(here: Situation, change: Change) -> str:
-    """Return the number nearest to what was asked for, of edits that change the same as one has."""
+    """Return the number nearest to what was asked for, of edits that change the same things."""
 
-    def same(one: Edit) -> list[tuple[str, str]]:
-        return [(other.name, other.clause) for other in one.changes]
+    def same(edit: Edit) -> list[tuple[str, str]]:
+        return [(other.name, other.clause) for other in edit.changes]
 
-    having = [one for one in here.job.edits if change in one.changes]
-    alike = [one for one in here.job.edits if having and same(one) == same(having[0])]
-    every = (other for one in alike for other in one.changes if other.name == change.name)
+    having = [edit for edit in here.job.edits if change in edit.changes]
+    alike = [edit for edit in here.job.edits if having and same(edit) == same(having[0])]
+    every = (other for edit in alike for other in edit.changes if other.name == change.name)
     asked = float(change.was)
-    return min((one.now for one in every), key=lambda now: abs(float(now) - asked))
+    return min((other.now for other in every), key=lambda now: abs(float(now) - asked))
 
 
 def _is_less(change: Change) -> bool:
@@ -163,10 +163,10 @@ def _said(here: Situation, change: Change) -> tuple[Reason, str]:
         case "quotes":
             text += f": it compares a number with a string, {name} is {was}"
         case "value":
-            what = "site" if clauses.SITE.search(change.clause) else ""
+            noun = "site" if clauses.SITE.search(change.clause) else ""
             return (
-                reasons.UNKNOWN_SITE if what else reasons.REQUIREMENTS if own else reasons.START,
-                f"{text}: {_asked_for(what, was, now)}",
+                reasons.UNKNOWN_SITE if noun else reasons.REQUIREMENTS if own else reasons.START,
+                f"{text}: {_asked_for(noun, was, now)}",
             )
         case "name":
             text += f": no pilot has an attribute {was}; did you mean {now}?"
@@ -202,10 +202,10 @@ def _amount_text(name: str, value: str) -> str:
     return f"{value} KiB ({gib:.0f} GiB)" if gib >= 1 else f"{value} KiB"
 
 
-def _asked_for(what: str, was: str, now: str) -> str:
+def _asked_for(noun: str, was: str, now: str) -> str:
     if was.lower() == now.lower():
         return f'"{was}" is written "{now}"'
-    none = "no site is called" if what else "nobody has"
+    none = "no site is called" if noun else "nobody has"
     return f'{none} "{was}"; did you mean "{now}"?'
 
 
@@ -222,10 +222,16 @@ def _start(here: Situation) -> Explanation | None:
     for name in here.job.lacks:
         if scope := re.search(rf"\b(target\.)?{re.escape(name)}\b", clause, re.IGNORECASE):
             text += f". {'The job has no' if scope[1] else 'Neither job nor pilot has'} {name}"
+    return reasons.START.because(text + _says(here, clause, r"\btarget\."), here.refused)
+
+
+def _says(here: Situation, clause: str, scope: str) -> str:
+    """Return what the job says of itself to which a clause refers; ``scope``: what is before it."""
+    text = ""
     for name, value in here.job.words:
-        if said := re.search(rf"\btarget\.({re.escape(name)})\b", clause, re.IGNORECASE):
-            text += f'. The {said[1]} of the job is "{value}"'
-    return reasons.START.because(text, here.refused)
+        if match := re.search(rf"{scope}({re.escape(name)})\b", clause, re.IGNORECASE):
+            text += f'. The {match[1]} of the job is "{value}"'
+    return text
 
 
 def _refused(here: Situation, clause: str) -> str:
@@ -237,15 +243,15 @@ def _refused(here: Situation, clause: str) -> str:
 
 
 def _too_long(here: Situation) -> Explanation | None:
-    found = [place for place in here.pilots if place.matches]
-    if not found:
+    places = [place for place in here.pilots if place.matches]
+    if not places:
         return None
     job = here.job
-    longest_s = max(place.remaining_s or 0 for place in found)
-    wanted, longest = duration(job.walltime_s or 0), duration(longest_s)
-    text = f"It says that it runs for {wanted}, and no pilot that it matches lives for longer than "
+    longest_s = max(place.remaining_s or 0 for place in places)
+    length, longest = duration(job.walltime_s or 0), duration(longest_s)
+    text = f"It says that it runs for {length}, and no pilot that it matches lives for longer than "
     text, asked, proof = text + longest, job.walltime_by.lower(), here.refused
-    asks = all(asked in place.asks for place in found)
+    asks = all(asked in place.asks for place in places)
     if proof is not Proof.NOT_KNOWN and not asks:
         text += ". START does not ask for that, so it may start, and be ended with its pilot"
         proof = weaker(proof, sure_if(asks))
@@ -256,13 +262,14 @@ def _too_long(here: Situation) -> Explanation | None:
     return reasons.TOO_LONG.because(text, proof, edit(words, job.walltime_by, value))
 
 
-def _without(here: Situation, found: Edit | None) -> Explanation:
+def _without(here: Situation, best: Edit | None) -> Explanation:
     """Return the clauses that exclude all pilots, and Requirements without them."""
-    steps = _steps(here, found) if found else ()
-    worst = max(here.impassable, key=lambda one: one.alone, default=None)
+    steps = _steps(here, best) if best else ()
+    worst = max(here.impassable, key=lambda count: count.alone, default=None)
     if worst is None:
         return _together(here, *steps)
     text, reason = _passed(here, worst.clause), reasons.REQUIREMENTS
+    text += _says(here, worst.clause, r"(?<![\w.])(?:my\.)?")
     if worst.alone:
         passes = "passes" if worst.alone == 1 else "pass"
         text += f". {counted(worst.alone, 'kind')} {passes} all else"
@@ -283,17 +290,17 @@ def _together(here: Situation, *steps: Step) -> Explanation:
     reason, texts = reasons.CLAUSES_TOGETHER, here.job.clauses
     pair = clauses.smallest_pair(here.pilots)
     if pair is not None:
-        both = sum(set(pair[:2]).isdisjoint(place.blocked) for place in here.pilots)
-        text = f"{_number(here, both)} pass both {texts[pair[0]]} and {texts[pair[1]]}"
+        passed = sum(set(pair[:2]).isdisjoint(place.blocked) for place in here.pilots)
+        text = f"{_number(here, passed)} pass both {texts[pair[0]]} and {texts[pair[1]]}"
     else:
         reason = reasons.REQUIREMENTS
-        least = min(clauses.counts(texts, here.pilots), key=lambda one: one.passed)
+        least = min(clauses.counts(texts, here.pilots), key=lambda count: count.passed)
         text = f"{_number(here)} pass all clauses; the fewest ({least.passed}) pass {least.clause}"
     return reason.because(text, here.refused, *steps)
 
 
 def _more_than_any(here: Situation) -> str:
-    """Return what a job asks for that no pilot has any of, or as much as one; empty: nothing."""
+    """Return what a job asks for and no pilot has, or not as much; empty: nothing."""
     for i, name in enumerate(clauses.REQUESTS):
         asked, most = here.job.size[i], max(pilot.whole[i] for pilot in here.pilots)
         if asked > most:
@@ -304,7 +311,7 @@ def _more_than_any(here: Situation) -> str:
 def _passed(here: Situation, clause: str) -> str:
     """Return how many pilots pass a clause; of some that may not be known."""
     every = clauses.counts(here.job.clauses, here.pilots)
-    counts = next((one for one in every if one.clause == clause), None)
+    counts = next((count for count in every if count.clause == clause), None)
     passed, untold = (counts.passed, counts.untold) if counts else (0, 0)
     are = "are known to pass" if untold else "pass"
     return f"{_number(here, passed)} {are} {clause}"

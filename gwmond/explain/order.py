@@ -104,10 +104,10 @@ def rivals(job: WaitingJob, idle: Iterable[IdleJobs], places: Sequence[JobPlace]
     does not see the job there, as where nodes of one entry differ.
     """
     rooms: dict[tuple[str, ...], set[Size]] = {}
-    for one in places:
-        rooms.setdefault((*one.entry, one.group), set()).add(one.size)
+    for place in places:
+        rooms.setdefault((*place.entry, place.group), set()).add(place.size)
     schedd = every = 0
-    for group, kinds in ((one.group, one.kinds) for one in idle):
+    for group, kinds in ((jobs.group, jobs.kinds) for jobs in idle):
         sizes = {size for kind in kinds for size in rooms.get((*kind.entry, kind.group), ())}
         there = any(group.size.is_within(size) for size in sizes)
         is_own = (group.schedd, group.identity) == (job.schedd, job.identity)
@@ -168,10 +168,10 @@ def full_group(job: WaitingJob, order: Order | None) -> FullQuota | None:
     """
     submitter = job.submitter.partition("@")[0]
     name = (submitter.rpartition(".")[0] if submitter else job.accounting_group).lower()
-    known = {} if order is None else {name.lower(): name for name in order.groups}
+    names = {} if order is None else {name.lower(): name for name in order.groups}
     above = False
     while order is not None and name:
-        if (group := known.get(name)) is not None:
+        if (group := names.get(name)) is not None:
             quota = order.groups[group]
             if quota.regroup and not above:
                 return None
@@ -209,15 +209,15 @@ def words(job: WaitingJob, order: Order | None, rivals: Rivals | None = None) ->
     """Return a job's place in words, and on what they rest."""
     if order is None:
         return "not known: the negotiator's ads, or the schedd, could not be read"
-    found = place(job, order, rivals)
-    if found is None:
+    position = place(job, order, rivals)
+    if position is None:
         return "not known: the negotiator accounts nothing of its user yet"
     why = "not all of these jobs want the same pilots"
-    if not found.counts_all:
+    if not position.counts_all:
         why = "by the groups of idle jobs of the last poll"
-    return f"{found.text()} (estimated: {why})"
+    return f"{position.text()} (estimated: {why})"
 
 
-def record(found: PlaceInOrder | None) -> dict[str, Any] | None:
+def record(position: PlaceInOrder | None) -> dict[str, Any] | None:
     """Return it as JSON has it."""
-    return None if found is None else found._asdict() | {"evidence": "estimated"}
+    return None if position is None else position._asdict() | {"evidence": "estimated"}

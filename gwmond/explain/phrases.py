@@ -30,7 +30,12 @@ def duration(seconds: float) -> str:
 
 def names_text(keys: Iterable[EntryKey]) -> str:
     """Return the names of a few entries, and how many more there are."""
-    names = sorted({key.entry for key in keys})
+    return few(key.entry for key in keys)
+
+
+def few(texts: Iterable[str]) -> str:
+    """Return a few names in their order, and how many more there are."""
+    names = sorted(set(texts))
     more = f", and {len(names) - _FEW} more" if len(names) > _FEW else ""
     return ", ".join(names[:_FEW]) + more
 

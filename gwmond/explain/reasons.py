@@ -5,8 +5,9 @@ What people read and what programs do of a remedy is made of the same steps.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum, StrEnum
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from gwmond.explain.evidence import Proof
 from gwmond.model.demand.waiting_job import WaitingJob
@@ -37,6 +38,16 @@ class Mover(StrEnum):
     ACCESS_POINT = "the access point's administrator"
     WAIT = "nobody: wait"
 
+    @property
+    def text(self) -> str:
+        """Who it is in words: whoever reads these need not be the owner of the job."""
+        return "the job's owner" if self is Mover.YOU else self.value
+
+    @property
+    def of_others(self) -> Mover:
+        """Who it is to whom does not ask for a job of their own."""
+        return Mover.USERS if self is Mover.YOU else self
+
 
 class Step(NamedTuple):
     """One step of a remedy, in words: what to do, or to wait for, ``until`` then (epoch seconds).
@@ -57,12 +68,12 @@ class Step(NamedTuple):
 
     def record(self, job: WaitingJob) -> dict[str, Any]:
         """Return it as JSON has it."""
-        said: dict[str, Any] = {"mover": self.mover.value}
+        record: dict[str, Any] = {"mover": self.mover.value}
         if argv := self.argv(job):
-            return said | {"argv": argv}
+            return record | {"argv": argv}
         if self.mover is Mover.WAIT:
-            return said | {"wait_for": self.words, "until": self.until}
-        return said | {"do": self.words}
+            return record | {"wait_for": self.words, "until": self.until}
+        return record | {"do": self.words}
 
 
 _OF_JOBS = ("condor_qedit", "condor_release", "condor_hold")
@@ -104,121 +115,124 @@ class Explanation(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """What is the same whenever a reason holds."""
+    """What is the same whenever a reason holds; ``steps``: what would change it, if that is."""
 
     tier: Tier
     name: str
     steps: tuple[Step, ...] = ()
 
     def because(self, text: str, proof: Proof, *steps: Step) -> Explanation:
-        """Return it of a job; ``steps``: those instead that change it for this one."""
+        """Return the explanation of a job; ``steps``: instead of the reason's own."""
         return Explanation(self.tier, self.name, text, proof, steps or self.steps)
 
 
-def _one(tier: Tier, name: str, mover: Mover, words: str) -> Reason:
-    return Reason(tier, name, (Step(mover, words),))
+T = TypeVar("T")
 
 
-NOT_CONSIDERED = _one(Tier.NOT_CONSIDERED, "not_considered", Mover.WAIT, "The next negotiation")
-NEGOTIATOR_SILENT = _one(
-    *(Tier.NOT_CONSIDERED, "not_considered", Mover.POOL),
-    "A negotiator that works: its log (NegotiatorLog)",
+def holding(
+    rules: Iterable[Callable[[T], Iterable[Explanation]]], here: T, otherwise: Explanation
+) -> list[Explanation]:
+    """Return all reasons that hold, the first of them as the answer; there is always one."""
+    answers = [answer for rule in rules for answer in rule(here)]
+    return sorted(answers, key=lambda answer: answer.tier) or [otherwise]
+
+
+def of_tier(tier: Tier) -> Callable[[str, Mover, str], Reason]:
+    """Return what makes the reasons of a tier that one step changes."""
+
+    def made(name: str, mover: Mover, words: str) -> Reason:
+        return Reason(tier, name, (Step(mover, words),))
+
+    return made
+
+
+_new, _idle, _nowhere = map(of_tier, (Tier.NOT_CONSIDERED, Tier.NOT_WAITING, Tier.NOWHERE))
+_policy, _there = of_tier(Tier.POLICY), of_tier(Tier.PILOTS_THERE)
+_coming, _open = of_tier(Tier.ON_THEIR_WAY), of_tier(Tier.UNEXPLAINED)
+
+NOT_CONSIDERED = _new("not_considered", Mover.WAIT, "The next negotiation")
+NEGOTIATOR_SILENT = _new(
+    "not_considered", Mover.POOL, "A negotiator that works: its log (NegotiatorLog)"
 )
 
-HELD_ON_REQUEST = Reason(
-    Tier.NOT_WAITING,
-    "held",
-    (RELEASE._replace(words="condor_release, as it was held on request"),),
-)
+_RELEASED = RELEASE._replace(words="condor_release, as it was held on request")
+HELD_ON_REQUEST = Reason(Tier.NOT_WAITING, "held", (_RELEASED,))
 HELD = Reason(Tier.NOT_WAITING, "held", (Step(Mover.YOU, "Mend what the reason says"), RELEASE))
 DEFERRED = Reason(Tier.NOT_WAITING, "deferred")
-OTHER_UNIVERSE = _one(
-    Tier.NOT_WAITING, "other_universe", Mover.YOU, "condor_q -better-analyze may say"
-)
+OTHER_UNIVERSE = _idle("other_universe", Mover.YOU, "condor_q -better-analyze may say")
 NOT_OFFERED = Reason(Tier.NOT_WAITING, "not_offered", (HOLD, wait("some seconds"), RELEASE))
 RUNNING = Reason(Tier.NOT_WAITING, "running")
 REMOVED = Reason(Tier.NOT_WAITING, "removed")
 COMPLETED = Reason(Tier.NOT_WAITING, "completed")
 
 UNKNOWN_SITE = Reason(Tier.NOWHERE, "unknown_site")
-TOO_LARGE = _one(Tier.NOWHERE, "too_large", Mover.YOU, "Smaller requests")
+TOO_LARGE = _nowhere("too_large", Mover.YOU, "Smaller requests")
 TOO_SMALL = Reason(Tier.NOWHERE, "too_small")
-REQUIREMENTS = _one(
-    *(Tier.NOWHERE, "requirements", Mover.YOU),
-    "Other Requirements of the job (condor_qedit)",
-)
-NOT_AT_PILOTS = _one(
-    *(Tier.NOWHERE, "requirements", Mover.FRONTEND),
+REQUIREMENTS = _nowhere("requirements", Mover.YOU, "Other Requirements of the job (condor_qedit)")
+NOT_AT_PILOTS = _nowhere(
+    *("requirements", Mover.FRONTEND),
     "Pilots that offer what the job needs, or a job that does not need it",
 )
 CLAUSES_TOGETHER = Reason(Tier.NOWHERE, "clauses_together", REQUIREMENTS.steps)
-START = _one(
-    *(Tier.NOWHERE, "start", Mover.FRONTEND),
-    "What START asks of the job, or START of the frontend's group",
+START = _nowhere(
+    "start", Mover.FRONTEND, "What START asks of the job, or START of the frontend's group"
 )
 TOO_LONG = Reason(Tier.NOWHERE, "too_long")
-NO_SITE = _one(Tier.NOWHERE, "no_site", Mover.YOU, "A site that exists")
-EMPTY_POOL = _one(Tier.NOWHERE, "no_site", Mover.POOL, "Pilots")
-NOT_ANALYSED = _one(
-    *(Tier.NOWHERE, "not_analysed", Mover.YOU),
-    "gwmond explain JOB, of one of these jobs",
-)
-NO_PILOT_KNOWN = _one(
-    *(Tier.NOWHERE, "no_pilot_known", Mover.FRONTEND),
-    "A pilot that shows what runs there",
-)
+NO_SITE = _nowhere("no_site", Mover.YOU, "A site that exists")
+EMPTY_POOL = _nowhere("no_site", Mover.POOL, "Pilots")
+NOT_ANALYSED = _nowhere("not_analysed", Mover.YOU, "gwmond explain JOB, of one of these jobs")
+NO_PILOT_KNOWN = _nowhere("no_pilot_known", Mover.FRONTEND, "A pilot that shows what runs there")
 
-CONCURRENCY_LIMIT = _one(
-    *(Tier.POLICY, "concurrency_limit", Mover.POOL),
-    "Jobs with the same limit that end, or a higher limit",
+CONCURRENCY_LIMIT = _policy(
+    "concurrency_limit", Mover.POOL, "Jobs with the same limit that end, or a higher limit"
 )
-LIMIT_TOO_SMALL = _one(
-    *(Tier.POLICY, "concurrency_limit", Mover.POOL),
+LIMIT_TOO_SMALL = _policy(
+    *("concurrency_limit", Mover.POOL),
     "A higher limit, or a job that needs less of it (ConcurrencyLimits)",
 )
-QUOTA = _one(Tier.POLICY, "quota", Mover.POOL, "Jobs of the same group that end, or a larger quota")
-NO_QUOTA = _one(
-    *(Tier.POLICY, "quota", Mover.POOL),
+QUOTA = _policy("quota", Mover.POOL, "Jobs of the same group that end, or a larger quota")
+NO_QUOTA = _policy(
+    *("quota", Mover.POOL),
     "A quota for that group, or another accounting group (condor_qedit)",
 )
 CEILING = Reason(Tier.POLICY, "submitter_ceiling")
-SUBMITTER_LIMIT = _one(
-    *(Tier.POLICY, "submitter_limit", Mover.WAIT),
+SUBMITTER_LIMIT = _policy(
+    *("submitter_limit", Mover.WAIT),
     "Jobs of the same submitter that end, a better priority, or a larger quota",
 )
-SCHEDD_LEFT_OUT = _one(
-    *(Tier.POLICY, "schedd_left_out", Mover.ACCESS_POINT),
+SCHEDD_LEFT_OUT = _policy(
+    *("schedd_left_out", Mover.ACCESS_POINT),
     "Less work for that schedd: fewer jobs that start and end, or another schedd",
 )
-SCHEDD_LIMIT = _one(
-    *(Tier.POLICY, "schedd_limit", Mover.ACCESS_POINT),
+SCHEDD_LIMIT = _policy(
+    *("schedd_limit", Mover.ACCESS_POINT),
     "Jobs of that schedd that end, or a higher MAX_JOBS_RUNNING",
 )
 
 RETIRING = Reason(Tier.NO_PILOT, "retiring")
-PILOTS_PENDING = _one(Tier.ON_THEIR_WAY, "pilots_pending", Mover.WAIT, "A pilot that starts")
-PILOTS_BUSY = _one(
-    Tier.PILOTS_THERE, "pilots_busy", Mover.WAIT, "A job there that ends, or a new pilot"
-)
+PILOTS_PENDING = _coming("pilots_pending", Mover.WAIT, "A pilot that starts")
+PILOTS_BUSY = _there("pilots_busy", Mover.WAIT, "A job there that ends, or a new pilot")
 TOO_SHORT_LIVED = Reason(Tier.PILOTS_THERE, "too_short_lived")
-REFUSED_NOW = _one(Tier.PILOTS_THERE, "refused_now", Mover.FRONTEND, "What the clause refers to")
-COULD_START = _one(Tier.PILOTS_THERE, "could_start", Mover.WAIT, "The next negotiation")
+REFUSED_NOW = _there("refused_now", Mover.FRONTEND, "What the clause refers to")
+COULD_START = _there("could_start", Mover.WAIT, "The next negotiation")
 CLOSED = Reason(Tier.PILOTS_THERE, "retiring")
-BEHIND_OTHERS = _one(
-    *(Tier.PILOTS_THERE, "behind_others", Mover.WAIT),
-    "Its turn: a better priority (condor_userprio, JobPrio)",
+BEHIND_OTHERS = _there(
+    "behind_others", Mover.WAIT, "Its turn: a better priority (condor_userprio, JobPrio)"
 )
-SLOTS_UNTAKEN = _one(
-    *(Tier.PILOTS_THERE, "slots_untaken", Mover.POOL),
-    "What the logs say of it (NegotiatorLog, MatchLog, ShadowLog)",
+SLOTS_UNTAKEN = _there(
+    "slots_untaken", Mover.POOL, "What the logs say of it (NegotiatorLog, MatchLog, ShadowLog)"
 )
-NOT_DEDICATED = _one(
-    *(Tier.PILOTS_THERE, "slots_untaken", Mover.POOL),
-    "Slots that are dedicated to it (DedicatedScheduler)",
+NOT_DEDICATED = _there(
+    "slots_untaken", Mover.POOL, "Slots that are dedicated to it (DedicatedScheduler)"
 )
-NO_NEGOTIATOR = _one(Tier.PILOTS_THERE, "no_negotiator", Mover.POOL, "A negotiator that runs")
-UNEXPLAINED = _one(
-    *(Tier.UNEXPLAINED, "unexplained", Mover.POOL),
-    "condor_q -better-analyze may show more",
-)
-NOT_READ = _one(Tier.UNEXPLAINED, "unexplained", Mover.POOL, "gwmond check")
+NO_NEGOTIATOR = _there("no_negotiator", Mover.POOL, "A negotiator that runs")
+UNEXPLAINED = _open("unexplained", Mover.POOL, "condor_q -better-analyze may show more")
+NOT_READ = _open("unexplained", Mover.POOL, "gwmond check")
+
+
+def unexplained(missing: Sequence[str], reason: Reason = NOT_READ) -> Explanation:
+    """Return that no reason is known, and what could not be read."""
+    if missing:
+        text = f"Not known: {'; '.join(missing)} could not be read"
+        return NOT_READ.because(text, Proof.NOT_KNOWN)
+    return reason.because("No known reason holds", Proof.NOT_KNOWN)

@@ -9,67 +9,77 @@ from typing import Any, NamedTuple
 from gwmond.explain.document import answer_parts, reason_records
 from gwmond.explain.evidence import Proof, told
 from gwmond.explain.movers import failed_validation, of_common
-from gwmond.explain.reasons import Explanation, Mover, Step, Tier, wait
+from gwmond.explain.places import FAILED
+from gwmond.explain.reasons import Explanation, Mover, Step, Tier, holding, of_tier
 from gwmond.model.entries.experiments import PilotResult
 from gwmond.model.facts import EntryKey
 from gwmond.model.states import State
 from gwmond.reports.pilots.sent_for import DemandAt, SentFor
+from gwmond.reports.render import fields
 from gwmond.reports.render.document import Document, Paragraph, Part
+from gwmond.reports.render.fields import TIME, Datum, Unit
 from gwmond.reports.render.formats import counted, number, words
 from gwmond.reports.render.periods import both, short, span
-from gwmond.reports.render.table import Column, table
+from gwmond.reports.render.table import table
 
 _SHOWN = 20
 
 
-_RECORDS = "Requests and idle jobs in the ledger: glideresource ads, or the factory's files"
+_at = of_tier(Tier.NOT_WAITING)
+_HAD_JOBS = _at("had_jobs", Mover.WAIT, "Nothing: gwmond pilot shows its life")
+_JOBS_NOT_KNOWN = _at(
+    *("jobs_not_known", Mover.FACTORY),
+    "Its output as a whole, or a collector that shows it: gwmond pilot",
+)
+_NEVER_REGISTERED = _at("never_registered", Mover.SITE, "What its output says: gwmond pilot")
+_JOBS_DID_NOT_COME = of_tier(Tier.NO_PILOT)(
+    *("jobs_did_not_come", Mover.POOL),
+    "What keeps them from such pilots: gwmond explain --entry",
+)
+_DEMAND_GONE = of_tier(Tier.ON_THEIR_WAY)(
+    "demand_gone", Mover.FRONTEND, "Fewer pilots where few jobs wait"
+)
+_TAKEN_BY_OTHERS = of_tier(Tier.PILOTS_THERE)(
+    *("taken_by_others", Mover.FRONTEND),
+    "Fewer pilots requested at a time, or pilots that start sooner",
+)
+_UNEXPLAINED = of_tier(Tier.UNEXPLAINED)(
+    *("unexplained", Mover.POOL),
+    "Requests and idle jobs in the ledger: glideresource ads, or the factory's files",
+)
 
 
 def sent_for_document(here: SentFor) -> Document:
     """Return what is said of a pilot that has ended, in all forms."""
-    found = sent_for_answers(here)
-    return Document(lambda: _parts(here, found), lambda: _record(here, found))
+    reasons = sent_for_answers(here)
+    return Document(lambda: _parts(here, reasons), lambda: _record(here, reasons))
 
 
 def sent_for_answers(here: SentFor) -> list[Explanation]:
     """Return all reasons that hold, the first of them as the answer; there is always one."""
-    found = [answer for rule in _RULES for answer in rule(here)]
-    found.sort(key=lambda answer: answer.tier)
-    return found or [
-        Explanation(
-            Tier.UNEXPLAINED,
-            "unexplained",
-            "The ledger does not say what it was sent for",
-            Proof.NOT_KNOWN,
-            (Step(Mover.POOL, _RECORDS),),
-        )
-    ]
+    text = "The ledger does not say what it was sent for"
+    return holding(_RULES, here, _UNEXPLAINED.because(text, Proof.NOT_KNOWN))
 
 
 def _no_decision_problem(here: SentFor) -> Iterator[Explanation]:
     """It had jobs, or never registered."""
     jobs, row = here.pilot.jobs, here.pilot.row
-    tier = Tier.NOT_WAITING
     if jobs.ran:
         many = "jobs" if jobs.number is None else counted(jobs.number, "job")
-        text, change = f"It had {many}", "Nothing: gwmond pilot shows its life"
-        yield Explanation(tier, "had_jobs", text, told(jobs.ran), (wait(change),))
+        yield _HAD_JOBS.because(f"It had {many}", told(jobs.ran))
     elif here.pilot.failed:
         text = f"Its validation failed ({row.failure or 'no test is named'})"
         mover, change, proof = failed_validation(None)
         if here.common is not None:
             text, mover = f"{text}. {here.common.text}", of_common(here.common)
             proof = told(here.common)
-        yield Explanation(tier, "validation_failed", text, proof, (Step(mover, change),))
+        yield FAILED.because(text, proof, Step(mover, change))
     elif jobs.ran is None:
         text = "It is not known whether it had jobs: its output ends before it says so"
-        change = "Its output as a whole, or a collector that shows it: gwmond pilot"
-        steps = (Step(Mover.FACTORY, change),)
-        yield Explanation(tier, "jobs_not_known", text, Proof.NOT_KNOWN, steps)
+        yield _JOBS_NOT_KNOWN.because(text, Proof.NOT_KNOWN)
     elif here.registered_us is None:
         text = "No collector has shown it: it ended before it registered, or could not"
-        step = Step(Mover.SITE, "What its output says: gwmond pilot")
-        yield Explanation(tier, "never_registered", text, Proof.ESTIMATED, (step,))
+        yield _NEVER_REGISTERED.because(text, Proof.ESTIMATED)
 
 
 def _asked(here: SentFor) -> str:
@@ -92,8 +102,7 @@ def _refuted(here: SentFor) -> Iterator[Explanation]:
         return
     if here.check.verdict.state is State.PROVISIONING_BOTTLENECK:
         text = f"{_asked(here)}As it registered, idle jobs could have run there, and none came"
-        step = Step(Mover.POOL, "What keeps them from such pilots: gwmond explain --entry")
-        yield Explanation(Tier.NO_PILOT, "jobs_did_not_come", text, Proof.ESTIMATED, (step,))
+        yield _JOBS_DID_NOT_COME.because(text, Proof.ESTIMATED)
 
 
 def _taken(here: SentFor) -> Iterator[Explanation]:
@@ -105,8 +114,7 @@ def _taken(here: SentFor) -> Iterator[Explanation]:
     if not begun:
         group = here.pilot.identity.group or "no frontend group"
         text = f"{_asked(here)}No run of a job began on any pilot of {group} while it lived"
-        step = Step(Mover.FRONTEND, "Fewer pilots where few jobs wait")
-        yield Explanation(Tier.ON_THEIR_WAY, "demand_gone", text, Proof.ESTIMATED, (step,))
+        yield _DEMAND_GONE.because(text, Proof.ESTIMATED)
         return
     here_too = way[key] + there[key]
     text = (
@@ -114,8 +122,7 @@ def _taken(here: SentFor) -> Iterator[Explanation]:
         f"began until it registered, and {there.total()} while it was there; {here_too} of these "
         f"{begun} at its own entry"
     )
-    step = Step(Mover.FRONTEND, "Fewer pilots requested at a time, or pilots that start sooner")
-    yield Explanation(Tier.PILOTS_THERE, "taken_by_others", text, Proof.ESTIMATED, (step,))
+    yield _TAKEN_BY_OTHERS.because(text, Proof.ESTIMATED)
 
 
 _RULES: Sequence[Callable[[SentFor], Iterable[Explanation]]] = (
@@ -141,8 +148,8 @@ class _Taken(NamedTuple):
     there: int
 
 
-def _parts(here: SentFor, found: Sequence[Explanation]) -> Iterator[Part]:
-    yield from answer_parts(sent_for_line(here, found[0]), found, ())
+def _parts(here: SentFor, reasons: Sequence[Explanation]) -> Iterator[Part]:
+    yield from answer_parts(sent_for_line(here, reasons[0]), reasons, ())
     identity = here.pilot.identity
     sent = short(here.sent_us, "not known")
     ended = "heard of last" if here.pilot.row.end_us is None else "ended"
@@ -154,10 +161,10 @@ def _parts(here: SentFor, found: Sequence[Explanation]) -> Iterator[Part]:
     )
     if here.check is not None:
         verdict = here.check.verdict
-        said = f"{words(verdict.state)} ({words(verdict.reason)})" if verdict.reason else ""
-        yield Paragraph(f"The entry, as it registered: {said or words(verdict.state)}.")
+        state = f"{words(verdict.state)} ({words(verdict.reason)})" if verdict.reason else ""
+        yield Paragraph(f"The entry, as it registered: {state or words(verdict.state)}.")
     title = "What was asked of the entry for its group, means of the hours in which it was sent, "
-    yield table(f"{title}registered and ended:", _DEMAND, here.demand)
+    yield table(f"{title}registered and ended:", fields.columns(_DEMAND), here.demand)
     alike = here.alike
     yield Paragraph(
         f"{counted(alike.pilots, 'other pilot')} of this entry and group lived at the same time: "
@@ -168,7 +175,7 @@ def _parts(here: SentFor, found: Sequence[Explanation]) -> Iterator[Part]:
         title = "Runs of jobs that began meanwhile on pilots of its group:"
         left = len(taken) - _SHOWN
         note = f"And {counted(left, 'more entry')}." if left > 0 else ""
-        yield table(title, _TAKEN, taken[:_SHOWN], note=note)
+        yield table(title, fields.columns(_TAKEN), taken[:_SHOWN], note=note)
 
 
 def _taken_rows(here: SentFor) -> list[_Taken]:
@@ -178,49 +185,44 @@ def _taken_rows(here: SentFor) -> list[_Taken]:
     ]
 
 
-def _units(state: str) -> Callable[[DemandAt], str]:
-    return lambda demand: number(demand.units.get(state), 1)
+def _units(state: State) -> Callable[[DemandAt], str]:
+    return lambda demand: number(demand.units.get(state.value), 1)
 
 
-_DEMAND: tuple[Column[DemandAt], ...] = (
-    Column("hour (UTC)", lambda demand: short(demand.hour_us), text=True),
-    Column("pilots asked for, idle", lambda demand: number(demand.asked, 1)),
-    Column("pilots pending", lambda demand: number(demand.pending, 1)),
-    Column("idle jobs there", lambda demand: number(demand.jobs, 1)),
-    Column("units short of pilots", _units(State.PROVISIONING_BOTTLENECK.value)),
-    Column("units without demand", _units(State.INSUFFICIENT_DEMAND.value)),
+_TENTHS = Unit(lambda key, value: {key: value}, lambda value: number(value, 1))
+
+
+_DEMAND: tuple[Datum[DemandAt], ...] = (
+    Datum("hour", lambda demand: demand.hour_us, 1, "hour (UTC)", TIME, text=True),
+    Datum("pilots_asked_idle", lambda x: x.asked, 2, "pilots asked for, idle", _TENTHS),
+    Datum("pilots_pending", lambda x: x.pending, 3, "pilots pending", _TENTHS),
+    Datum("jobs_idle", lambda demand: demand.jobs, 4, "idle jobs there", _TENTHS),
+    Datum("", _units(State.PROVISIONING_BOTTLENECK), 5, "units short of pilots"),
+    Datum("", _units(State.INSUFFICIENT_DEMAND), 6, "units without demand"),
+    Datum("units", lambda demand: dict(demand.units)),
 )
-_TAKEN: tuple[Column[_Taken], ...] = (
-    Column("site", lambda taken: taken.key.site, name=True),
-    Column("entry", lambda taken: taken.key.entry, name=True),
-    Column("until it registered", lambda taken: str(taken.way)),
-    Column("while it was there", lambda taken: str(taken.there)),
+_TAKEN: tuple[Datum[_Taken], ...] = (
+    Datum("site", lambda taken: taken.key.site, 1, name=True),
+    Datum("entry", lambda taken: taken.key.entry, 2, name=True),
+    Datum("until_it_registered", lambda taken: taken.way, 3, "until it registered"),
+    Datum("while_it_was_there", lambda taken: taken.there, 4, "while it was there"),
 )
 
 
-def _record(here: SentFor, found: Sequence[Explanation]) -> dict[str, Any]:
+def _record(here: SentFor, reasons: Sequence[Explanation]) -> dict[str, Any]:
     identity, check = here.pilot.identity, here.check
     return {
         "site": identity.key.site,
         "entry": identity.key.entry,
         "pilot": identity.name,
         "group": identity.group,
-        "first_line": sent_for_line(here, found[0]),
-        "reasons": reason_records(found),
+        "first_line": sent_for_line(here, reasons[0]),
+        "reasons": reason_records(reasons),
         **both("sent", here.sent_us),
         **both("begin", here.pilot.row.start_us),
         **both("registered", here.registered_us),
         **both("end", here.end_us),
-        "demand": [
-            {
-                **both("hour", one.hour_us),
-                "pilots_asked_idle": one.asked,
-                "pilots_pending": one.pending,
-                "jobs_idle": one.jobs,
-                "units": dict(one.units),
-            }
-            for one in here.demand
-        ],
+        "demand": [fields.record(_DEMAND, demand) for demand in here.demand],
         "verdict": None
         if check is None
         else {
@@ -229,13 +231,5 @@ def _record(here: SentFor, found: Sequence[Explanation]) -> dict[str, Any]:
             "result": check.result.value,
         },
         "pilots_alike": here.alike._asdict(),
-        "runs_begun": [
-            {
-                "site": taken.key.site,
-                "entry": taken.key.entry,
-                "until_it_registered": taken.way,
-                "while_it_was_there": taken.there,
-            }
-            for taken in _taken_rows(here)
-        ],
+        "runs_begun": [fields.record(_TAKEN, taken) for taken in _taken_rows(here)],
     }

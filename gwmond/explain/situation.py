@@ -22,9 +22,8 @@ from gwmond.explain.clauses import (
 )
 from gwmond.explain.evidence import Proof, none_runs, weaker
 from gwmond.explain.order import Rivals, rivals
-from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.demand.idle_history import PastWaits, WaitInterval
 from gwmond.model.demand.order import Order
-from gwmond.model.demand.past_waits import PastWaits
 from gwmond.model.demand.waiting_job import TIMED, Examined, JobPlace, WaitingJob
 from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import EntryKey
@@ -96,7 +95,7 @@ class Situation:
         if not self.job.is_matched:
             self.places = ()
         if site:
-            self.entries = {key: one for key, one in entries.items() if is_at(key, site)}
+            self.entries = {key: row for key, row in entries.items() if is_at(key, site)}
         self.history = history
         self.now, self.missing, self.site = now, missing, site
         self.order, self.past, self.untried = order, past, untried
@@ -137,10 +136,10 @@ class Situation:
     @cached_property
     def fates(self) -> Counter[Fate]:
         """What becomes of the job at each slot; every slot counts once."""
-        found: Counter[Fate] = Counter()
+        fates: Counter[Fate] = Counter()
         for slot in self.slots:
-            found[self.fate(slot)] += slot.number
-        return found
+            fates[self.fate(slot)] += slot.number
+        return fates
 
     def fate(self, slot: JobPlace) -> Fate:
         """Return what becomes of the job at a slot, as the slot is now."""
@@ -204,13 +203,13 @@ class Situation:
 
         What their empty pilots are like is not known.
         """
-        known = {(place.entry, place.group) for place in self.pilots}
+        kinds = {(place.entry, place.group) for place in self.pilots}
         return tuple(
             slot
             for slot in self.slots
             if not slot.blocked
             and self.job.size.is_within(slot.whole)
-            and (slot.entry, slot.group) not in known
+            and (slot.entry, slot.group) not in kinds
         )
 
     @cached_property
@@ -219,12 +218,12 @@ class Situation:
 
         Where only such clauses keep it from all pilots that are known.
         """
-        wanted, known = [one.clause for one in self.impassable], {p.entry for p in self.places}
-        if not wanted or self.fitting or self.full:
+        clauses, seen = [count.clause for count in self.impassable], {p.entry for p in self.places}
+        if not clauses or self.fitting or self.full:
             return ()
-        unknown, said = (key for key in self.entries if key not in known), self.job.words
+        unknown, words = (key for key in self.entries if key not in seen), self.job.words
         return tuple(
-            sorted(key for key in unknown if all(names_place(one, key, said) for one in wanted))
+            sorted(key for key in unknown if all(names_place(c, key, words) for c in clauses))
         )
 
     @cached_property
@@ -234,7 +233,7 @@ class Situation:
 
     @cached_property
     def fitting_rows(self) -> dict[EntryKey, SiteRow]:
-        """The rows of these entries, of those that have one."""
+        """The rows of these entries, as far as they have any."""
         return {key: self.entries[key] for key in self.fitting_entries if key in self.entries}
 
     @cached_property
@@ -263,7 +262,7 @@ class Situation:
 
         By a clause that none of these passes, or by disk, of which no ad of a factory tells.
         """
-        asked = {one.name.lower() for edit in self.job.edits[:1] for one in edit.changes}
+        asked = {change.name.lower() for edit in self.job.edits[:1] for change in edit.changes}
         seen = any(place.evidence == "measured" for place in self.fitting)
         return bool(self.unseen) or (not seen and "requestdisk" in asked)
 
@@ -295,9 +294,9 @@ class Situation:
         """
         seen = any(place.evidence == "measured" for place in self.pilots)
         return [
-            one
-            for one in counts(self.job.clauses, self.pilots)
-            if not one.passed and (seen or not one.untold)
+            count
+            for count in counts(self.job.clauses, self.pilots)
+            if not count.passed and (seen or not count.untold)
         ]
 
     @cached_property
@@ -309,8 +308,8 @@ class Situation:
 
     def lives_long_enough(self, place: JobPlace) -> bool:
         """Return whether a place runs jobs for as long as the job says it takes."""
-        wanted, left = self.job.walltime_s, place.remaining_s
-        return wanted is None or left is None or wanted <= left
+        walltime, left = self.job.walltime_s, place.remaining_s
+        return walltime is None or left is None or walltime <= left
 
     def sure(self, *proofs: Proof) -> Proof:
         """Return what an answer rests on that needs all of these, and all that was to be read."""

@@ -17,7 +17,7 @@ from gwmond.ledger.database.errors import LedgerConflict, LedgerRefused
 from gwmond.ledger.database.location import SqliteFile, parse
 from gwmond.ledger.database.schema import pilots
 from gwmond.ledger.reading.reader import LedgerReader
-from gwmond.ledger.rows import backlog, counters, pilot_prune, tables, wait_rows, writes
+from gwmond.ledger.rows import backlog, counters, pilot_prune, tables, writes
 from gwmond.ledger.rows.backlog import UnsentPosition
 from gwmond.ledger.rows.pilot_prune import Pruned, Retention
 from gwmond.ledger.rows.tables import Stored
@@ -86,9 +86,9 @@ class Ledger(LedgerReader):
             def store(connection: Connection, batch: Batch) -> None:
                 writes.store(connection, stored, writes.prepare(batch))
 
-            found = _find_refused(backend.connection, parts, store)
+            refused = _find_refused(backend.connection, parts, store)
             transaction.rollback()
-        return found
+        return refused
 
     def prune(self, now: float, keep: Retention) -> Pruned:
         """Forget what is older than its retention; ``now`` in epoch seconds.
@@ -106,9 +106,9 @@ class Ledger(LedgerReader):
             """Repeat until nothing is taken out any more."""
             while True:
                 with self.transaction() as connection:
-                    taken = prune(connection, before)
-                gone.update(taken)
-                if not any(taken.values()):
+                    removed = prune(connection, before)
+                gone.update(removed)
+                if not any(removed.values()):
                     return
 
         pilots_us = before_us(keep.pilots_s)
@@ -120,7 +120,9 @@ class Ledger(LedgerReader):
         step(tables.prune_experiments, pilots_us)
         step(tables.prune_problems, before_us(keep.problems_s))
         step(tables.prune_cursors, before_us(keep.cursors_s))
-        step(wait_rows.prune, before_us(keep.runs_s))
+        step(tables.prune_waits, before_us(keep.runs_s))
+        step(tables.prune_polls, before_us(keep.polls_s))
+        step(tables.prune_values, pilots_us)
         step(backlog.prune, before_us(UNSENT_S))
         return Pruned(**gone)
 
@@ -205,10 +207,10 @@ def _find_refused(
     They are stored by halves, each in a savepoint; the caller's transaction is to be rolled back.
     The order is that of ``parts``.  After ``MOST_REFUSED`` were found the rest is not looked at.
     """
-    found: dict[Part, str] = {}
+    refused: dict[Part, str] = {}
 
     def look(names: Sequence[Part]) -> None:
-        if not names or len(found) >= MOST_REFUSED:
+        if not names or len(refused) >= MOST_REFUSED:
             return
         point = connection.begin_nested()
         try:
@@ -218,7 +220,7 @@ def _find_refused(
                 raise
             point.rollback()
             if len(names) == 1:
-                found[names[0]] = " ".join(str(getattr(exc, "orig", None) or exc).split())
+                refused[names[0]] = " ".join(str(getattr(exc, "orig", None) or exc).split())
         else:
             point.commit()
             return
@@ -228,4 +230,4 @@ def _find_refused(
             look(names[half:])
 
     look(list(parts))
-    return found
+    return refused

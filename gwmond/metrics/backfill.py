@@ -83,34 +83,34 @@ class Written(NamedTuple):
     samples: int
 
 
-def hours_of(found: Reach, since_us: int | None, until_us: int | None, now_us: int) -> Hours:
+def hours_of(reach: Reach, since_us: int | None, until_us: int | None, now_us: int) -> Hours:
     """Return the hours to write of those that a ledger reaches over.
 
     They end with ``until_us``; without it, at the daemon's first poll, since Prometheus may have
     scraped from then on.  They never reach beyond ``now_us``.  ``last < first``: there are none.
     """
-    ends = [now_us // HOUR_US, found.stop]
+    ends = [now_us // HOUR_US, reach.stop]
     if until_us is not None:
         ends.append(until_us // HOUR_US)
-    elif found.first_poll_s is not None:
-        ends.append(int(found.first_poll_s // HOUR_S))
-    first = found.start if since_us is None else max(found.start, -(-since_us // HOUR_US))
+    elif reach.first_poll_s is not None:
+        ends.append(int(reach.first_poll_s // HOUR_S))
+    first = reach.start if since_us is None else max(reach.start, -(-since_us // HOUR_US))
     last = min(ends)
     return Hours(first, last) if last > first else Hours(first, first - 1)
 
 
 def parse_labels(texts: Sequence[str]) -> dict[str, str]:
     """Return the labels of ``NAME=VALUE``; raises ConfigError."""
-    found: dict[str, str] = {}
+    labels: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not _NAME.fullmatch(name) or name.startswith("__") or not _utf8(value):
             shown = text.encode("utf-8", "backslashreplace").decode()
             raise ConfigError(f'"{shown}" is not a label such as job=gwmond')
-        if name in _TAKEN or name in found:
+        if name in _TAKEN or name in labels:
             raise ConfigError(f'the label "{name}" is there already')
-        found[name] = value
-    return found
+        labels[name] = value
+    return labels
 
 
 def write(
@@ -132,8 +132,8 @@ def write(
             progress(name, series, max(series, number))
 
         # Closed also when the file fails: a reading that is left open holds the ledger.
-        with closing(read(reader, family.labels, done)) as found:
-            records = write_family(out, family, found, hours, labels)
+        with closing(read(reader, family.labels, done)) as readings:
+            records = write_family(out, family, readings, hours, labels)
         series, samples = series + records.series, samples + records.samples
     out.write("# EOF\n")
     return Written(series, samples)
@@ -142,14 +142,14 @@ def write(
 def write_family(
     out: TextIO,
     family: Family,
-    found: Iterable[HourlySeries],
+    readings: Iterable[HourlySeries],
     hours: Hours,
     labels: Mapping[str, str],
 ) -> Written:
     """Write a counter: metadata, then series by series, each in the order of time."""
     series = samples = 0
     exact = exact_seconds if family.unit == "seconds" else str
-    for hourly_series in found:
+    for hourly_series in readings:
         values = values_of(hourly_series, hours)
         if not values:
             continue
@@ -177,11 +177,11 @@ def values_of(hourly_series: HourlySeries, hours: Hours) -> list[tuple[int, int]
         first = min(later, default=hours.last)
     if first >= hours.last:
         return []
-    found = []
+    values = []
     for hour in range(first, hours.last + 1):
-        found.append((hour, min(value, hourly_series.total)))
+        values.append((hour, min(value, hourly_series.total)))
         value += later.get(hour, 0)
-    return found
+    return values
 
 
 # --- the format ----------------------------------------------------------------------------------

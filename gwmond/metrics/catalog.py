@@ -20,15 +20,15 @@ _ORDER = (
 
 def _topics() -> dict[str, tuple[Family, ...]]:
     """Return the families of each topic: of each module of this package that has a ``TOPIC``."""
-    found: dict[str, tuple[Family, ...]] = dict.fromkeys(_ORDER, ())
+    topics: dict[str, tuple[Family, ...]] = dict.fromkeys(_ORDER, ())
     for name in sorted(module.name for module in pkgutil.iter_modules(metrics.__path__)):
         if name not in _NOT_SCRAPED:
             module = import_module(f"{metrics.__name__}.{name}")
             topic = getattr(module, "TOPIC", None)
             if topic is not None:
-                found[topic] = (*found.get(topic, ()), *module.FAMILIES)
-    found[_OWN] += (FOLDED,)
-    return found
+                topics[topic] = (*topics.get(topic, ()), *module.FAMILIES)
+    topics[_OWN] += (FOLDED,)
+    return topics
 
 
 TOPICS = _topics()

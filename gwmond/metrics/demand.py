@@ -11,11 +11,11 @@ from gwmond.model.poll.snapshot import Snapshot
 
 
 def _reasons(s: Snapshot) -> Iterable[Sample]:
-    found: defaultdict[tuple[str, ...], float] = defaultdict(float)  # movers may differ
-    for one in s.idle:
-        found["cpu", one.reason, one.cause, one.site] += one.cpu
-        found["gpu", one.reason, one.cause, one.site] += one.gpu
-    return (Sample(labels, units) for labels, units in found.items() if units)
+    sums: defaultdict[tuple[str, ...], float] = defaultdict(float)  # movers may differ
+    for row in s.idle:
+        sums["cpu", row.reason, row.cause, row.site] += row.cpu
+        sums["gpu", row.reason, row.cause, row.site] += row.gpu
+    return (Sample(labels, units) for labels, units in sums.items() if units)
 
 
 def _frontend_family(name: str, field: str, idle: str) -> Family:

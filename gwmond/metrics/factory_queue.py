@@ -35,9 +35,9 @@ def _events(s: Snapshot) -> Iterator[Sample]:
     clients = dict.fromkeys(labels[1:] for labels in counted)
     if clients:  # the logs are read: each group that has pilots, or asks for some, is a client
         clients |= {(entry, group): None for _, entry, group in places(s)}
-    known = ((event, *client) for client in clients for event in _QUEUE_EVENTS)
+    every = ((event, *client) for client in clients for event in _QUEUE_EVENTS)
     samples = (Sample(labels, shown.micros, shown.created) for labels, shown in counted.items())
-    return with_zeros(samples, known)
+    return with_zeros(samples, every)
 
 
 def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
@@ -45,13 +45,13 @@ def _of(kind: FactoryKind, s: Snapshot) -> Iterator[Sample]:
     if s.pilot_time is None:
         return iter(())
     files = kind.value.partition("_")[0]
-    found = [
+    samples = [
         (factory_kind, Sample((entry, client), shown.micros, shown.created))
         for (entry, client, factory_kind), shown in s.pilot_time.factory.items()
         if factory_kind.value.startswith(f"{files}_")
     ]
-    known = dict.fromkeys(sample.labels for _, sample in found)
-    return with_zeros((sample for factory_kind, sample in found if factory_kind is kind), known)
+    labels = dict.fromkeys(sample.labels for _, sample in samples)
+    return with_zeros((sample for factory_kind, sample in samples if factory_kind is kind), labels)
 
 
 def kinds_of(family: Family) -> dict[FactoryKind, tuple[str, ...]]:

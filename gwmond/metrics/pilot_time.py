@@ -14,7 +14,7 @@ from gwmond.metrics.zeros import entries, places, with_zeros
 from gwmond.model.entries.experiments import CHECKED
 from gwmond.model.facts import EVIDENCE
 from gwmond.model.pilot_life import BEARS, Assumption, Category, Measure
-from gwmond.model.pilots.stored_pilots import ASSUMED, MICROS, CountKey
+from gwmond.model.pilots.stored_pilots import ASSUMED, MICROS, Counted, CountKey
 from gwmond.model.poll.snapshot import QUEUE_SECONDS, RUNS_TOTAL, Snapshot
 from gwmond.model.runs.outcomes import RUNS
 from gwmond.model.runs.phases import FailedTransfer, Measured, buckets
@@ -81,18 +81,26 @@ def _counted(s: Snapshot, *what: str) -> Iterator[tuple[CountKey, Total]]:
                 yield key, total
 
 
+def _moved(
+    s: Snapshot, first: Mapping[Counted, tuple[str, ...]]
+) -> Iterator[tuple[tuple[str, ...], Total]]:
+    """Yield what is counted by server; ``first``: of these counts, and their first labels."""
+    for key, total in _counted(s, *first):
+        yield (*first[key.what], *FailedTransfer.of(key.outcome), key.site, key.entry), total
+
+
 def _runs(s: Snapshot) -> Iterator[Sample]:
     counted = (((key.category.value, *key[2:]), total) for key, total in _counted(s, "runs"))
     zeros = ((category.value, label, *at) for at in places(s) for category, label in RUNS)
-    found = s.traces.exemplars if s.traces is not None else {}
+    notes = s.traces.exemplars if s.traces is not None else {}
     for sample in _sums(counted, zeros):
-        exemplar = found.get((RUNS_TOTAL, *sample.labels))
+        exemplar = notes.get((RUNS_TOTAL, *sample.labels))
         yield sample if exemplar is None else sample._replace(exemplars=(exemplar,))
 
 
 def _lengths(s: Snapshot, what: Measured) -> Iterator[Sample]:
     """Sum over the pilots' groups."""
-    found = s.traces.exemplars if s.traces is not None else {}
+    notes = s.traces.exemplars if s.traces is not None else {}
     counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for key, total in _counted(s, what):
         counts[key.site, key.entry][key.outcome] += total.micros
@@ -108,7 +116,7 @@ def _lengths(s: Snapshot, what: Measured) -> Iterator[Sample]:
             sums[place] / MICRO,
             created.get(place),
             buckets=tuple(counts[place][bound] for bound in buckets(what)),
-            exemplars=tuple(found.get((_NAMES[what], *place, bound)) for bound in buckets(what)),
+            exemplars=tuple(notes.get((_NAMES[what], *place, bound)) for bound in buckets(what)),
         )
 
 
@@ -121,6 +129,13 @@ def _verdicts(s: Snapshot) -> Iterator[Sample]:
     keys = [key for resource, key in entries(s) if resource == "cpu" and s.pilot_time is not None]
     zeros = ((state.value, name, *key) for key in keys for state in CHECKED for name in AGREED)
     return _sums(counted, zeros)
+
+
+def _probabilities(s: Snapshot) -> Iterator[Sample]:
+    for (key, resource), row in s.evaluation.rows.items():
+        sure = s.confidence.probability(key, row.verdict) if resource == "cpu" else None
+        if sure is not None:
+            yield Sample(tuple(key), round(sure, 3))
 
 
 _OF: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
@@ -144,8 +159,17 @@ def _assumed(s: Snapshot) -> Iterator[Sample]:
 
 def _suspects(s: Snapshot) -> Iterator[Sample]:
     suspects = s.pilot_time.suspects if s.pilot_time is not None else ()
-    found = Counter((x.sign, x.kind, x.site, x.entry) for x in suspects)
-    return (Sample(labels, number) for labels, number in found.items())
+    numbers = Counter((x.sign, x.kind, x.site, x.entry) for x in suspects)
+    return (Sample(labels, number) for labels, number in numbers.items())
+
+
+def _suspected_runs(s: Snapshot) -> Iterator[Sample]:
+    runs: Counter[tuple[str, ...]] = Counter()
+    for x in s.pilot_time.suspects if s.pilot_time is not None else ():
+        place = x.sign, x.kind, x.site, x.entry
+        runs["too_soon", *place] += x.too_soon
+        runs["other", *place] += x.runs - x.too_soon
+    return (Sample(labels, number) for labels, number in runs.items())
 
 
 def _suspicions(s: Snapshot) -> Iterator[Sample]:
@@ -162,6 +186,12 @@ _NAMES: Mapping[Measured, str] = {
 _STAGES: Mapping[Measured, str] = {
     "stage_in": "input of runs of jobs was transferred",
     "stage_out": "output of runs of jobs was transferred",
+}
+_OF_SERVER = ("direction", "protocol", "host", "site", "entry")
+_RESULTS: Mapping[Counted, tuple[str, ...]] = {
+    "files_moved": ("succeeded",),
+    "files_failed": ("failed",),
+    "files_again": ("repeated",),
 }
 TOPIC = "Pilots' time"
 FAMILIES = (
@@ -221,25 +251,49 @@ FAMILIES = (
         "that the failure names; at once when a record of the run has it. Protocol cedar is "
         "HTCondor's own, unknown where none is named; other stands for servers beyond [names] "
         "servers. Unit: failures." + _KEPT,
-        ("direction", "protocol", "host", "site", "entry"),
-        lambda s: _sums(
-            (
-                ((*FailedTransfer.of(key.outcome), key.site, key.entry), total)
-                for key, total in _counted(s, "failed_transfers")
-            ),
-            (),
-        ),
+        _OF_SERVER,
+        lambda s: _sums(_moved(s, {"failed_transfers": ()}), ()),
+    ),
+    Family(
+        "gwmond_transfer_attempts_total",
+        "Attempts of plugins at files of jobs, by server; a cache or storage that the plugin names "
+        "stands for that of the URL. result is succeeded, failed (the file did not arrive) or "
+        "repeated (it failed, and another attempt was made). Only of access points that record "
+        "them, HTCondor 25.7 and later. Unit: attempts." + _KEPT,
+        ("result", *_OF_SERVER),
+        lambda s: _sums(_moved(s, _RESULTS), ()),
+    ),
+    Family(
+        "gwmond_transfer_bytes_total",
+        "Bytes that plugins transferred, from the same records, where these have them. Unit: bytes."
+        + _KEPT,
+        _OF_SERVER,
+        lambda s: _sums(_moved(s, {"bytes_moved": ()}), ()),
+    ),
+    Family(
+        "gwmond_transfer_seconds_total",
+        "How long plugins took to transfer files, from the same records, where these have it. "
+        "Unit: seconds." + _KEPT,
+        _OF_SERVER,
+        lambda s: _sums(_moved(s, {"moving_micros": ()}), (), MICRO),
     ),
     Family(
         "gwmond_suspected_black_holes",
         "Pilots, nodes, entries and sites (kind) where jobs end far too soon significantly more "
-        "often than jobs of the same groups elsewhere: those of several users fail within five "
+        "often than jobs of the same groups elsewhere: they fail within five "
         "minutes, in the last hour, computed every two minutes (sign fails), or jobs exit with 0 "
         "within a minute, in the last two hours, computed once an hour (ends_too_soon). Places "
         "within a larger suspect are not counted. A suspicion changes no category. "
         "Unit: places." + POLLED,
         ("sign", "kind", "site", "entry"),
         _suspects,
+    ),
+    Family(
+        "gwmond_suspected_runs",
+        "Runs of jobs at the places of gwmond_suspected_black_holes, in the time that it looks "
+        "at, by how they ended: too_soon (as its sign says), or other. Unit: runs." + POLLED,
+        ("ended", "sign", "kind", "site", "entry"),
+        _suspected_runs,
     ),
     Family(
         "gwmond_suspicions_total",
@@ -270,6 +324,22 @@ FAMILIES = (
         "a bottleneck, or none after insufficient demand. Unit: pilots." + _KEPT,
         ("state", "agreed", "site", "entry"),
         _verdicts,
+    ),
+    Family(
+        "gwmond_verdict_probability",
+        "How probable it is that the pilots that register next meet what the verdict on an entry's "
+        "CPUs says, by the verdicts like it that pilots checked (docs/verdicts.md). Absent: it "
+        "cannot be checked, or too few were. No unit (0 to 1)." + POLLED,
+        ("site", "entry"),
+        _probabilities,
+    ),
+    Family(
+        "gwmond_verdicts_brier_score",
+        "Brier score of the latest verdicts that pilots checked: the mean square of what the "
+        "probability of each, by those before it, was off; 0 is best, 0.25 is that of a coin. "
+        "No unit." + POLLED,
+        (),
+        lambda s: known([((), s.confidence.brier)]),
     ),
     Family(
         "gwmond_pilot_estimated_canonical_seconds_total",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from gwmond.metrics.family import POLLED, Family, Sample
 from gwmond.model.facts import EntryRequest
-from gwmond.model.poll.snapshot import Snapshot
+from gwmond.model.names import OTHER
+from gwmond.model.poll.snapshot import OVERHEADS, GpuUse, Snapshot
 
 _PLACE = ("site", "entry", "group")
+_MODELS = 50
 _WAITING = {
     "submitted": "monitor.status_wait",
     "pending": "monitor.pending",
@@ -46,6 +48,42 @@ def _units(s: Snapshot) -> Iterator[Sample]:
             if resource == "cpu" or units.total > 0:
                 for use in ("busy", "idle", "remainder"):
                     yield Sample((resource, use, *key, group), getattr(units, use))
+
+
+def _overhead(s: Snapshot) -> Iterator[Sample]:
+    for (key, group), pilots in s.pilots.items():
+        for resource, units in pilots.units.items():
+            if resource == "cpu" or units.total > 0:
+                for why in OVERHEADS:
+                    number = pilots.overhead.get((resource, why), 0)
+                    yield Sample((resource, why, *key, group), number)
+
+
+def _gpus(s: Snapshot) -> Iterator[Sample]:
+    """Yield them by model; pilots choose the names, so only those of most GPUs stand apart."""
+    models: Counter[str] = Counter()
+    for pilots in s.pilots.values():
+        for (model, _), number in pilots.gpus.items():
+            models[model] += number
+    apart = sorted(models, key=lambda model: (-models[model], model))[:_MODELS]
+    for (key, group), pilots in s.pilots.items():
+        gpus: Counter[tuple[str, GpuUse]] = Counter()
+        for (model, use), number in pilots.gpus.items():
+            gpus[model if model in apart else OTHER, use] += number
+        yield from (Sample((*kind, *key, group), number) for kind, number in gpus.items())
+
+
+def _stalled(s: Snapshot) -> Iterator[Sample]:
+    for (key, group), pilots in s.pilots.items():
+        if pilots.stalled is not None:
+            yield Sample(("none", *key, group), pilots.stalled.jobs)
+            yield Sample(("not_known", *key, group), pilots.stalled.unknown)
+
+
+def _stalled_time(s: Snapshot) -> Iterator[Sample]:
+    for (key, group), pilots in s.pilots.items():
+        if pilots.stalled is not None:
+            yield Sample((*key, group), pilots.stalled.core_s)
 
 
 TOPIC = "Pilots"
@@ -88,5 +126,40 @@ FAMILIES = (
         "canonical units." + POLLED,
         ("resource", "use", *_PLACE),
         _units,
+    ),
+    Family(
+        "gwmond_pilot_overhead_canonical_units",
+        "Pilots' units that no job takes now, by part: start (pilots that run by the factory's "
+        "count and are about to register, as they validate their node or start HTCondor; an "
+        "estimate), first_job (the pilot ran none yet), between_jobs (it has, and runs none), "
+        "beside_jobs (cores and memory that its jobs leave), draining (it is drained), retirement "
+        "(it takes no more jobs). Its average over time is an estimate of pilot_overhead and "
+        "decision_problem, as they arise. Unit: canonical units." + POLLED,
+        ("resource", "part", *_PLACE),
+        _overhead,
+    ),
+    Family(
+        "gwmond_pilot_gpus",
+        "GPUs of registered pilots by model (GPUs_DeviceName; empty where a pilot's ad has none: "
+        f"models differ, parts of GPUs; other beyond {_MODELS} models), and by use: busy (a job "
+        "has the GPU, whether it computes or not), idle. Unit: GPUs." + POLLED,
+        ("model", "use", *_PLACE),
+        _gpus,
+    ),
+    Family(
+        "gwmond_stalled_jobs",
+        "Running jobs whose programs began longer ago than demand.stalled_after, by what CPU they "
+        "used since: none (less than 1 % of a core), not_known (their schedd has had no update for "
+        "an hour). None of them transfers files. A program that worked for long and then hangs is "
+        "seen late. Of each schedd 2,000 at most. Unit: jobs." + POLLED,
+        ("cpu", *_PLACE),
+        _stalled,
+    ),
+    Family(
+        "gwmond_stalled_jobs_core_seconds",
+        "Core seconds that stalled jobs (cpu: none) hold, since their programs began. Unit: core "
+        "seconds." + POLLED,
+        _PLACE,
+        _stalled_time,
     ),
 )

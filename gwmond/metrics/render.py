@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from prometheus_client.openmetrics import exposition as openmetrics_exposition
 from prometheus_client.utils import floatToGoString
 
-from gwmond.metrics import budget, kept
+from gwmond.metrics import budget
 from gwmond.metrics.family import POLLED, Family, Sample
 
 if TYPE_CHECKING:
@@ -53,15 +53,15 @@ def render(families: Sequence[Family], snapshot: Snapshot, series_budget: int) -
     openmetrics: list[str] = []
     folded: list[Sample] = []
     for family in families:
-        found = kept.shown(family, family.samples(snapshot), snapshot.names)
-        is_weak = kept.weak(family, snapshot.names)
-        samples, over = budget.within(found, family.labels, series_budget, is_weak)
+        shown = budget.shown(family, family.samples(snapshot), snapshot.names)
+        is_weak = budget.weak(family, snapshot.names)
+        samples, over = budget.within(shown, family.labels, series_budget, is_weak)
         if samples:
             _write(family, samples, text, openmetrics)
         folded.append(Sample((family.name,), over))
     _write(FOLDED, folded, text, openmetrics)
     packed = ["".join(lines).encode() for lines in (text, [*openmetrics, "# EOF\n"])]
-    return Exposition(packed[0], packed[1], *(gzip.compress(found, 1) for found in packed))
+    return Exposition(packed[0], packed[1], *(gzip.compress(part, 1) for part in packed))
 
 
 def _write(
@@ -109,8 +109,8 @@ def _write_histogram(
         line = f"{family.name}_bucket{{{labels}}} {_number(number)}"
         text.append(f"{line}\n")
         openmetrics.append(line + ("\n" if exemplar is None else _spoken(exemplar)))
-    for what, value in (("count", number), ("sum", sample.value)):
-        line = f"{family.name}_{what}{{{','.join(named)}}} {_number(value)}\n"
+    for suffix, value in (("count", number), ("sum", sample.value)):
+        line = f"{family.name}_{suffix}{{{','.join(named)}}} {_number(value)}\n"
         text.append(line)
         openmetrics.append(line)
 

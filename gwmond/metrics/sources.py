@@ -89,6 +89,14 @@ FAMILIES = (
         ),
     ),
     Family(
+        "gwmond_credential_expiry_timestamp_seconds",
+        "Until when a certificate or token of gwmond's own is valid: that which is served with "
+        "(http.tls_cert), that for the receiver of traces, each file of tokens; absent if it does "
+        "not expire. Unit: seconds since the epoch." + POLLED,
+        ("source",),
+        lambda s: (Sample((x.source,), x.expires) for x in s.credentials),
+    ),
+    Family(
         "gwmond_names_together",
         "Names of a kind (entries, groups, accounting groups) that are seen now and accounted as "
         '"other", because more than [names] allows are seen; absent if none are. Unit: names.'

@@ -20,13 +20,13 @@ Place: TypeAlias = tuple[str, str, str]
 """Site, entry and frontend group."""
 
 
-def with_zeros(samples: Iterable[Sample], known: Iterable[tuple[str, ...]]) -> Iterator[Sample]:
-    """Yield the samples, then a zero for all labels in ``known`` that have none."""
+def with_zeros(samples: Iterable[Sample], every: Iterable[tuple[str, ...]]) -> Iterator[Sample]:
+    """Yield the samples, then a zero for all labels in ``every`` that have none."""
     counted = set()
     for sample in samples:
         counted.add(sample.labels)
         yield sample
-    for labels in known:
+    for labels in every:
         if labels not in counted:
             yield Sample(labels, 0.0)
 
@@ -51,15 +51,15 @@ def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
     if s.pilot_time is None:
         return {}
     cpu: frozenset[Resource] = frozenset({"cpu"})
-    found: dict[Place, frozenset[Resource]] = {}
+    by_place: dict[Place, frozenset[Resource]] = {}
     for request in s.requests:
         if _may_have_pilots(request):
-            found[*request.entry, request.group] = cpu
+            by_place[*request.entry, request.group] = cpu
     for (key, group), pilots in s.pilots.items():
         have = {r for r in RESOURCES if r in pilots.units and pilots.units[r].total > 0}
-        found[*key, group] = cpu | have
+        by_place[*key, group] = cpu | have
     for count in s.pilot_time.counted:
-        found.setdefault((count.site, count.entry, count.group), cpu)
+        by_place.setdefault((count.site, count.entry, count.group), cpu)
     series: Iterable[tuple[Resource, Place]] = (
         *((resource, (*key, group)) for resource, key, group in s.pilot_time.unsettled),
         *(
@@ -68,8 +68,8 @@ def places(s: Snapshot) -> Mapping[Place, frozenset[Resource]]:
         ),
     )
     for resource, place in series:
-        found[place] = found.get(place, cpu) | {resource}
-    return found
+        by_place[place] = by_place.get(place, cpu) | {resource}
+    return by_place
 
 
 def _may_have_pilots(request: EntryRequest) -> bool:

@@ -16,5 +16,8 @@ KEPT_NAMES, LOOKS = "names", "looks"
 SCHEDD_KINDS = ("epochs", "history")
 """How far the histories of a schedd were read."""
 
+TRANSFERS = "transfers"
+"""How far a schedd's records of transfers were read: nothing that is settled waits for them."""
+
 BEGIN_KINDS = {kind: f"{kind}_begin" for kind in SCHEDD_KINDS}
 """From when on they were read, where that is known: ``complete_us`` of such a cursor."""

@@ -42,7 +42,7 @@ class Place(NamedTuple):
     @property
     def named(self) -> dict[str, str]:
         """The names that are not empty: by site, entry, group."""
-        return {what: name for what, name in self._asdict().items() if name}
+        return {field: name for field, name in self._asdict().items() if name}
 
     def covers(self, *names: str) -> bool:
         """Return whether a site, an entry and a group are of it; those not given are."""
@@ -88,9 +88,12 @@ class Pilot(NamedTuple):
     to add to have the collector's, 0 where the two are about the same.
 
     ``virtual_slots``: names of slots whose cores are not there (see ``pilots.slots``);
-    neither ``size`` nor ``free`` has these cores.
+    neither ``size`` nor ``free`` has these cores.  Nor those of ``senders``: so many cores more has
+    its slot, for jobs that only send their output (docs/overlap.md); such jobs are not in ``jobs``.
 
     ``idle_claims``: on so many of its claims no job runs.
+
+    ``draining``: all its slots drain, or have drained (condor_drain, a peaceful end).
     """
 
     name: str
@@ -114,7 +117,9 @@ class Pilot(NamedTuple):
     clock_s: int = 0
     shown: tuple[tuple[str, str], ...] = ()
     virtual_slots: tuple[str, ...] = ()
+    senders: float = 0.0
     idle_claims: int = 0
+    draining: bool = False
 
     @property
     def began(self) -> int:
@@ -128,6 +133,24 @@ class Rejection(NamedTuple):
     text: str
     at: int | None
     jobs: int
+
+
+class Stalled(NamedTuple):
+    """Running jobs on a pilot (its startd) whose programs have used almost no CPU for long.
+
+    ``core_s``: core seconds that they hold, since their programs began.  ``unknown``: jobs that run
+    as long, of which it is not known what they use.
+    """
+
+    startd: str
+    jobs: int = 0
+    core_s: float = 0.0
+    unknown: int = 0
+
+    def plus(self, other: Stalled) -> Stalled:
+        """Return both together, without the pilot."""
+        jobs, unknown = self.jobs + other.jobs, self.unknown + other.unknown
+        return Stalled("", jobs, self.core_s + other.core_s, unknown)
 
 
 class DemandGroup(NamedTuple):
@@ -219,6 +242,8 @@ class Template(NamedTuple):
     ``start``: what is known of the group's START; where it is empty, an estimated template only
     shows which jobs cannot run there.  ``query``: the jobs that the group counts, where no START
     of the group is known.  In both TARGET says what is the job's.
+
+    ``versions``: of HTCondor and of configurations, by what ``Changed`` calls them.
     """
 
     entry: EntryKey
@@ -231,6 +256,7 @@ class Template(NamedTuple):
     refers: tuple[str, ...] = ()
     start: str = ""
     query: str = ""
+    versions: tuple[tuple[str, str], ...] = ()
 
 
 class Verdict(StrEnum):
@@ -301,18 +327,27 @@ class Unregistered(NamedTuple):
         return self.pilots > self.registered
 
 
+class Hold(NamedTuple):
+    """So many pilots that are held for a reason, with its HoldReasonCode."""
+
+    reason: str
+    code: int | None
+    pilots: int
+
+
 class Held(NamedTuple):
     """Pilots of an entry that are held in the factory's queue, or were until their removal lately.
 
-    ``alike`` of them are held for ``reason``, the most frequent one, with its HoldReasonCode.
-    ``most``: no other pilot runs, and fewer wait.
+    ``holds``: why, the most frequent reason first.  ``most``: no other pilot runs, and fewer wait.
     """
 
-    pilots: int
-    reason: str
-    code: int | None
-    alike: int
+    holds: tuple[Hold, ...]
     most: bool
+
+    @property
+    def pilots(self) -> int:
+        """How many they are."""
+        return sum(hold.pilots for hold in self.holds)
 
 
 class EntryTotals(NamedTuple):
@@ -320,7 +355,7 @@ class EntryTotals(NamedTuple):
 
     ``running`` are our pilots that run by the factory's count, ``others_running`` those of
     frontends whose ads are not in our collector.  ``unsubmitted``: pilots were requested, and none
-    waited, at every moment of the last grace.
+    waited, at every moment of the last grace.  ``saturated``: pilots have waited there for longer.
     """
 
     groups: tuple[str, ...]
@@ -345,6 +380,7 @@ class EntryTotals(NamedTuple):
     unregistered: Unregistered | None = None
     held_lately: Held | None = None
     unsubmitted: bool = False
+    saturated: bool = False
 
     @property
     def idle_request(self) -> int:
@@ -355,7 +391,7 @@ class EntryTotals(NamedTuple):
     @property
     def barren(self) -> bool:
         """Whether pilots that wait there will come to nothing, as those before them did."""
-        return any(of is not None and of.most for of in (self.unregistered, self.held_lately))
+        return any(sign is not None and sign.most for sign in (self.unregistered, self.held_lately))
 
 
 class Status(NamedTuple):

@@ -120,9 +120,9 @@ class Register(Generic[Name]):
             return Claim.VOUCHED
         return Claim.SEEN if now - last <= self._day_s else Claim.LAPSED
 
-    def recall(self, known: Mapping[Name, Standing], now: float) -> None:
+    def recall(self, names: Mapping[Name, Standing], now: float) -> None:
         """Take in names that were known before this process began: the strongest that fit."""
-        for name, standing in known.items():
+        for name, standing in names.items():
             here = self._known.get(name, standing)
             self._known[name] = here._replace(first=min(here.first, standing.first))
         self._forget(now)
@@ -209,8 +209,8 @@ class Names:
         """Return the same names within other limits."""
         after = Names(limits)
         after._entries.recall(self._entries.known, self._now)
-        known = after._entries.known
-        groups = {b: standing for b, standing in self._groups.known.items() if _is_named(b, known)}
+        kept = after._entries.known
+        groups = {b: standing for b, standing in self._groups.known.items() if _is_named(b, kept)}
         after._groups.recall(groups, self._now)
         for kind, register in self._words.items():
             after._words[kind].recall(register.known, self._now)
@@ -230,9 +230,9 @@ class Names:
         self._entries.recall(
             {k: standing for k, standing in entries.items() if k.site != OTHER}, now
         )
-        known = self._entries.known
+        kept = self._entries.known
         self._groups.recall(
-            {b: standing for b, standing in groups.items() if _is_named(b, known)}, now
+            {b: standing for b, standing in groups.items() if _is_named(b, kept)}, now
         )
 
     def note(
@@ -256,9 +256,9 @@ class Names:
         theirs = {key for key, _ in vouched}
         theirs |= {key for key in entries if key.entry in by_name or key.site in by_name}
         self._say("entries", self._entries.note(entries, theirs, now), self._limits.entries)
-        known = self._entries.known
-        self._groups.drop([berth for berth in self._groups.known if berth.entry not in known])
-        named = {berth: number for berth, number in berths.items() if _is_named(berth, known)}
+        kept = self._entries.known
+        self._groups.drop([berth for berth in self._groups.known if berth.entry not in kept])
+        named = {berth: number for berth, number in berths.items() if _is_named(berth, kept)}
         self._say("groups", self._groups.note(named, vouched, now), self._limits.groups)
         self._late.clear()
 
@@ -280,30 +280,30 @@ class Names:
     def dump(self) -> str:
         """Return the names that are one word, and in which hours each was seen first and last.
 
-        Those come first that were seen first; of more than ``MAX_CHARACTERS`` no more.
+        In the order of their first sight, up to ``MAX_CHARACTERS``.
         """
         rows = sorted(
             (int(standing.first // HOUR_S), int(standing.last // HOUR_S), kind, name)
             for kind, register in self._words.items()
             for name, standing in register.known.items()
         )
-        found: list[str] = []
+        dumped: list[str] = []
         left = MAX_CHARACTERS
         for row in rows:
-            found.append(json.dumps(row, separators=(",", ":")))
-            left -= len(found[-1]) + 1
+            dumped.append(json.dumps(row, separators=(",", ":")))
+            left -= len(dumped[-1]) + 1
             if left < 0:
-                found.pop()
+                dumped.pop()
                 break
-        return f"[{','.join(found)}]"
+        return f"[{','.join(dumped)}]"
 
     def load(self, text: str, then: float, now: float) -> None:
         """Add the names that were dumped ``then``: the time since counts against none."""
-        known: dict[str, dict[str, Standing]] = {kind: {} for kind in self._words}
+        by_kind: dict[str, dict[str, Standing]] = {kind: {} for kind in self._words}
         for first, last, kind, name in json.loads(text or "[]"):
-            if kind in known:
-                known[kind][name] = Standing(first * HOUR_S, last * HOUR_S)
-        for kind, standings in known.items():
+            if kind in by_kind:
+                by_kind[kind][name] = Standing(first * HOUR_S, last * HOUR_S)
+        for kind, standings in by_kind.items():
             self._words[kind].recall(_later(standings, now - then), now)
 
     def _say(self, kind: str, without: AbstractSet[Name], most: int) -> None:
@@ -326,8 +326,8 @@ class Names:
     @property
     def weak(self) -> frozenset[EntryKey]:
         """The entries that were not seen for a day, and that nobody vouches for."""
-        found = self._entries
-        return frozenset(key for key in found.known if found.claim(key, self._now) <= Claim.SEEN)
+        names = self._entries
+        return frozenset(key for key in names.known if names.claim(key, self._now) <= Claim.SEEN)
 
     def room(self, kind: str) -> tuple[frozenset[str], int]:
         """Return the names of a kind that are kept apart, and how many more have room."""
@@ -336,11 +336,11 @@ class Names:
     @property
     def together(self) -> tuple[Together, ...]:
         """What is taken together now, by kind."""
-        found = dict(self._together)
-        if self._late and "entries" not in found:
+        by_kind = dict(self._together)
+        if self._late and "entries" not in by_kind:
             few = tuple("/".join(key) for key in sorted(self._late)[:FEW])
-            found["entries"] = Together("entries", len(self._late), self._limits.entries, few)
-        return tuple(found.values())
+            by_kind["entries"] = Together("entries", len(self._late), self._limits.entries, few)
+        return tuple(by_kind.values())
 
     def berth(self, key: EntryKey, group: str) -> Berth:
         """Return under which names pilots of an entry and a group are accounted."""
@@ -366,11 +366,11 @@ class Names:
         return name if name in self._words[kind].known else OTHER
 
 
-def _later(known: Mapping[Name, Standing], seconds: float) -> dict[Name, Standing]:
+def _later(standings: Mapping[Name, Standing], seconds: float) -> dict[Name, Standing]:
     more = max(0.0, seconds)
     return {
         n: standing._replace(first=standing.first + more, last=standing.last + more)
-        for n, standing in known.items()
+        for n, standing in standings.items()
     }
 
 

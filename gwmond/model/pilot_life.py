@@ -92,7 +92,9 @@ class Run(NamedTuple):
     """One run of a job on this pilot; ``outcome`` is None as long as it is not known.
 
     The interval may stick out of the pilot's life (clocks differ between hosts) and may be empty.
-    Without an end it lasts as long as the pilot.
+    Without an end it lasts as long as the pilot.  ``sends_us``: from then on it only sends its
+    output, and its pilot has given its cores and memory back (docs/overlap.md); None: it holds them
+    to its end.
     """
 
     key: RunKey
@@ -100,6 +102,14 @@ class Run(NamedTuple):
     end_us: int | None
     size: Size
     outcome: Outcome | None = None
+    sends_us: int | None = None
+
+    @property
+    def held_until_us(self) -> int | None:
+        """Until when it held what it was given; None: as long as the pilot lasts."""
+        if self.sends_us is None or self.end_us is None:
+            return self.end_us if self.sends_us is None else self.sends_us
+        return min(self.sends_us, self.end_us)
 
 
 class Validation(StrEnum):

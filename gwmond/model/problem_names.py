@@ -94,6 +94,12 @@ class ProblemName(StrEnum):
         "nothing: no record is counted twice",
     )
     BAD_TIME = "bad_time", "impossible times", _CLOCK
+    BAD_TOKEN = (
+        "bad_token",
+        "a file of tokens has a line that is no token of HTCondor, which ignores it silently",
+        "make the file anew (condor_token_create ... > FILE), and copy it as it is; no other files "
+        "may be in that directory",
+    )
     BELOW_ONE_UNIT = (
         "below_one_unit",
         "entries whose pilots have a core and less memory than a canonical unit: each such pilot "
@@ -152,6 +158,13 @@ class ProblemName(StrEnum):
         "see the log; did it need more than [poll] memory_limit_mib, or than the system has? Else "
         "please report it, with the log",
     )
+    CREDENTIAL_EXPIRES = (
+        "credential_expires",
+        "a certificate or a token of gwmond's own expires within two weeks and within a fifth of "
+        "its life, or has expired: clients refuse gwmond then, or the pool does",
+        "renew the file that is named. A new certificate is served at once; where the unit copies "
+        "tokens, restart the service",
+    )
     DANGLING_LINK = (
         "dangling_link",
         "symbolic links to files that do not exist",
@@ -161,7 +174,8 @@ class ProblemName(StrEnum):
         "denied",
         "a daemon does not let gwmond read",
         "give this host READ: on the central manager, condor_token_create -identity gwmond@POOL "
-        "-authz READ, and put the token in [pool] token_directory",
+        "-authz READ, and put the token where gwmond looks: /etc/gwmond/tokens.d of the service, "
+        "else _CONDOR_SEC_TOKEN_DIRECTORY or [pool] token_directory (gwmond check names it)",
     )
     EMPTY_LOG = "empty_log", "a log within an output is empty", _NOTHING
     EMPTY_OUTPUT = (
@@ -249,7 +263,7 @@ class ProblemName(StrEnum):
     )
     NO_DIRECTORY = (
         "no_directory",
-        "a path of [factory], or [pool] token_directory, is no directory, or cannot be seen",
+        "a path of [factory], or that of tokens, is no directory, or cannot be seen",
         "make it and let gwmond's user read it, or correct the path in the configuration",
     )
     NO_DURATION = (
@@ -459,7 +473,7 @@ class ProblemName(StrEnum):
     )
     SUSPECTED_BLACK_HOLE = (
         "suspected_black_hole",
-        "places where jobs of several users fail within five minutes, or exit with 0 within a "
+        "places where jobs fail within five minutes, or exit with 0 within a "
         "minute, far more often than jobs of the same kind do elsewhere",
         "look at what the jobs did there (gwmond report --failures names the places of the last "
         "day); no category is changed",

@@ -59,6 +59,6 @@ def known_sum(values: Iterable[N | None]) -> N | None:
     >>> known_sum([1, 2]), known_sum([1, None]), known_sum([])
     (3, None, 0)
     """
-    found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    every = list(values)
+    present = [value for value in every if value is not None]
+    return sum(present) if len(present) == len(every) else None

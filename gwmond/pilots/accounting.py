@@ -15,24 +15,25 @@ until ``stored``: what could not be stored comes again with the next.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
 from gwmond.model.pilots.file_facts import CentralEvent, FileFact
-from gwmond.model.pilots.stored_pilots import PilotId, PilotKind, RunRow
+from gwmond.model.pilots.stored_pilots import CountKey, PilotId, PilotKind, PilotSeries, RunRow
 from gwmond.model.poll.batch import Batch, LedgerState, Part, Parts, Settled
 from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.experiments import Experiments
+from gwmond.model.totals import Hour, Micros
+from gwmond.pilots.experiments import Experiments, Verdicts
+from gwmond.pilots.factory.entry_defaults import KnownPilots
 from gwmond.pilots.factory.files import FactoryFacts
-from gwmond.pilots.factory.known_pilots import KnownPilots
 from gwmond.pilots.factory.records import NewFact
 from gwmond.pilots.factory.revision import SizeChange, changes, resized
 from gwmond.pilots.life.rules import Rules
@@ -40,13 +41,11 @@ from gwmond.pilots.memory import posting
 from gwmond.pilots.memory.ad_times import Silence
 from gwmond.pilots.memory.assign import PilotAssignment
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
-from gwmond.pilots.memory.unstored import divided, joined_counts, joined_increments
+from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun, Unstored
 from gwmond.pilots.runs.matcher import RunMatcher
 from gwmond.pilots.settlement import Settlement
 from gwmond.pilots.sources.central_log import CentralLogEvents
 from gwmond.pilots.sources.collector_ads import CollectorAds
-from gwmond.pilots.verdict_check import Verdicts
 
 _T = TypeVar("_T")
 Lookup: TypeAlias = Generator[PilotKeys, PilotRows, _T]
@@ -73,6 +72,7 @@ class PilotAccounting:
         self.settlement = Settlement(
             *(self._cache, self._matcher, self.files, self.central_log, self._experiments), rules
         )
+        self._claims: set[int] = set()  # hashes of those that the last poll has shown
         self._not_storable = 0
         self._recall(state)
 
@@ -153,8 +153,16 @@ class PilotAccounting:
     def add_claims(
         self, now_us: int, records: Sequence[JobRecord], *, complete: bool
     ) -> Lookup[None]:
-        """Take in the claims that slots show; ``complete``: all there are."""
-        yield from self.add_records(records)
+        """Take in the claims that slots show; ``complete``: all there are.
+
+        A claim is shown at each poll until it is some minutes old: one that the last poll has
+        shown with the same words is known.
+        """
+        known = set[int]() if complete else self._claims
+        marks = list(map(hash, records))
+        new = [one for one, mark in zip(records, marks, strict=True) if mark not in known]
+        yield from self.add_records(new)
+        self._claims = set(marks)
         self._cache.show(now_us, records, complete=complete)
 
     def add_records(self, records: Sequence[JobRecord]) -> Lookup[None]:
@@ -206,8 +214,8 @@ class PilotAccounting:
         self, entry: str, kinds: Mapping[PilotKind, Sequence[PilotId]]
     ) -> dict[PilotId, SizeChange]:
         """Return what is to become of an entry's pilots, by what is stored of all of them."""
-        found = changes(entry, kinds, self.rules.memory_per_unit_mib)
-        return {number: change for change, ids in found for number in ids}
+        size_changes = changes(entry, kinds, self.rules.memory_per_unit_mib)
+        return {number: change for change, ids in size_changes for number in ids}
 
     def change(self, changed: Mapping[PilotId, SizeChange]) -> Lookup[None]:
         """Change what was assumed of pilots, with all their runs."""
@@ -241,9 +249,9 @@ class PilotAccounting:
             withdrawn=tuple(sorted(self._cache.withdrawn)),
             heard=self._cache.heard({row.id for row in pilots}),
             sights=self._cache.sights(),
-            increments=joined_increments(unstored.values()),
+            increments=_joined_increments(unstored.values()),
             corrections=tuple(made for part in unstored.values() for made in part.corrections),
-            counts={**joined_counts(unstored.values()), **self._experiments.counts()},
+            counts={**_joined_counts(unstored.values()), **self._experiments.counts()},
             cursors=(
                 *(*cursors, *self.central_log.cursors()),
                 *(*self._ads.gaps.cursors(now_us), *self.silence.cursors()),
@@ -257,7 +265,7 @@ class PilotAccounting:
 
     def divide(self, batch: Batch) -> Parts:
         """Return what a batch has of each pilot and place."""
-        return divided(batch, self._cache.unstored())
+        return _parts(batch, self._cache.unstored())
 
     def leave_out(self, parts: Iterable[Part]) -> None:
         """Leave pilots and places as they are stored, as the ledger refuses them; count them."""
@@ -305,3 +313,45 @@ def _settled(pilot: OpenPilot, changed: Iterable[OpenRun]) -> Iterator[Settled]:
 def _lines(facts: Iterable[FileFact]) -> list[CentralEvent]:
     """Return the facts that are lines of central logs."""
     return [fact for fact in facts if isinstance(fact, CentralEvent)]
+
+
+def _joined_increments(parts: Iterable[Unstored]) -> dict[PilotSeries, dict[Hour, Micros]]:
+    """Return the increments of pilots, summed."""
+    sums: defaultdict[PilotSeries, defaultdict[Hour, Micros]] = defaultdict(
+        lambda: defaultdict(int)
+    )
+    for part in parts:
+        for series, hours in part.increments:
+            summed = sums[series]
+            for hour, micros in hours.items():
+                summed[hour] += micros
+    return {series: dict(hours) for series, hours in sums.items()}
+
+
+def _joined_counts(parts: Iterable[Unstored]) -> dict[CountKey, int]:
+    """Return what is to be added to the stored counts; negative where one was revised."""
+    sums: Counter[CountKey] = Counter()
+    for part in parts:
+        sums.update(part.counts)
+    return {key: n for key, n in sums.items() if n}
+
+
+def _parts(batch: Batch, unstored: Mapping[PilotId, Unstored]) -> Parts:
+    """Return what a batch has of each pilot and of each place, by number and name."""
+    parts: defaultdict[Part, dict[str, Any]] = defaultdict(lambda: defaultdict(tuple))
+    for number, part in unstored.items():
+        parts[number]["increments"] = _joined_increments([part])
+        parts[number]["counts"] = _joined_counts([part])
+    for row in batch.pilots:
+        parts[row.id]["pilots"] += (row,)
+    for name in ("runs", "corrections"):
+        for row in getattr(batch, name):
+            parts[row.pilot][name] += (row,)
+    for name in ("moved", "heard", "sights"):
+        for row in getattr(batch, name):
+            parts[row[0]][name] += (row,)
+    for pilot in batch.withdrawn:
+        parts[pilot]["withdrawn"] += (pilot,)
+    for place in batch.places:
+        parts[place.name]["places"] += (place,)
+    return {part: Batch(batch.before, batch.now_us, **fields) for part, fields in parts.items()}

@@ -1,4 +1,23 @@
-"""Pilots that are experiments on verdicts (``pilots.verdict_check``), and what is to be stored.
+"""Verdicts on entries, checked by the pilots that start there.
+
+A pilot that registers in a collector is an experiment: what the last poll before said of its entry
+was right if the pilot runs, within ``wait_us``, a job that waited at that poll where there was a
+provisioning bottleneck, or runs no job in that time where demand was insufficient.  Source of the
+rule: design page, section 4 ("the truth of a verdict is an experiment").
+
+What is no experiment:
+
+- a pilot of an entry in any other state (of the states of CPUs);
+- a pilot of an entry with insufficient demand where pilots ran by the factory's count at that poll
+  and had not registered: the verdict has counted on it;
+- a pilot that was not seen to register: there was no poll before, one was missed, or not all
+  collectors were heard;
+- a pilot that takes no jobs, or stops to take any before ``wait_us`` is over;
+- a pilot that ends before ``wait_us`` is over without a job;
+- a pilot that runs only jobs that were submitted after the poll: frontends request pilots when jobs
+  come, so the first one at an entry where no job waited nearly always runs a job that came later.
+
+Units: times are microseconds since the epoch.
 
 An experiment is stored with the batch in which its pilot is, and counted with the one that stores
 its result: so each counts once, whenever the process ends.
@@ -7,15 +26,20 @@ its result: so each counts once, whenever the process ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gwmond.model.entries.experiments import Experiment, PilotResult
-from gwmond.model.facts import Pilot
+from gwmond.model.digits import is_number
+from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
+from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.pilots.stored_pilots import CountKey, PilotId
+from gwmond.model.states import State
+from gwmond.model.times import SECOND_US
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.verdict_check import Verdicts, Watched, registered, result, waited
+
+if TYPE_CHECKING:
+    from gwmond.model.entries.evaluation import Evaluation
 
 ByName: TypeAlias = Mapping[str, Sequence[OpenPilot]]
 
@@ -39,14 +63,14 @@ class Experiments:
                 self._changed[same.id] = self._open[same.id]
 
     def settle(self, pilots: Mapping[PilotId, OpenPilot], known_us: int) -> None:
-        """Decide what can be; one of which the accounting has no pilot any more was none."""
+        """Decide what can be; an experiment whose pilot is not there any more was none."""
         self._begun &= pilots.keys()
         for number, key in list(self._open.items()):
             pilot = pilots.get(number)
-            found = PilotResult.VOID if pilot is None else self._result(key, pilot, known_us)
-            if found is not PilotResult.OPEN:
+            result = PilotResult.VOID if pilot is None else self._result(key, pilot, known_us)
+            if result is not PilotResult.OPEN:
                 del self._open[number]
-                self._changed[number] = key._replace(result=found)
+                self._changed[number] = key._replace(result=result)
 
     def _result(self, experiment: Experiment, pilot: OpenPilot, known_us: int) -> PilotResult:
         starts: dict[bool, list[int]] = {True: [], False: []}
@@ -72,3 +96,89 @@ class Experiments:
     def stored(self) -> None:
         """Say that they are stored."""
         self._changed.clear()
+
+
+ADVERTISED_US = 60 * SECOND_US
+"""How long a startd that has begun may take until its first ad is in the collector."""
+
+
+class Verdicts(NamedTuple):
+    """What a poll at ``at_us`` says of entries, and the names of all pilots that it has seen."""
+
+    at_us: int
+    entries: Mapping[EntryKey, SiteVerdict]
+    pilots: frozenset[str]
+
+
+class Watched(NamedTuple):
+    """What is known of the pilot: its first runs, its end, and when it was last heard of.
+
+    ``first_run_us``: the begin of its first run of a job that waited at the verdict's poll;
+    ``other_run_us``: of its first run of any other.  These and ``end_us`` are None where there is
+    none yet.
+    """
+
+    first_run_us: int | None
+    other_run_us: int | None
+    end_us: int | None
+    last_heard_us: int
+
+
+def verdicts(evaluation: Evaluation, at_us: int, pilots: Iterable[Pilot]) -> Verdicts:
+    """Return what a poll says that has seen all pilots."""
+    return Verdicts(
+        at_us,
+        {
+            key: row.verdict
+            for (key, resource), row in evaluation.rows.items()
+            if resource == "cpu"
+            and (row.state is not State.INSUFFICIENT_DEMAND or key not in evaluation.coming)
+        },
+        frozenset(pilot.name for pilot in pilots),
+    )
+
+
+def registered(
+    before: Verdicts, pilots: Iterable[Pilot], now_us: int, wait_us: int
+) -> Iterator[tuple[Pilot, Experiment]]:
+    """Yield pilots that have registered since ``before``, each with its experiment (of pilot 0).
+
+    ``now_us`` is the time of the next poll, which has seen ``pilots``.  A pilot that began earlier
+    than one poll, and than ``ADVERTISED_US``, before ``before`` was only out of sight.
+    """
+    earliest_us = before.at_us - max(now_us - before.at_us, ADVERTISED_US)
+    for pilot in pilots:
+        verdict = before.entries.get(pilot.entry)
+        if verdict is None or verdict.state not in CHECKED or pilot.name in before.pilots:
+            continue
+        began_us = pilot.began * SECOND_US
+        at_us = min(max(began_us, before.at_us), now_us)
+        retires = pilot.retires
+        stops = retires is not None and (retires + pilot.clock_s) * SECOND_US < at_us + wait_us
+        if pilot.failed or not pilot.accepting or stops or began_us < earliest_us:
+            continue
+        yield pilot, Experiment(0, pilot.entry, pilot.group, verdict, before.at_us, at_us)
+
+
+def result(experiment: Experiment, watched: Watched, known_us: int, wait_us: int) -> PilotResult:
+    """Return what became of an experiment; ``known_us``: all runs that began before are known."""
+    until_us = experiment.registered_us + wait_us
+    if watched.first_run_us is not None and watched.first_run_us <= until_us:
+        return PilotResult.RAN
+    if watched.end_us is not None and watched.end_us < until_us:
+        return PilotResult.VOID if known_us >= watched.end_us else PilotResult.OPEN
+    there_us = watched.last_heard_us if watched.end_us is None else watched.end_us
+    if min(there_us, known_us) < until_us:
+        return PilotResult.OPEN
+    other_ran = watched.other_run_us is not None and watched.other_run_us <= until_us
+    return PilotResult.VOID if other_ran else PilotResult.IDLE
+
+
+def waited(job: str, verdict_us: int) -> bool:
+    """Return whether a job, by its GlobalJobId, was submitted before a poll; False if not known.
+
+    >>> waited("ap1.example.org#4711.0#1763856000", 1763856000_000000)
+    True
+    """
+    submitted = job.rpartition("#")[2]
+    return is_number(submitted) and int(submitted) * SECOND_US <= verdict_us

@@ -5,24 +5,37 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from gwmond.model.pilot_life import Assumption, Measure
 from gwmond.model.pilots.pilot_facts import replace
+from gwmond.model.runs.run_facts import RunFact
 from gwmond.pilots.early.comparison import Trial
 from gwmond.pilots.experiments import Experiments
 from gwmond.pilots.factory.files import FactoryFacts
 from gwmond.pilots.factory.summaries import only_runs
 from gwmond.pilots.life.rules import FAR_US, ExpectedInput, Rules
-from gwmond.pilots.memory import counting, posting
+from gwmond.pilots.memory import posting
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.runs.decide import DecisionTime, decide_runs
-from gwmond.pilots.runs.later_runs import LaterRuns
+from gwmond.pilots.runs.later_runs import LaterRuns, goes_on, is_decided
 from gwmond.pilots.runs.matcher import RunMatcher
+from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
 from gwmond.pilots.sources.central_log import CentralLogEvents
+
+
+class DecisionTime(NamedTuple):
+    """When it is decided: ``now_us`` for what waits, ``clock_us`` by the clock, which is said.
+
+    ``known_us``: runs that began before are known.
+    """
+
+    now_us: int
+    clock_us: int
+    known_us: int
 
 
 class Settlement:
@@ -81,7 +94,7 @@ class Settlement:
         self._central_log.settle(self._at.now_us, self._at.known_us)
         self._files.settle(self._at.clock_us, self.expected)
         for pilot in self._cache.withdrawing():
-            counting.uncount(pilot, self._rules.memory_per_unit_mib)
+            posting.uncount(pilot, self._rules.memory_per_unit_mib)
             posting.withdraw(pilot, self._at.clock_us)
 
     def _post(self, pilots: list[OpenPilot]) -> None:
@@ -116,7 +129,7 @@ class Settlement:
         if pilot.is_renamed or pilot.posted_as is None:
             only_runs(pilot, self._matcher)
         self._decide_anew(pilot)
-        if not decide_runs(pilot, self._at, later, self._matcher, self._rules, self._silent):
+        if not self._decide_runs(pilot, later):
             return False
         if pilot.known_from_jobs_only:
             posting.imply(pilot, self._rules.memory_per_unit_mib)
@@ -132,7 +145,7 @@ class Settlement:
         if not posting.post(pilot, known_us, clock_us, self._rules):
             return self._cache.has_whole(pilot)
         self._cache.note_posted(pilot)
-        counting.count(pilot, self._rules.memory_per_unit_mib)
+        posting.count(pilot, self._rules.memory_per_unit_mib)
         self._close(pilot, now_us)
         return True
 
@@ -156,8 +169,8 @@ class Settlement:
     ) -> None:
         """Decide on early failures; see ``verdicts``."""
         ahead_us = self.expected.ahead_us
-        at_us, known = now_us + ahead_us, evidence.ahead(ahead_us)
-        decide(self._cache, at_us, known, trials, self._rules)
+        at_us, ahead = now_us + ahead_us, evidence.ahead(ahead_us)
+        decide(self._cache, at_us, ahead, trials, self._rules)
 
     def _close(self, pilot: OpenPilot, now_us: int) -> None:
         """Close a pilot of which nothing more is expected, and prove that it is posted whole."""
@@ -170,3 +183,36 @@ class Settlement:
             return
         self.residual.update(posting.residual(pilot))
         pilot.closed, pilot.dirty = True, True
+
+    def _decide_runs(self, pilot: OpenPilot, later: LaterRuns) -> bool:
+        """Decide on what is open, and anew on what has changed; False: runs are missing."""
+        at = self._at
+        if later.missing(pilot):
+            return False
+        over: defaultdict[str, list[RunFact]] = defaultdict(list)
+        for run in pilot.runs.values():
+            if not (run.merged.ending.over or goes_on(run) or is_decided(run)):
+                fact = given_up(
+                    run, later.after(run), at.now_us, at.clock_us, self._rules, self._silent
+                )
+                if fact is not None:
+                    over[fact.job].append(fact)
+        if not later.whole(over):
+            return False
+        for job, facts in over.items():
+            self._matcher.add(job, facts)
+        later.forget(over)
+        if over and later.missing(pilot):  # what has changed by that is decided anew, too
+            return False
+        for run in list(pilot.runs.values()):
+            if is_decided(run):
+                continue
+            later_us = later.after(run) if run.merged.ending.over else None
+            plain = plain_outcome(run, later_us, at.now_us, at.known_us, self._rules)
+            outcome, result = weighed(run, plain)
+            if (outcome, result) != (run.outcome, run.result):
+                run.dirty = True
+                if outcome != run.outcome:
+                    pilot.mark_changed(run.start_us)
+                run.outcome, run.result = outcome, result
+        return True

@@ -24,11 +24,13 @@ from gwmond.config.settings import Config, ConfigError
 from gwmond.config.tracing import Export, export_of
 from gwmond.metrics import catalog
 from gwmond.metrics.render import Exposition, render
-from gwmond.model.poll.snapshot import Snapshot
+from gwmond.model.facts import Problem
+from gwmond.model.poll.snapshot import Credential, Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.sites.sites import entry_state_counts
 from gwmond.service.accounting import file_readers
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.host.credentials import credentials, expiring
 from gwmond.service.host.log import configure
 from gwmond.service.host.log_socket import LogSocket
 from gwmond.service.host.memory import give_back
@@ -41,6 +43,7 @@ from gwmond.sources import child
 from gwmond.sources.garbage import RUNNING, few_collections
 from gwmond.web.app import create
 from gwmond.web.explain import Explanations, Turns
+from gwmond.web.local import listening, socket_path
 from gwmond.web.pages import Pages
 from gwmond.web.server import Server, bind
 
@@ -68,6 +71,8 @@ class Service:
         self._notifier = Notifier()
         sys.setswitchinterval(_SWITCH_S)
         self.listener = bind(config.http)
+        self._server: Server | None = None
+        self._credentials: tuple[Credential, ...] = ()
         self._pool = Pool.open(config)
         self._keeper = LedgerKeeper(config)
         self._log_socket = file_readers.listen(None, config)
@@ -93,7 +98,9 @@ class Service:
         config = self.config
         http = config.http
         app = create(self, http.auth_token_file, http.hosts, self.listener.connections)
-        server = Server(app, self.listener, http)
+        server = self._server = Server(app, self.listener, http)
+        if (local := listening(socket_path())) is not None:
+            server.serve_locally(create(_ShownJobs(self), ""), local)
         server.start()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._signalled)
@@ -128,7 +135,7 @@ class Service:
     def _end(self) -> None:
         """Close all once no poll is under way; it ends with its stage, and without its queries.
 
-        One that takes too long is given up, and the process with it: a poll is one transaction of
+        A poll that takes too long is given up, and the process with it: it is one transaction of
         the ledger, so nothing is stored of it, and what it accounted is accounted later.
         """
         self._stop = True
@@ -215,11 +222,12 @@ class Service:
             exporter = self._exporter
             noticed = self.listener.connections.problems()
             noticed += exporter.problems() if exporter is not None else []
+            noticed += self._expiring()
             snapshot = self._poller.poll(noticed)
             self._show(snapshot)
             self._notifier.status(_status(snapshot))
             self._drain(snapshot)
-            give_back()
+            give_back(snapshot.polls)
         except child.Stopped:
             pass
         except Exception:
@@ -228,6 +236,13 @@ class Service:
         finally:
             self._poll_began = None
             self._polling.release()
+
+    def _expiring(self) -> list[Problem]:
+        """Look at certificates and tokens; return which expire soon."""
+        served = self._server.certificate if self._server is not None else ""
+        self._credentials = tuple(credentials(self.config, self._export, served))
+        problems = (expiring(credential, time.time()) for credential in self._credentials)
+        return [problem for problem in problems if problem is not None]
 
     def _drain(self, snapshot: Snapshot) -> None:
         """Read more of a backlog of job records, until the next poll is due."""
@@ -244,13 +259,21 @@ class Service:
         if (exporter := self._exporter) is not None:
             exporter.wake()
             snapshot = replace(snapshot, traces=exporter.status(self._keeper.corrected))
+        snapshot = replace(snapshot, credentials=self._credentials)
         exposition = render(catalog.FAMILIES, snapshot, self.config.metrics.series_budget)
         self.snapshot, self.exposition, self.pages = snapshot, exposition, self._pages(snapshot)
 
     def _pages(self, snapshot: Snapshot | None) -> Pages:
         """Return the pages of a poll; who may ask for jobs changes with a restart only."""
-        asked = PageQuestions(self.config, self._pool, snapshot, shows_jobs=self._shows_jobs)
-        return Pages(snapshot, self.config, Explanations(snapshot, asked, self._turns))
+        return self.pages_for(snapshot, shows_jobs=self._shows_jobs)
+
+    def pages_for(self, snapshot: Snapshot | None, *, shows_jobs: bool) -> Pages:
+        """Return the pages of a poll, for who is shown jobs or not."""
+        polled = self._pool, snapshot, self._poller.facts
+        asked = PageQuestions(self.config, *polled, shows_jobs=shows_jobs)
+        recording = self._pool.recording
+        tour = recording.tour if recording is not None else ()
+        return Pages(snapshot, self.config, Explanations(snapshot, asked, self._turns), tour)
 
     def _adopt(self, config: Config, socket: LogSocket | None) -> None:
         """Go on under a new configuration, with what is remembered."""
@@ -295,3 +318,28 @@ def _status(snapshot: Snapshot) -> str:
     down = sorted({s.source for s in snapshot.sources if not s.up})
     ledger = "" if snapshot.ledger.up else "; ledger not written"
     return f"entries: {states or 'none'}{'; down: ' + ', '.join(down) if down else ''}{ledger}"
+
+
+class _ShownJobs:
+    """What the daemon shows on its Unix socket: the same, with jobs; made when it is asked for."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._pages = service.pages_for(None, shows_jobs=True)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        return self._service.snapshot
+
+    @property
+    def exposition(self) -> Exposition:
+        return self._service.exposition
+
+    @property
+    def pages(self) -> Pages:
+        if self._pages.snapshot is not (snapshot := self._service.snapshot):
+            self._pages = self._service.pages_for(snapshot, shows_jobs=True)
+        return self._pages
+
+    def ready(self) -> str:
+        return self._service.ready()

@@ -32,9 +32,9 @@ from gwmond.service.accounting.pilot_steps import REVISED_AT_ONCE
 from gwmond.service.host.problems import Counting
 from gwmond.sources import child, gwms_tasks
 from gwmond.sources.garbage import few_collections
+from gwmond.sources.gwms.directory_cursor import FileAnswer
 from gwmond.sources.gwms.layout import place_of
-from gwmond.sources.gwms.rare.zones import Judge
-from gwmond.sources.gwms_tasks import DirectoryAnswer
+from gwmond.sources.gwms.zones import Judge
 
 DEADLINE_S = 3600.0
 _PILOTS = "pilots"  # of which progress is reported
@@ -44,7 +44,7 @@ _NAMED = frozenset({ProblemName.BAD_TIME})  # which the reading of a file report
 _COLLECTED_AFTER = 1_000_000  # a chunk makes millions of objects
 
 T = TypeVar("T")
-_Answers: TypeAlias = tuple[DirectoryAnswer, ...]
+_Answers: TypeAlias = tuple[FileAnswer, ...]
 
 
 class Imported(NamedTuple):
@@ -111,10 +111,10 @@ class Importer:
             for tree in trees
             for path, pilots in zip(tree.directories, tree.pilots, strict=True)
         }
-        found, total = list(left), sum(left.values())
+        paths, total = list(left), sum(left.values())
         if roots:
             progress(_PILOTS, 0, total)
-        waiting = deque(found)
+        waiting = deque(paths)
         with ThreadPoolExecutor(self._processes, "import") as pool:
             under_way: deque[tuple[list[str], Future[tuple[_Answers, int]]]] = deque()
 
@@ -131,23 +131,24 @@ class Importer:
                 some, future = under_way.popleft()
                 answers, _ = future.result()
                 self._take(answers)
-                unfinished = [answer.path for answer in answers if answer.answer.behind]
+                unfinished = [answer.path for answer in answers if answer.behind]
                 unread = some[len(answers) :]
                 waiting.extendleft(reversed([*unfinished, *unread]))
                 read_on()  # while this is accounted
                 self._settle()
                 self.stored = self._outputs
-                for path, answer in answers:
-                    left[path] = min(left[path], answer.left if answer.behind else 0)
+                for answer in answers:
+                    now_left = answer.left if answer.behind else 0
+                    left[answer.path] = min(left[answer.path], now_left)
                 progress(_PILOTS, total - sum(left.values()), total)
         self._note(self._zones.problems())
         self._finish()
-        self._revise(found)
+        self._revise(paths)
         read = self._read_logs(logs, progress)
         self._settle(verdicts=True)
         self._note_left_out()
         return Imported(
-            *(len(found), self._outputs, self._facts, read.files, read.lines),
+            *(len(paths), self._outputs, self._facts, read.files, read.lines),
             *(self._problems, tuple(self._examples.values())),
         )
 
@@ -157,14 +158,20 @@ class Importer:
 
     def _read(self, paths: Sequence[str]) -> tuple[_Answers, int]:
         # What was copied a moment ago is not being written, unlike in a factory that runs.
-        wanted = directories(self._keeper, FACTORY_FILES, paths, self._timezone)
-        answers, number = self._child(gwms_tasks.read, wanted, LIMITS, self._now + _JUST_COPIED_S)
-        return tuple(answer.known_until(self._now_us) for answer in answers), number
+        to_read = directories(self._keeper, FACTORY_FILES, paths, self._timezone)
+        answers, number = self._child(gwms_tasks.read, to_read, LIMITS, self._now + _JUST_COPIED_S)
+        until = self._now_us
+        return tuple(
+            answer._replace(complete_us=min(until, answer.complete_us))
+            if answer.complete_us is not None
+            else answer
+            for answer in answers
+        ), number
 
     def _child(self, task: Callable[..., tuple[T, int]], *args: object) -> tuple[T, int]:
         return child.run(task, *args, deadline_s=DEADLINE_S, memory_mib=self._memory_mib)[0]
 
-    def _take(self, answers: Sequence[DirectoryAnswer]) -> None:
+    def _take(self, answers: Sequence[FileAnswer]) -> None:
         taken = take(self._keeper, FACTORY_FILES, answers)
         self._outputs += taken.outputs
         self._facts += taken.facts

@@ -6,17 +6,21 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.ledger.database import location
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
+from gwmond.model.entries.changes import values
+from gwmond.model.entries.confidence import MOST, NO_CHECKS, Confidence, confidence
 from gwmond.model.entries.evaluation import Evaluation, residual
 from gwmond.model.facts import Berth, EntryKey, Problem, Status
 from gwmond.model.names import NameLimits, Names, Together
 from gwmond.model.poll.snapshot import (
     Checked,
+    HeldPilots,
+    IdleReason,
     KeptNames,
     LedgerStatus,
     Snapshot,
@@ -24,17 +28,20 @@ from gwmond.model.poll.snapshot import (
     checked_verdicts,
 )
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.times import HOUR_S, SECOND_US
+from gwmond.model.times import SECOND_US
 from gwmond.reports.render.periods import short
+from gwmond.reports.sites.polls import packed
+from gwmond.reports.sites.sites import Polled, entry_rows
 from gwmond.service.host import log
 from gwmond.service.host.problems import Kind, begin, occurrences
 from gwmond.service.pool.contradictions import Contradiction, LastingContradictions
-from gwmond.service.pool.known_entries import EMPTY, Memory, evaluated, recall
+from gwmond.service.pool.held_pilots import held_pilots
+from gwmond.service.pool.known_entries import EMPTY, Memory, evaluated, recall, window_hours
 from gwmond.service.pool.matcher import Matcher
 from gwmond.service.pool.pool import Pool
-from gwmond.service.pool.pool_state import YOUNG, PoolState, build_state
+from gwmond.service.pool.pool_state import YOUNG, PoolState, build_state, site_settings
 from gwmond.sites.integrate import integrate
-from gwmond.sites.site_time import Facts, Settings, evaluate
+from gwmond.sites.site_time import Facts, evaluate
 from gwmond.sources import child
 from gwmond.sources.round import Round
 
@@ -43,6 +50,7 @@ if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.service.accounting.ledger_keeper import LedgerKeeper
     from gwmond.service.host.log_socket import LogSocket
     from gwmond.service.pool.idle_reasons import IdleReasons
+    from gwmond.sources.htcondor.access import Access, Daemon
 
 _EXAMPLES = 6
 _SHOWN = 60  # characters of a name that is shown as an example
@@ -91,7 +99,9 @@ class Poller:
         self._entries: defaultdict[ProblemName, frozenset[str]] = defaultdict(frozenset)
         self._contradicted = LastingContradictions()
         self._names = names or Names(_limits(config))
+        self._held: tuple[HeldPilots, ...] = ()
         self._idle = _idle_reasons(config, pool) if reasons else None
+        self.facts: Facts | None = None  # that the last poll judged
         self.accountant: Accountant | None = None
         if keeper is not None:
             keeper.configure(config, self._names)
@@ -141,42 +151,45 @@ class Poller:
         config, pool = self._config, self._pool
         problems = list(noticed)
         if self._keeper is not None:
-            self._memory, failed = self._keeper.open(self._memory, _peak_hours(config))
+            self._memory, failed = self._keeper.open(self._memory, window_hours(config))
             problems += failed
         stages = Stages()
-        asked_at, asked_mono = pool.clock.tick(), time.monotonic()
+        stored = self._keeper.accounted if self._keeper is not None else None
+        asked_at, asked_mono = pool.clock.next_tick(stored), time.monotonic()
         access = pool.access(asked_at)
         self._recall_names(asked_at.wall)
-        found = pool.gatherer.round(access, asked_at.wall, self._names, beside)
+        gathered = pool.gatherer.round(access, asked_at.wall, self._names, beside)
         self._note_busy()
         stages.end("query")
         tick = pool.clock.tick()
-        known = frozenset(self._memory.first_seen)
+        entries = frozenset(self._memory.first_seen)
         if self._keeper is not None and self._keeper.ready:
             self._memory = self._memory._replace(ended=self._keeper.accounting.ended)
-        state = build_state(found, self._memory, config, tick.wall, time.monotonic())
+        # A replay waits for its polls, however long they take: no answer to one gets old by that.
+        mono = time.monotonic() if pool.recording is None else asked_mono
+        state = build_state(gathered, self._memory, config, tick.wall, mono)
         stages.end("state")
         problems += self._matcher.match(state.facts.groups, state.facts.templates)
-        found = pool.gatherer.last()
+        gathered = pool.gatherer.last()
         stages.end("matching")
-        facts = state.facts._replace(verdicts=self._matcher.verdicts)
+        self._ask_schedds(access, gathered, asked_at.wall)
+        self.facts = facts = state.facts._replace(verdicts=self._matcher.verdicts)
         evaluation, wrong = self._evaluate(facts, tick.wall)
-        if wrong:
-            problems.append(Problem("accounting", ProblemName.RESIDUAL, f"{wrong} milliunits"))
+        problems += _wrong(wrong)
         stages.end("evaluation")
         causes = self._idle.causes(state, evaluation, tick.wall) if self._idle else None
         idle = causes.sums(evaluation.idle) if causes else ()
-        found = pool.gatherer.last()
+        gathered = pool.gatherer.last()
         stages.end("reasons")
         if self.accountant is not None:
             self.accountant.watch(state.requests, tick, pool.period_s)
-            seen = _seen(asked_at.wall, asked_mono, found, state, evaluation)
-            problems += self.accountant.step(access, found, seen, pool.period_s)
-            found = pool.gatherer.last()
+            seen = _seen(asked_at.wall, asked_mono, gathered, state, evaluation)
+            problems += self.accountant.step(access, gathered, seen, pool.period_s)
+            gathered = pool.gatherer.last()
             stages.end("pilots")
         self._memory = evaluated(state.memory, evaluation)
         problems += [
-            *found.problems,
+            *gathered.problems,
             *_doubts(state.facts.doubtful, state.young_until),
             *_too_many_names(self._names.together),
             *self._of_entries(state, evaluation),
@@ -185,28 +198,35 @@ class Poller:
         if self._keeper is not None:
             if causes:
                 self._keeper.note_waits(tick.wall, causes.waits(evaluation.idle), pool.period_s)
-            problems += self._store(self._keeper, tick, evaluation, known, problems)
+            problems += self._store(
+                *(self._keeper, tick, state, evaluation, entries, problems),
+                _found(state, evaluation, idle, gathered.statuses, self._keeper.confidence),
+            )
             stages.end("ledger")
         self._count(problems)
-        self._count_records(found.statuses)
+        self._count_records(gathered.statuses)
         self._polls += 1
-        snapshot = self._snapshot(found, state, evaluation, wrong, tick.wall, stages)
+        snapshot = self._snapshot(gathered, state, evaluation, wrong, tick.wall, stages)
         return replace(snapshot, idle=idle)
 
     def _store(
         self,
         keeper: LedgerKeeper,
         tick: Tick,
+        state: PoolState,
         evaluation: Evaluation,
-        known: frozenset[EntryKey],
+        entries: frozenset[EntryKey],
         problems: Sequence[Problem],
+        found: bytes,
     ) -> list[Problem]:
         """Store time of sites and of pilots at once; return further problems."""
+        totals = state.facts.totals or {}
+        keeper.note_values(tick.wall, values(totals, state.requests, state.facts.templates))
         passed = elapsed(keeper.accounted, tick, self._pool.period_s)
-        increments = integrate(evaluation, passed, known)
+        increments = integrate(evaluation, passed, entries)
         begun = self._begun + begin(problems, self._reported)
         accountant = self.accountant
-        failed = keeper.add(tick, passed, increments, self._memory, begun)
+        failed = keeper.add(tick, passed, increments, self._memory, begun, found)
         words = {(problem.source, problem.problem) for problem in problems}
         late = accountant.stored() if accountant else []
         self._begun = begin(late, self._reported)
@@ -242,27 +262,27 @@ class Poller:
         tick = self._pool.clock.tick()
         self._pool.gatherer.allow(seconds)
         problems = accountant.drain(self._pool.access(tick), tick.wall)
-        found = self._pool.gatherer.last()
-        problems += found.problems
+        gathered = self._pool.gatherer.last()
+        problems += gathered.problems
         self._begun += begin(problems, self._reported)
         self._reported |= self._report(problems)
-        self._count_records(found.statuses)
+        self._count_records(gathered.statuses)
         return replace(
             snapshot,
-            sources=found.statuses,
+            sources=gathered.statuses,
             records=dict(self._records),
             problems=dict(self._problems),
             pilot_time=keeper.shown(),
             cursors=keeper.cursors,
         )
 
+    def _ask_schedds(self, access: Access, gathered: Round, now: float) -> None:
+        """Have schedds answer for records of jobs beside the evaluation."""
+        if self.accountant is not None:
+            self.accountant.begin(access, _daemons(gathered), now)
+
     def _evaluate(self, facts: Facts, now: float) -> tuple[Evaluation, int]:
-        settings = Settings(
-            memory_per_unit_mib=self._config.canonical.memory_mib,
-            info_max_age_s=int(self._config.site.factory_info_max_age),
-            untaken_s=int(self._config.site.untaken_grace),
-        )
-        evaluation = evaluate(facts, int(now), settings)
+        evaluation = evaluate(facts, int(now), site_settings(self._config))
         return evaluation, residual(evaluation)
 
     def _of_entries(self, state: PoolState, evaluation: Evaluation) -> list[Problem]:
@@ -270,23 +290,23 @@ class Poller:
         posted = self.accountant.below_one_unit if self.accountant else frozenset()
         small = self._entries[ProblemName.BELOW_ONE_UNIT] | state.below_one_unit | posted
         untaken = frozenset(key.entry for (key, _), row in evaluation.rows.items() if row.untaken)
-        found = {
+        lasting = {
             ProblemName.BELOW_ONE_UNIT: (small, "each pilot counts as one unit"),
             ProblemName.IDLE_SLOTS_UNTAKEN: (untaken, "jobs match free slots that nobody takes"),
         }
         problems = [
-            Problem("entries", word, f"{what}: {_few(sorted(now))}", len(now - self._entries[word]))
-            for word, (now, what) in found.items()
+            Problem("entries", word, f"{text}: {_few(sorted(now))}", len(now - self._entries[word]))
+            for word, (now, text) in lasting.items()
             if now
         ]
-        self._entries.update({word: now for word, (now, _) in found.items()})
+        self._entries.update({word: now for word, (now, _) in lasting.items()})
         return problems
 
-    def _of_counts(self, found: Sequence[Contradiction], now: float) -> list[Problem]:
+    def _of_counts(self, contradictions: Sequence[Contradiction], now: float) -> list[Problem]:
         """Return what contradicts what, each counted once when it begins."""
         return [
-            Problem("entries", ProblemName.COUNTS_DIFFER, one.text, int(begins))
-            for one, begins in self._contradicted.told(found, now)
+            Problem("entries", ProblemName.COUNTS_DIFFER, contradiction.text, int(begins))
+            for contradiction, begins in self._contradicted.told(contradictions, now)
         ]
 
     def _count(self, problems: Iterable[Problem]) -> None:
@@ -330,7 +350,7 @@ class Poller:
 
     def _snapshot(
         self,
-        found: Round,
+        gathered: Round,
         state: PoolState,
         evaluation: Evaluation,
         wrong: int,
@@ -338,10 +358,11 @@ class Poller:
         stages: Stages,
     ) -> Snapshot:
         keeper = self._keeper
+        self._held = held_pilots(state.facts.totals or {}, self._held, pool_time)
         pilot_time = keeper.shown() if keeper else None
         versions = [
             answer.value.version
-            for (_, kind), answer in sorted(found.answers.items())
+            for (_, kind), answer in sorted(gathered.answers.items())
             if kind == "collector" and answer.value.version
         ]
         return Snapshot(
@@ -354,7 +375,7 @@ class Poller:
             polls=self._polls,
             young_until=state.young_until,
             speed=self._pool.clock.speed,
-            sources=found.statuses,
+            sources=gathered.statuses,
             records=dict(self._records),
             problems=dict(self._problems),
             evaluation=evaluation,
@@ -365,6 +386,7 @@ class Poller:
             pilots=state.pilot_groups,
             silent=state.silent,
             jobs=state.jobs,
+            users=state.users,
             reported=state.reported,
             ledger=keeper.status if keeper else LedgerStatus(True, "", None, 0),
             totals=keeper.totals.site if keeper else {},
@@ -373,7 +395,9 @@ class Poller:
             cursors=keeper.cursors if keeper else (),
             reconciliation=self.accountant.reconciler.shown if self.accountant else None,
             verdicts=checked_verdicts(pilot_time.counted) if pilot_time else None,
+            confidence=keeper.confidence if keeper else NO_CHECKS,
             names=self._kept(state, evaluation),
+            held=self._held,
         )
 
     def _kept(self, state: PoolState, evaluation: Evaluation) -> KeptNames:
@@ -387,6 +411,19 @@ class Poller:
             *(key for key, _ in groups),
         }
         return KeptNames(frozenset(entries), groups, names.weak, names.together)
+
+
+def _found(
+    state: PoolState,
+    evaluation: Evaluation,
+    idle: Sequence[IdleReason],
+    statuses: Iterable[Status],
+    confidence: Confidence,
+) -> bytes:
+    """Return what the ledger keeps of a poll for who asks later."""
+    totals = state.facts.totals or {}
+    polled = Polled(state.pilot_groups, evaluation, totals, confidence=confidence)
+    return packed(entry_rows(polled), idle, statuses)
 
 
 def _limits(config: Config) -> NameLimits:
@@ -436,18 +473,27 @@ def _accountant(
 
 
 def _seen(
-    at: float, since_mono: float, found: Round, state: PoolState, evaluation: Evaluation
+    at: float, since_mono: float, gathered: Round, state: PoolState, evaluation: Evaluation
 ) -> Seen:
     """Return what the accountant takes of a round."""
     from gwmond.service.accounting.accountant import Seen  # noqa: PLC0415 (loaded with the accountant)
 
-    schedds = tuple(schedd.daemon for schedd in found.chosen)
+    schedds = _daemons(gathered)
     whole, silent = state.pilots_complete, state.silent_before
     return Seen(at, since_mono, state.pilots, whole, schedds, evaluation, silent)
 
 
+def _wrong(milliunits: int) -> list[Problem]:
+    detail = f"{milliunits} milliunits"
+    return [Problem("accounting", ProblemName.RESIDUAL, detail)] if milliunits else []
+
+
+def _daemons(gathered: Round) -> tuple[Daemon, ...]:
+    return tuple(schedd.daemon for schedd in gathered.chosen)
+
+
 def _doubts(doubtful: Mapping[EntryKey, str], until: float | None) -> list[Problem]:
-    """Return a problem where a young collector hides pilots; a silent one has its own."""
+    """Return a problem where a young collector hides pilots; a silent one is its own problem."""
     hidden = sorted(key.entry for key, reason in doubtful.items() if reason == YOUNG)
     if not hidden or until is None:
         return []
@@ -482,28 +528,34 @@ def poll_once(
     Capacities seen before, and the verdicts that were checked, come from the ledger.  ``kinds``:
     what collectors are asked for, if not for all; without ``reasons`` nobody looks why jobs wait.
     """
-    memory, verdicts = (EMPTY, None) if config.replay.file else remembered(config)
+    before = Remembered() if config.replay.file else remembered(config, MOST)
     pool = Pool.open(config, once=True, kinds=kinds)
-    found = Poller(config, pool, None, memory, reasons=reasons).poll()
-    return replace(found, verdicts=verdicts)
+    snapshot = Poller(config, pool, None, before.memory, reasons=reasons).poll()
+    return replace(snapshot, verdicts=before.verdicts, confidence=before.confidence)
 
 
-def remembered(config: Config) -> tuple[Memory, Mapping[EntryKey, Checked] | None]:
-    """Return what a ledger remembers, and which verdicts pilots have checked; writes nothing.
+class Remembered(NamedTuple):
+    """What a ledger remembers, which verdicts pilots have checked, and how sure others are.
 
-    Nothing is remembered, and no verdict is known (None), when there is no ledger yet.
+    ``verdicts``: None where there is no ledger yet.
     """
+
+    memory: Memory = EMPTY
+    verdicts: Mapping[EntryKey, Checked] | None = None
+    confidence: Confidence = NO_CHECKS
+
+
+def remembered(config: Config, most_checks: int = 0) -> Remembered:
+    """Return what a ledger remembers, of so many checks of verdicts; writes nothing."""
     try:
         if not location.may_be_there(config.ledger.url):
-            return EMPTY, None
+            return Remembered()
         from gwmond.ledger.reading.sites_reader import SitesReader  # noqa: PLC0415 (slow to load)
 
         with SitesReader.open(config.ledger.url) as ledger:
             state = ledger.load_sites()
+            checks = ledger.latest_checks(most_checks)[::-1] if most_checks else ()
     except (LedgerError, OSError):  # nobody else's directory is looked into
-        return EMPTY, None
-    return recall(EMPTY, state, _peak_hours(config)), checked_verdicts(state.totals.counts)
-
-
-def _peak_hours(config: Config) -> int:
-    return max(1, round(config.site.peak_window / HOUR_S))
+        return Remembered()
+    memory = recall(EMPTY, state, window_hours(config))
+    return Remembered(memory, checked_verdicts(state.totals.counts), confidence(checks))

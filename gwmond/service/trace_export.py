@@ -32,13 +32,11 @@ from gwmond.model.poll.snapshot import Exemplar, ExemplarKey, TraceExport
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.service.host.otlp_client import OtlpClient, OtlpReply
-from gwmond.traces.exemplars import noting
-from gwmond.traces.ids import SpanName
 from gwmond.traces.job_trace import JobTrace
 from gwmond.traces.otlp import Encoder, Request
 from gwmond.traces.pilot_trace import pilot_spans
-from gwmond.traces.selection import TraceSelection, name_pattern
-from gwmond.traces.spans import Span
+from gwmond.traces.selection import TraceSelection, name_pattern, noting
+from gwmond.traces.spans import Span, SpanName
 from gwmond.traces.wait_events import WaitsByWants, by_wants, wanted
 
 log = structlog.get_logger()
@@ -96,20 +94,20 @@ class ChosenSpans:
         What cannot be made is left out.
         """
         self._making = {}
-        by_job = reader.find_runs({one.job for one in settled if one.job})
+        by_job = reader.find_runs({item.job for item in settled if item.job})
         ids = {run.pilot for runs in by_job.values() for run in runs}
-        pilots = reader.pilots_by_id(ids | {one.pilot for one in settled})
+        pilots = reader.pilots_by_id(ids | {item.pilot for item in settled})
         every = [run for runs in by_job.values() for run in runs]
         waits = by_wants(reader.waits_by_wants(*wanted(every)))
-        for one in settled:
+        for item in settled:
             try:
                 spans = (
-                    self._of_job(one, by_job.get(one.job, []), pilots, waits)
-                    if one.job
-                    else self._of_pilot(reader, pilots.get(one.pilot))
+                    self._of_job(item, by_job.get(item.job, []), pilots, waits)
+                    if item.job
+                    else self._of_pilot(reader, pilots.get(item.pilot))
                 )
             except (ValueError, TypeError, ArithmeticError, LookupError):
-                log.exception("no trace can be made; please report this", settled=str(one))
+                log.exception("no trace can be made; please report this", settled=str(item))
                 spans = None
             made["gone" if spans is None else "exported" if spans else "not_chosen"] += 1
             yield from spans or ()
@@ -133,7 +131,7 @@ class ChosenSpans:
 
     def _of_job(
         self,
-        one: Settled,
+        item: Settled,
         runs: list[RunRow],
         pilots: dict[PilotId, PilotRow],
         waits: WaitsByWants,
@@ -147,8 +145,8 @@ class ChosenSpans:
         if self._selection.of_trace(trace.context) is False:
             return []
         spans: list[Span] = []
-        if one.number is not None:
-            key = RunKey(one.job, one.number)
+        if item.number is not None:
+            key = RunKey(item.job, item.number)
             spans = self._of_run(trace, key, chosen)
             following = trace.wait_after(key)
             if following is not None:  # the wait before that was left out as long as this was open
@@ -212,7 +210,7 @@ class TraceExporter:
         self._wake.set()
 
     def stop(self) -> None:
-        """End, at once unless a request is under way: that one is not waited for."""
+        """End, at once unless a request is under way; nobody waits for that."""
         self._stopped.set()
         self._wake.set()
 
@@ -232,19 +230,19 @@ class TraceExporter:
 
     def problems(self) -> list[Problem]:
         """Return the problems of now, and the losses since the last call."""
-        found = []
+        problems = []
         if failure := self._failure:
             detail = f"{self._client.where}: {failure}"
-            found.append(Problem(_SOURCE, ProblemName.TRACE_EXPORT_FAILING, detail))
+            problems.append(Problem(_SOURCE, ProblemName.TRACE_EXPORT_FAILING, detail))
         lost = self._lost.copy()
         for name, detail in (
             (ProblemName.TRACE_BACKLOG_SKIPPED, f"waited for {self._client.where}"),
             (ProblemName.TRACE_SPANS_REFUSED, f"{self._client.where}: {self._refusal}"),
         ):
             if number := lost[name] - self._reported[name]:
-                found.append(Problem(_SOURCE, name, detail, number))
+                problems.append(Problem(_SOURCE, name, detail, number))
         self._reported = lost
-        return found
+        return problems
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -289,9 +287,9 @@ class TraceExporter:
             self._skip(max(upto, chunk.last), max(number, len(chunk.settled)))
             return True
         made: Counter[str] = Counter()
-        found: dict[ExemplarKey, Exemplar] = {}
+        exemplars: dict[ExemplarKey, Exemplar] = {}
         refused = self.counts.spans["refused"]
-        spans = noting(self._spans.of(reader, chunk.settled, made), found)
+        spans = noting(self._spans.of(reader, chunk.settled, made), exemplars)
         try:
             for request in self._encoder.requests(spans):
                 if not self._deliver(request, chunk):
@@ -302,7 +300,7 @@ class TraceExporter:
             return True
         self.counts.settled.update(made)
         if self.counts.spans["refused"] == refused:
-            self.counts.note(found, time.time())
+            self.counts.note(exemplars, time.time())
         self._spans.note_sent()
         self._sent(chunk.last)
         return True

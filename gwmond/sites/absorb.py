@@ -18,6 +18,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -59,14 +60,14 @@ def places(pilots: Iterable[Pilot], pending: Pending, templates: Iterable[Templa
     A pending pilot is a place of the size of its group's template; of several templates, of the
     largest of the measured ones (if any is).
     """
-    found: defaultdict[Berth, defaultdict[FreePlace, int]] = defaultdict(lambda: defaultdict(int))
+    free: defaultdict[Berth, defaultdict[FreePlace, int]] = defaultdict(lambda: defaultdict(int))
     for pilot in pilots:
         if pilot.accepting:
             for size in pilot.free:
-                found[Berth(pilot.entry, pilot.group)][FreePlace(size, pilot.remaining_s)] += 1
+                free[Berth(pilot.entry, pilot.group)][FreePlace(size, pilot.remaining_s)] += 1
     for berth, best, count in pending_pilots(pending, templates):
-        found[berth][FreePlace(best.size, best.lifetime_s)] += count
-    return found
+        free[berth][FreePlace(best.size, best.lifetime_s)] += count
+    return free
 
 
 def pending_pilots(
@@ -78,8 +79,8 @@ def pending_pilots(
         by_entry[template.entry].append(template)
     for key, counts in pending.items():
         for group, count in counts.items():
-            if count > 0 and (known := of_group(by_entry[key], group)):
-                yield Berth(key, group), max(known, key=_rank), count
+            if count > 0 and (candidates := of_group(by_entry[key], group)):
+                yield Berth(key, group), max(candidates, key=_rank), count
 
 
 def of_group(templates: Sequence[Template], group: str) -> list[Template]:
@@ -98,12 +99,12 @@ def pending_by_group(pending: Mapping[EntryKey, int], asked: Pending) -> Pending
     ``pending`` comes from the best source, such as the factory's queue; ``asked`` from the
     glideresource ads, one for each group.  If no ad counts any, the group is not known.
     """
-    found: dict[EntryKey, dict[str, int]] = {}
+    divided: dict[EntryKey, dict[str, int]] = {}
     for key, count in pending.items():
         groups = sorted((g, n) for g, n in asked.get(key, {}).items() if n > 0) or [("", 1)]
         shares = apportion(count, [n for _, n in groups])
-        found[key] = {group: share for (group, _), share in zip(groups, shares, strict=True)}
-    return found
+        divided[key] = {group: share for (group, _), share in zip(groups, shares, strict=True)}
+    return divided
 
 
 class Room(NamedTuple):
@@ -143,7 +144,7 @@ class Absorption(NamedTuple):
 
 
 def absorption(
-    wanted: Mapping[Shape, Iterable[Berth]], found: Places, memory_per_unit_mib: int
+    allowed: Mapping[Shape, Iterable[Berth]], free: Places, memory_per_unit_mib: int
 ) -> Absorption:
     """Return how many jobs of each shape the places take, at the berths where they may run.
 
@@ -153,17 +154,17 @@ def absorption(
     are counted together: the cost is distinct places x shapes, not pilots x groups.
     """
     at: defaultdict[Berth, list[Shape]] = defaultdict(list)
-    for shape, berths in wanted.items():
+    for shape, berths in allowed.items():
         for berth in berths:
-            if berth in found:
+            if berth in free:
                 at[berth].append(shape)
-    walltimes = sorted({shape.walltime_s for shape in wanted if shape.walltime_s is not None})
-    holds: dict[Shape, dict[Berth, Room]] = {shape: {} for shape in wanted}
+    walltimes = sorted({shape.walltime_s for shape in allowed if shape.walltime_s is not None})
+    holds: dict[Shape, dict[Berth, Room]] = {shape: {} for shape in allowed}
     units: dict[Berth, Need] = {}
     rests: dict[Rest, Beside] = {}
     for berth, shapes in at.items():
         counted: defaultdict[tuple[Size, int], int] = defaultdict(int)
-        for (size, left), count in found[berth].items():
+        for (size, left), count in free[berth].items():
             enough = len(walltimes) if left is None else bisect_right(walltimes, left)
             counted[size, enough] += count
         grid = _grid(counted, shapes, walltimes, memory_per_unit_mib)
@@ -205,9 +206,9 @@ class _Grid(NamedTuple):
     def whole(self, free: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return how many jobs of each shape fit each size, by dimension; infinite: of 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.floor_divide(free[:, None, :], self.asked[None, :, :])
-        found[:, self.asked <= 0] = np.inf
-        return found
+            fits = np.floor_divide(free[:, None, :], self.asked[None, :, :])
+        fits[:, self.asked <= 0] = np.inf
+        return fits
 
     @property
     def lasts(self) -> NDArray[np.bool_]:
@@ -278,10 +279,12 @@ def _fit(grid: _Grid) -> tuple[list[Room], Need]:
         used = np.where(fits.any(axis=1), count, 0.0)
         all_cpu += float(own @ used)
         all_gpu += float(free[:, 2] @ used)
-    held = [
-        Room(int(n), Need(c / m, g / k) if n else Need(0.0))  # k: infinite without GPUs
-        for n, c, m, g, k in zip(
-            *(array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu)), strict=True
-        )
-    ]
+    sums = (array.tolist() for array in (jobs, cpu, by_cpu, gpu, by_gpu))
+    held = list(map(_room, *sums))
     return held, Need(all_cpu, all_gpu)
+
+
+@lru_cache(65536)
+def _room(jobs: float, cpu: float, by_cpu: float, gpu: float, by_gpu: float) -> Room:
+    """Return what jobs find; there are few different ones.  ``by_gpu`` is infinite without GPUs."""
+    return Room(int(jobs), Need(cpu / by_cpu, gpu / by_gpu) if jobs else Need(0.0))

@@ -13,9 +13,10 @@ Source of the rules: design page, section 4.  The capacity of an entry is the fi
 
 While an entry is throttled (``throttled``: a limit or curb is hit, for instance), what runs says
 what was asked for, not what the site has: it raises no peak, and a peak that is not above what runs
-does not count.  Then the factory's limit is next; where as much runs already, one pilot more is the
-least that the room for us can be.  What runs at a bottleneck raises no peak either, whatever its
-reason: something else than the site keeps pilots away.
+does not count (for a while not even afterwards: ``known_entries``).  Then the factory's limit is
+next; where as much runs already, one pilot more is the least that the room for us can be.  What
+runs at a bottleneck raises no peak either, whatever its reason: something else than the site keeps
+pilots away.
 
 Invariant: the capacity is never below what is provisioned now.
 """
@@ -97,13 +98,14 @@ def throttled(totals: EntryTotals | None) -> bool:
     """Return whether anything but the site keeps an entry from more pilots that take jobs.
 
     That is a limit or curb that is hit (not the factory's limit of waiting pilots: these wait for
-    the site), pilots that come to nothing, or a request that is not answered.
+    the site; and none while pilots have waited there for long: the site has no room for those
+    either), pilots that come to nothing, or a request that is not answered.
     """
     if totals is None:
         return False
     names = (limit.name.lower() for limit in totals.limits)
     hit = any("factorylimitidle" not in name for name in names)
-    return hit or totals.barren or totals.unsubmitted
+    return (hit and not totals.saturated) or totals.barren or totals.unsubmitted
 
 
 def beyond(

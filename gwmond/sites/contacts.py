@@ -80,7 +80,7 @@ class Contacts(NamedTuple):
             renewed=self.renewed if shown and newest == self.newest else now,
             at=now,
             since=now if self.since is None else self.since,
-            gaps=self.gaps.add(now, gaps),
+            gaps=self.gaps.add(now, *gaps),
             own=own,
             resting=resting,
         )
@@ -105,7 +105,7 @@ class Contacts(NamedTuple):
         decided = max(heard, self.decided or 0)
         first = decided if self.decided is None else self.decided
         left = [
-            Gone(key, self._until(key))
+            Gone(key, self._until(key, newest + now - kept.renewed))
             for name, key in self.pilots.items()
             if name not in shown or shown[name].started != key.started
         ]
@@ -138,27 +138,32 @@ class Contacts(NamedTuple):
 
     def _compare(
         self, pilots: Iterable[Pilot], now: int
-    ) -> tuple[dict[str, Pilot], dict[str, int], dict[str, OwnGaps], list[int]]:
-        """Return pilots by name, since when each rests, and times between two contacts."""
+    ) -> tuple[dict[str, Pilot], dict[str, int], dict[str, OwnGaps], tuple[list[int], list[int]]]:
+        """Return pilots by name, since when each rests, and times between two contacts.
+
+        The times are those that a timer may have made, and others.
+        """
         shown: dict[str, Pilot] = {}
         resting: dict[str, int] = {}
         own: dict[str, OwnGaps] = {}
-        gaps: list[int] = []
+        gaps: tuple[list[int], list[int]] = [], []
         for pilot in pilots:
             name = pilot.name
             shown[name] = pilot
             before = self.pilots.get(name)
-            known = before is not None and before.started == pilot.started
-            if known and before is not None and before.last_heard:
+            same_pilot = before is not None and before.started == pilot.started
+            if same_pilot and before is not None and before.last_heard:
                 own[name] = self.own.get(name, OwnGaps())
                 gap = pilot.last_heard - before.last_heard
-                timed = is_timed(before.began, before.last_heard, gap)
                 # More than a lifetime: the collector was not to be asked.
-                if timed and 0 < gap <= pilot.ad_lifetime_s:
-                    gaps.append(gap)
-                    own[name] = own[name].add(gap)
+                if 0 < gap <= pilot.ad_lifetime_s:
+                    timed = is_timed(before.began, before.last_heard, gap)
+                    if not pilot.senders:
+                        gaps[not timed].append(gap)
+                    if timed:
+                        own[name] = own[name].add(gap)
             if pilot.free and pilot.accepting:
-                same = known and before is not None and _is_same(pilot, before)
+                same = same_pilot and before is not None and _is_same(pilot, before)
                 resting[name] = self.resting.get(name, now) if same else now
         return shown, resting, own, gaps
 
@@ -170,12 +175,17 @@ class Contacts(NamedTuple):
         """Return what is known where no collector shows anything."""
         return PilotsShown(self, (), (), self.decided or 0, (), frozenset(), doubtful=False)
 
-    def _until(self, pilot: Pilot) -> int:
-        """Return until when a pilot ran whose ad is gone: expired, or invalidated."""
-        seen = self.newest + self.at - self.renewed  # by the collector's clock, at the least
+    def _until(self, pilot: Pilot, clock: int) -> int:
+        """Return until when a pilot ran whose ad is gone: expired, or invalidated.
+
+        ``clock``: the collector's now, at the least.
+        """
+        seen = self.newest + self.at - self.renewed  # by the same clock
         usual = self.two_updates(pilot.ad_lifetime_s)
         stale = seen - pilot.last_heard >= self.stale_after(pilot, usual)
-        return pilot.last_heard if pilot.last_heard and stale else max(pilot.last_heard, seen)
+        expired = pilot.last_heard + pilot.ad_lifetime_s < clock  # no leave is needed for that
+        gone = pilot.last_heard and (stale or expired)
+        return pilot.last_heard if gone else max(pilot.last_heard, seen)
 
 
 def _is_same(pilot: Pilot, before: Pilot) -> bool:

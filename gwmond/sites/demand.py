@@ -16,21 +16,27 @@ Source of the rules: design page, sections 2 and 4.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import lcm
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.entries.evaluation import JobCounts
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Template, Verdict
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
-from gwmond.sites.absorb import Absorption, Places, Rest, Shape, absorption, of_group
+from gwmond.sites.absorb import Absorption, Places, Rest, Room, Shape, absorption, of_group
 from gwmond.sites.need import Need, need_at, own_need
 from gwmond.sites.program import DemandClass, Edge
 
-Verdicts: TypeAlias = Mapping[tuple[str, str], Verdict]
-"""By (signature of the group, signature of the template)."""
+Verdicts: TypeAlias = Mapping[str, Mapping[str, Verdict]]
+"""By the signature of the group, then of the template.
+
+Rows that are one object are looked at once, so equal ones should be.
+"""
+_NOTHING: Mapping[str, Verdict] = MappingProxyType({})
+_NO_REST: Mapping[Rest, Any] = MappingProxyType({})
 
 
 _ROUNDING = 1e-9
@@ -91,18 +97,16 @@ def match(
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> tuple[Match, ...]:
     """Return where each group that has jobs could run."""
-    templates = sorted(templates, key=lambda template: (template.entry, template.group))
-    fitting: dict[Shape, list[tuple[Template, Need]]] = {}
-    known: dict[tuple[str, Shape], Match] = {}
+    fits = _Fits(templates, memory_per_unit_mib)
+    kinds: dict[tuple[int, int], Match] = {}
     matches: list[Match] = []
     for group in sorted((group for group in groups if group.jobs > 0), key=_order):
-        shape = Shape(group.size, group.walltime_s)
-        if shape not in fitting:
-            fitting[shape] = _fitting(shape, templates, memory_per_unit_mib)
-        kind = (group.signature, shape)
-        if kind not in known:
-            known[kind] = _match(group, fitting[shape], verdicts, memory_per_unit_mib)
-        matches.append(known[kind]._replace(key=f"{len(matches):08}", group=group))
+        fitting = fits.of(Shape(group.size, group.walltime_s))
+        row = verdicts.get(group.signature, _NOTHING)
+        kind = id(row), id(fitting)
+        if kind not in kinds:
+            kinds[kind] = _match(group, fitting, row, memory_per_unit_mib)
+        matches.append(kinds[kind]._replace(key=f"{len(matches):08}", group=group))
     return tuple(matches)
 
 
@@ -111,49 +115,73 @@ def _order(group: DemandGroup) -> tuple[object, ...]:
     return (group.schedd, group.accounting_group, group.signature, group.size, walltime, group.jobs)
 
 
-def _fitting(
-    shape: Shape, templates: Iterable[Template], memory_per_unit_mib: int
-) -> list[tuple[Template, Need]]:
-    """Return the templates that a job fits and in whose lifetime it may end."""
-    needs = {
-        size: need_at(shape.size, size, memory_per_unit_mib) for size in {t.size for t in templates}
-    }
-    return [
-        (template, need)
-        for template in templates
-        if (need := needs[template.size]) is not None
-        and (
-            shape.walltime_s is None
-            or template.lifetime_s is None
-            or shape.walltime_s <= template.lifetime_s
+class _Fits:
+    """The templates that jobs fit and in whose lifetime they may end; one list for alike shapes."""
+
+    def __init__(self, templates: Iterable[Template], memory_per_unit_mib: int) -> None:
+        self._templates = sorted(templates, key=lambda template: (template.entry, template.group))
+        self._memory_per_unit_mib = memory_per_unit_mib
+        self._sizes = dict.fromkeys(template.size for template in self._templates)
+        self._lifetimes = sorted(
+            {t.lifetime_s for t in self._templates if t.lifetime_s is not None}
         )
-    ]
+        self._made: dict[object, list[tuple[Offer, Offer]]] = {}
+        self._known: dict[Shape, list[tuple[Offer, Offer]]] = {}
+
+    def of(self, shape: Shape) -> list[tuple[Offer, Offer]]:
+        """Return the offer of each template: where a job matches, and where that is possible."""
+        if shape not in self._known:
+            self._known[shape] = self._of(shape)
+        return self._known[shape]
+
+    def _of(self, shape: Shape) -> list[tuple[Offer, Offer]]:
+        size, walltime_s = shape
+        needs = {to: need_at(size, to, self._memory_per_unit_mib) for to in self._sizes}
+        ends = 0 if walltime_s is None else bisect_left(self._lifetimes, walltime_s)
+        alike = tuple(needs.values()), ends
+        if alike not in self._made:
+            self._made[alike] = [
+                (
+                    Offer(template, need, template.evidence == "measured"),
+                    Offer(template, need, False),
+                )
+                for template in self._templates
+                if (need := needs[template.size]) is not None
+                and (
+                    walltime_s is None
+                    or template.lifetime_s is None
+                    or walltime_s <= template.lifetime_s
+                )
+            ]
+        return self._made[alike] or []  # where they fit nowhere, their sizes differ
 
 
 def _match(
     group: DemandGroup,
-    fitting: Sequence[tuple[Template, Need]],
-    verdicts: Verdicts,
+    fitting: Sequence[tuple[Offer, Offer]],
+    verdicts: Mapping[str, Verdict],
     memory_per_unit_mib: int,
 ) -> Match:
     """Return where a group could run, of the templates that it fits."""
     offers: list[Offer] = []
     best: dict[EntryKey, tuple[bool, Need]] = {}
     unknown: dict[EntryKey, Need] = {}
-    for template, need in fitting:
-        verdict = verdicts.get((group.signature, template.signature), Verdict.UNKNOWN)
+    for matching, possible in fitting:
+        template, need, _ = matching
+        verdict = verdicts.get(template.signature, Verdict.UNKNOWN)
         if verdict is Verdict.UNKNOWN:
             most = unknown.get(template.entry, need)
             unknown[template.entry] = Need(*map(max, most, need))
         if verdict in (Verdict.NO, Verdict.UNKNOWN):
             continue
-        sure = verdict is Verdict.YES and template.evidence == "measured"
-        offer = Offer(template, need, sure)
+        offer = matching if verdict is Verdict.YES else possible
         offers.append(offer)
-        found = (not offer.sure, need)
-        best[template.entry] = min(best.get(template.entry, found), found)
+        candidate = (not offer.sure, need)
+        best[template.entry] = min(best.get(template.entry, candidate), candidate)
     needs = {key: need for key, (_, need) in best.items()}
-    own = min(needs.values(), default=None) or min((need for _, need in fitting), default=None)
+    own = min(needs.values(), default=None) or min(
+        (offer.need for offer, _ in fitting), default=None
+    )
     return Match(
         key="",
         group=group,
@@ -197,66 +225,83 @@ def demand(
     ``spare`` are the canonical units that entries could still provide, for both resources.
     """
     judges = _judges(places, templates)
-    wanted: defaultdict[Shape, set[Berth]] = defaultdict(set)
+    by_shape: defaultdict[Shape, set[Berth]] = defaultdict(set)
     alike: dict[int, dict[Berth, Need]] = {}  # groups that match alike have the same offers
+    kinds: dict[tuple[int, Shape], Match] = {}
     for item in matches:
-        berths = alike.get(id(item.offers))
-        if berths is None:
-            berths = alike[id(item.offers)] = _berths(item, judges)
-            wanted[item.shape].update(berths)
-    holding = absorption(wanted, places, memory_per_unit_mib)
-    at_berth: defaultdict[Berth, list[Rest]] = defaultdict(list)
-    for rest in holding.rests:
-        at_berth[rest.berth].append(rest)
-    known: dict[int, DemandClass] = {}
-    for item in matches:
-        if id(item.offers) not in known:
-            known[id(item.offers)] = _class(item, spare, alike[id(item.offers)], holding, at_berth)
+        if id(item.offers) not in alike:
+            alike[id(item.offers)] = _berths(item, judges)
+        kinds[id(item.offers), item.shape] = item
+    for offers, shape in kinds:
+        by_shape[shape].update(alike[offers])
+    holding = absorption(by_shape, places, memory_per_unit_mib)
+    edges = _Edges(spare, holding)
+    classes = {kind: edges.of(item, alike[id(item.offers)]) for kind, item in kinds.items()}
     return Demand(
         tuple(
-            known[id(item.offers)]._replace(key=item.key, jobs=item.group.jobs) for item in matches
+            classes[id(item.offers), item.shape]._replace(key=item.key, jobs=item.group.jobs)
+            for item in matches
         ),
         holding.units,
     )
 
 
-def _class(
-    item: Match,
-    spare: Mapping[Resource, Mapping[EntryKey, int]],
-    berths: Mapping[Berth, Need],
-    holding: Absorption,
-    rests: Mapping[Berth, Iterable[Rest]],
-) -> DemandClass:
-    """Return the class of a group's jobs; ``berths``: what a job counts as where it may run."""
-    holds = holding.holds[item.shape]
-    own_rests = (Rest(berth, item.shape) for berth in berths)
-    beside = (
-        (rest, need, fitting)
-        for berth, need in berths.items()
-        for rest in rests.get(berth, ())
-        if (fitting := holding.rests[rest].fit.get(item.shape, 0))
-    )
-    return DemandClass(
-        key=item.key,
-        jobs=item.group.jobs,
-        own=item.own,
-        spare={
-            key: Edge(jobs, need, need)
-            for key, need in item.needs.items()
-            if (jobs := _fitting_into(spare, key, need)) > 0
-        },
-        free={
-            berth: Edge(hold.jobs, need, hold.takes)
-            for berth, need in berths.items()
-            if (hold := holds.get(berth)) is not None
-        },
-        possible=item.possible,
-        leaves={rest: 1 / holding.rests[rest].jobs for rest in own_rests if rest in holding.rests},
-        beside={
-            rest: Edge(fitting, need, Need(1 / fitting, holds[rest.berth].takes.gpu))
-            for rest, need, fitting in beside
-        },
-    )
+class _Edges:
+    """Where jobs may go; what is the same for many kinds of jobs is made once."""
+
+    def __init__(
+        self, spare: Mapping[Resource, Mapping[EntryKey, int]], holding: Absorption
+    ) -> None:
+        self._spare, self._holding = spare, holding
+        self._rests: defaultdict[Berth, list[Rest]] = defaultdict(list)
+        for rest in holding.rests:
+            self._rests[rest.berth].append(rest)
+        same: dict[tuple[int, ...], Mapping[Berth, Room]] = {}
+        self._holds = {
+            shape: same.setdefault(tuple(map(id, (*holds, *holds.values()))), holds)
+            for shape, holds in holding.holds.items()
+        }
+        self._to_spare: dict[int, dict[EntryKey, Edge]] = {}
+        self._to_free: dict[tuple[int, int], dict[Berth, Edge]] = {}
+
+    def of(self, item: Match, berths: Mapping[Berth, Need]) -> DemandClass:
+        """Return the class of a group; ``berths``: what a job counts as where it may run."""
+        holds, rests = self._holds[item.shape], self._holding.rests
+        if id(item.needs) not in self._to_spare:
+            self._to_spare[id(item.needs)] = {
+                key: Edge(jobs, need, need)
+                for key, need in item.needs.items()
+                if (jobs := _fitting_into(self._spare, key, need)) > 0
+            }
+        free = id(berths), id(holds)
+        if free not in self._to_free:
+            self._to_free[free] = {
+                berth: Edge(hold.jobs, need, hold.takes)
+                for berth, need in berths.items()
+                if (hold := holds.get(berth)) is not None
+            }
+        with_rests = [berth for berth in self._rests if berth in berths]
+        own_rests = (Rest(berth, item.shape) for berth in with_rests)
+        beside = (
+            (rest, berths[berth], fitting)
+            for berth in with_rests
+            for rest in self._rests[berth]
+            if (fitting := rests[rest].fit.get(item.shape, 0))
+        )
+        return DemandClass(
+            key=item.key,
+            jobs=item.group.jobs,
+            own=item.own,
+            spare=self._to_spare[id(item.needs)],
+            free=self._to_free[free],
+            possible=item.possible,
+            leaves={rest: 1 / rests[rest].jobs for rest in own_rests if rest in rests} or _NO_REST,
+            beside={
+                rest: Edge(fitting, need, Need(1 / fitting, holds[rest.berth].takes.gpu))
+                for rest, need, fitting in beside
+            }
+            or _NO_REST,
+        )
 
 
 def _fitting_into(
@@ -276,21 +321,21 @@ def _judges(
     by_entry: defaultdict[EntryKey, list[Template]] = defaultdict(list)
     for template in templates:
         by_entry[template.entry].append(template)
-    found: defaultdict[EntryKey, defaultdict[Template, tuple[Berth, ...]]] = defaultdict(
+    judges: defaultdict[EntryKey, defaultdict[Template, tuple[Berth, ...]]] = defaultdict(
         lambda: defaultdict(tuple)
     )
     for berth in sorted(places):
         for template in of_group(by_entry[berth.entry], berth.group):
-            found[berth.entry][template] += (berth,)
-    return found
+            judges[berth.entry][template] += (berth,)
+    return judges
 
 
 def _berths(
     item: Match, judges: Mapping[EntryKey, Mapping[Template, tuple[Berth, ...]]]
 ) -> dict[Berth, Need]:
     """Return the berths that may take a group's jobs, and the need of a job there."""
-    found: dict[Berth, Need] = {}
+    needs: dict[Berth, Need] = {}
     for offer in item.offers:
         for berth in judges.get(offer.template.entry, {}).get(offer.template, ()):
-            found[berth] = min(found.get(berth, offer.need), offer.need)
-    return found
+            needs[berth] = min(needs.get(berth, offer.need), offer.need)
+    return needs

@@ -21,24 +21,24 @@ from gwmond.model.entries.evaluation import (
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Size
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.absorb import Places
-from gwmond.sites.demand import Match, job_counts
-from gwmond.sites.flow import Assignment, Share
+from gwmond.sites.demand import Match, Offer, job_counts
+from gwmond.sites.flow import NOWHERE, Assignment, Share
 from gwmond.sites.need import footprint
 from gwmond.sites.program import DemandClass
 
 
 def demand_totals(
-    matches: Iterable[Match], found: Assignment, known: bool
+    matches: Iterable[Match], flow: Assignment, pilots_known: bool
 ) -> dict[tuple[str, Resource], DemandTotals]:
-    """Return the fate of each schedd's demand; only its amount if pilots are not ``known``.
+    """Return the fate of each schedd's demand; only its amount unless ``pilots_known``.
 
     A placed job counts as its need there, any other as its least need.
     """
     sums: defaultdict[tuple[str, Resource], list[Share]] = defaultdict(list)
     for item in matches:
         for resource in RESOURCES:
-            if share := found.classes.get((item.key, resource)):
-                if not known:
+            if share := flow.classes.get((item.key, resource)):
+                if not pilots_known:
                     units = item.group.jobs * item.own.units(resource)
                     share = Share(0, 0, round(units * SCALE))
                 sums[item.group.schedd, resource].append(share)
@@ -47,14 +47,14 @@ def demand_totals(
         absorbed, assigned, unmatched = (sum(parts) for parts in zip(*shares, strict=True))
         idle = absorbed + assigned + unmatched
         whole = DemandTotals(idle, absorbed, assigned, unmatched)
-        totals[key] = whole if known else DemandTotals(idle, None, None, None)
+        totals[key] = whole if pilots_known else DemandTotals(idle, None, None, None)
     return totals
 
 
 def idle_jobs(
     matches: Iterable[Match],
     classes: Sequence[DemandClass],
-    found: Assignment,
+    flow: Assignment,
     free: Places,
 ) -> tuple[IdleJobs, ...]:
     """Return where each group could run; ``free``: the free slots that there are now."""
@@ -62,22 +62,28 @@ def idle_jobs(
 
     @cache
     def holds(berth: Berth, size: Size) -> bool:
-        wanted = footprint(size)
-        return any(all(map(ge, slot, wanted)) and slot.cores > 0 for slot in sizes.get(berth, ()))
+        need = footprint(size)
+        return any(all(map(ge, slot, need)) and slot.cores > 0 for slot in sizes.get(berth, ()))
+
+    made: dict[int, MatchedKind] = {}
+
+    def matched_kind(offer: Offer) -> MatchedKind:
+        if (kind := made.get(id(offer))) is None:
+            template, _, sure = offer
+            kind = made[id(offer)] = MatchedKind(template.entry, template.group, sure)
+        return kind
 
     idle = []
     kinds: dict[int, tuple[MatchedKind, ...]] = {}  # groups that match alike have the same offers
-    for item, wanted in zip(matches, classes, strict=True):
-        share = found.classes[item.key, "cpu"]  # every job takes some of it
+    for item, demand_class in zip(matches, classes, strict=True):
         size, jobs = item.group.size, item.group.jobs
-        absorbed = share.absorbed / (sum(share) or 1)
-        slots = absorbed > 0 and any(holds(berth, size) for berth in wanted.free)
+        placed = flow.placed.get(item.key, NOWHERE)
+        absorbed, assigned = placed.absorbed / jobs, placed.assigned / jobs
+        slots = absorbed > 0 and any(holds(berth, size) for berth in demand_class.free)
         units = jobs * item.own.cpu, jobs * item.own.gpu
-        if (known := kinds.get(id(item.offers))) is None:
-            offers = item.offers
-            known = tuple(MatchedKind(o.template.entry, o.template.group, o.sure) for o in offers)
-            kinds[id(offers)] = known
-        idle.append(IdleJobs(item.group, *units, item.entries, absorbed, slots, known))
+        if (matched := kinds.get(id(item.offers))) is None:
+            matched = kinds[id(item.offers)] = tuple(map(matched_kind, item.offers))
+        idle.append(IdleJobs(item.group, *units, item.entries, absorbed, slots, matched, assigned))
     return tuple(idle)
 
 

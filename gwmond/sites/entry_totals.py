@@ -85,7 +85,7 @@ def _combine(ads: list[EntryRequest]) -> EntryTotals:
 
 def _freshest(ads: Iterable[EntryRequest], value: Callable[[EntryRequest], T | None]) -> T | None:
     """Return the first value there is; the ads come freshest first."""
-    return next((found for ad in ads if (found := value(ad)) is not None), None)
+    return next((first for ad in ads if (first := value(ad)) is not None), None)
 
 
 def _matching(ads: Iterable[EntryRequest]) -> int | None:

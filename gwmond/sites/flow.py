@@ -55,13 +55,23 @@ class Share(NamedTuple):
     unmatched: int
 
 
+class Placed(NamedTuple):
+    """How many jobs of a class berths take, and how many spare capacity could take."""
+
+    absorbed: float
+    assigned: float
+
+
+NOWHERE = Placed(0.0, 0.0)
+
+
 class Assignment(NamedTuple):
     """Which jobs could have run where.
 
-    ``units``: 1/SCALE units of each entry's spare that jobs could have used, zeros included;
-    ``jobs``: how many jobs those are; ``free``: how many each berth takes, and ``taken`` what those
-    of them take that are not beside others, in 1/SCALE units; ``uncertain``: entries and resources
-    where a *possible* match carries any.
+    ``placed``: the jobs of each class, by its key; ``units``: 1/SCALE units of each entry's spare
+    that jobs could have used, zeros included; ``jobs``: how many jobs those are; ``free``: how many
+    each berth takes, and ``taken`` what those of them take that are not beside others, in 1/SCALE
+    units; ``uncertain``: entries and resources where a *possible* match carries any.
     """
 
     units: Mapping[tuple[EntryKey, Resource], int]
@@ -70,6 +80,7 @@ class Assignment(NamedTuple):
     free: Mapping[Berth, float]
     taken: Mapping[tuple[Berth, Resource], int]
     uncertain: frozenset[tuple[EntryKey, Resource]]
+    placed: Mapping[str, Placed]
 
 
 def assign(
@@ -134,7 +145,22 @@ def _collect(
         free=free,
         taken=taken,
         uncertain=frozenset(uncertain),
+        placed=_placed(program, jobs),
     )
+
+
+def _placed(program: Program, jobs: Floats) -> dict[str, Placed]:
+    """Return how many jobs of each class have a place."""
+    many = len(program.bundles)
+    free, spare = (
+        np.bincount(program.source, np.where(to, jobs, 0), many).round(_DIGITS).tolist()
+        for to in (~program.assigned, program.assigned)
+    )
+    return {
+        item.key: Placed(*(placed * item.jobs / bundle.jobs for placed in (absorbed, assigned)))
+        for bundle, absorbed, assigned in zip(program.bundles, free, spare, strict=True)
+        for item in bundle.members
+    }
 
 
 def _shares(
@@ -162,7 +188,7 @@ def _shares(
                 keys.append(item.key)
                 left = (bundle.jobs - sums[2]) * part * own
                 taken.append((sums[0] * part, sums[1] * part, left))
-    found = {
+    shares = {
         (item.key, resource): Share(0, 0, round(item.jobs * item.own.units(resource) * SCALE))
         for item in classes
         if item.own.units(resource) > 0
@@ -171,8 +197,8 @@ def _shares(
     into = apportion(assigned, [round(spared * _FINE) for _, spared, _ in taken])
     free = _rounded([freed for freed, _, _ in reversed(taken)])[::-1]  # ties the other way round
     for key, whole, absorbed, spared in zip(keys, idle, free, into, strict=True):
-        found[key, resource] = Share(absorbed, spared, max(whole - absorbed - spared, 0))
-    return found
+        shares[key, resource] = Share(absorbed, spared, max(whole - absorbed - spared, 0))
+    return shares
 
 
 def _rounded(amounts: Sequence[float]) -> list[int]:

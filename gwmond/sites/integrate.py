@@ -35,11 +35,14 @@ def integrate(
 
     Invariant: the increments of one of ``known_entries`` sum to (provisioned + spare) x elapsed;
     where the interval is unknown to capacity x elapsed, all ``unknown`` with the interval's reason.
-    Entries seen for the first time add nothing: the time before is not known.
+    Entries seen for the first time add nothing: the time before is not known.  But what was pledged
+    of a site that is known, it had before too: entries that are new there only share it.
     """
     increments: list[SiteTime] = []
+    sites = {key.site for key in known_entries}
     for (key, resource), row in sorted(evaluation.rows.items()):
-        if key not in known_entries:
+        pledged = row.capacity.evidence == "pledge" and key.site in sites
+        if key not in known_entries and not pledged:
             continue
         if elapsed.known:
             amounts = list(row.uses)

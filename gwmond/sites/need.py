@@ -44,7 +44,7 @@ def need_at(job: Size, pilot: Size, memory_per_unit_mib: int = DEFAULT_MEMORY_MI
     """
     cores, memory, gpus = footprint(job, memory_per_unit_mib)
     pairs = ((cores, pilot.cores), (memory, pilot.memory_mib))
-    fitting = min(int(room // wanted) for wanted, room in pairs if wanted > 0)
+    fitting = min(int(room // asked) for asked, room in pairs if asked > 0)
     if fitting < 1 or gpus > pilot.gpus:
         return None
     cpu = max(1, units_of_pilot(pilot, "cpu", memory_per_unit_mib)) / fitting

@@ -34,6 +34,10 @@ _PRICE = 1e-9
 _PRIORITY = 1000.0  # of a unit absorbed over a unit assigned
 _EFFORT = 500_000  # edges x rounds: a huge pool is evened out less thoroughly
 _ROUNDS = 50
+_PRIMAL = 4  # kSimplexStrategyPrimal of HiGHS
+_ALL_AT_ONCE = 10_000  # edges
+_AT_ONCE = 12  # edges of a bundle
+_STEP = 7919  # a prime: bundles begin with other sinks
 
 
 class Edge(NamedTuple):
@@ -148,28 +152,38 @@ def build(
     sinks: list[Berth | Rest | EntryKey] = [*berths, *rests, *entries]
     sink_at = {sink: at for at, sink in enumerate(sinks)}
     alike: defaultdict[_Choice, list[DemandClass]] = defaultdict(list)
+    same: defaultdict[tuple[object, ...], list[DemandClass]] = defaultdict(list)
     for item in classes:
+        if item.jobs > 0:
+            parts = item.spare, item.free, item.leaves, item.beside
+            same[item.own, *map(id, parts)].append(item)
+    for members in same.values():
+        item = members[0]
         edges_to = (*item.free.items(), *item.beside.items(), *item.spare.items())
         chosen = [(sink_at[to], edge) for to, edge in edges_to if to in sink_at and edge.jobs > 0]
-        if chosen and item.jobs > 0:
+        if chosen:
             left = [
                 (sink_at[rest], sink_at[rest.berth], part)
                 for rest, part in item.leaves.items()
                 if rest in sink_at
             ]
-            alike[item.own, tuple(sorted(chosen)), tuple(sorted(left))].append(item)
+            alike[item.own, tuple(sorted(chosen)), tuple(sorted(left))] += members
     bundles: list[Bundle] = []
-    table: list[tuple[float, ...]] = []
+    tables: list[Floats] = [np.zeros((0, 8))]  # one for each bundle: tuples would be ten times that
     leaves: list[tuple[float, int, int]] = []
+    number = 0
     for own, edges, left_by in sorted(alike):
-        members, weight = alike[own, edges, left_by], own.cpu + own.gpu
-        column_of = {at: column for column, (at, _) in enumerate(edges, len(table))}
+        members = sorted(alike[own, edges, left_by], key=lambda item: item.key)
+        weight = own.cpu + own.gpu
+        column_of = {at: column for column, (at, _) in enumerate(edges, number)}
         leaves += [(part, rest, column_of[berth]) for rest, berth, part in left_by]
-        table += [
+        table = [
             (len(bundles), at, edge.jobs, weight, *edge.need, *edge.takes) for at, edge in edges
         ]
+        tables.append(np.array(table, dtype=np.float64))
+        number += len(edges)
         bundles.append(Bundle(tuple(members), sum(item.jobs for item in members)))
-    columns = np.array(table, dtype=np.float64).reshape(len(table), 8).T
+    columns = np.concatenate(tables).T
     held = [free[berth] for berth in berths] + [Need(0.0)] * len(rests)
     room = np.array(
         [
@@ -201,9 +215,10 @@ def _usable(program: Program) -> Floats:
     room = program.room.copy()
     for resource, takes in enumerate(program.takes):
         needs: defaultdict[int, set[float]] = defaultdict(set)
-        for sink, value in zip(program.sink.tolist(), takes.tolist(), strict=True):
-            if value > 0 and sink >= program.first_entry:
-                needs[sink].add(value)
+        whole = program.assigned & (takes > 0)
+        sizes, size = np.unique(takes[whole], return_inverse=True)
+        for pair in np.unique(program.sink[whole] * len(sizes) + size).tolist():
+            needs[pair // len(sizes)].add(float(sizes[pair % len(sizes)]))
         for sink, values in needs.items():
             step = _step(frozenset(values))
             room[resource, sink] = float(floor(Fraction(room[resource, sink]) / step) * step)
@@ -236,38 +251,71 @@ def _silent_solver() -> Any:
 
 
 def _solve(
-    cost: Floats, matrix: _Coordinates, bound: Floats, most: Floats
+    cost: Floats, matrix: _Coordinates, bound: Floats, most: Floats, begin: Ints
 ) -> tuple[Floats, Floats] | None:
-    """Return the solution of a linear program and the prices of its rows; None if it failed."""
+    """Return the solution of a linear program and the prices of its rows; None if it failed.
+
+    HiGHS is given the columns to ``begin`` with, which have a solution, then those that pay at the
+    prices of its solution, until none does: this is the whole program's (column generation).
+    """
     import highspy  # noqa: PLC0415 (few commands poll)
 
     values, rows, columns = matrix
     order = np.lexsort((rows, columns))
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = len(cost), len(bound)
-    program.col_cost_, program.col_lower_, program.col_upper_ = cost, np.zeros(len(cost)), most
-    program.row_lower_, program.row_upper_ = np.full(len(bound), -highspy.kHighsInf), bound
-    program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    program.a_matrix_.start_ = np.searchsorted(columns[order], np.arange(len(cost) + 1))
-    program.a_matrix_.index_ = rows[order]
-    program.a_matrix_.value_ = values[order]
+    values, rows, columns = values[order], rows[order], columns[order]
+    start = np.searchsorted(columns, np.arange(len(cost) + 1))
+    source = rows[start[:-1]]
     solver = _silent_solver()()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("solver", "simplex")
     solver.setOptionValue("threads", 1)
+    program = highspy.HighsLp()
+    program.num_row_ = len(bound)
+    program.row_lower_, program.row_upper_ = np.full(len(bound), -highspy.kHighsInf), bound
     solver.passModel(program)
-    solver.run()
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return None
-    found = solver.getSolution()
-    return np.maximum(found.col_value, 0.0), -np.array(found.row_dual)
+    used, new = np.zeros(0, dtype=np.int64), begin
+    while len(new):
+        sizes = start[new + 1] - start[new]
+        first = np.cumsum(sizes) - sizes
+        held = np.repeat(start[new] - first, sizes) + np.arange(sizes.sum())
+        part = (cost[new], np.zeros(len(new)), most[new], len(held), first, rows[held])
+        solver.addCols(len(new), *part, values[held])
+        used = np.concatenate((used, new))
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = solver.getSolution()
+        prices = -np.array(solution.row_dual)
+        gain = -cost - np.bincount(columns, values * prices[rows], len(cost))
+        gain[used] = 0.0
+        new = _few(source, np.flatnonzero(gain > _PRICE), gain)
+        solver.setOptionValue("simplex_strategy", _PRIMAL)  # goes on from the solution before
+    amounts = np.zeros(len(cost))
+    amounts[used] = solution.col_value
+    return np.maximum(amounts, 0.0), prices
+
+
+def _few(source: Ints, columns: Ints, rank: Floats) -> Ints:
+    """Return a few of these columns of each source, those of the highest rank."""
+    order = columns[np.lexsort((-rank[columns], source[columns]))]
+    place = np.arange(len(order)) - np.searchsorted(source[order], source[order])
+    return np.sort(order[place < _AT_ONCE])
+
+
+def _spread(program: Program) -> Ints:
+    """Return the edges to begin with: all, or of very many a few of each bundle to other sinks."""
+    edges = np.arange(len(program.source))
+    if len(edges) <= _ALL_AT_ONCE:
+        return edges
+    turn = (program.sink + program.source) * _STEP % program.room.shape[1]
+    return _few(program.source, edges, -turn.astype(np.float64))
 
 
 def largest(program: Program) -> Floats:
     """Return the jobs of each edge in a largest assignment."""
     worth = program.weight * np.where(program.assigned, 1.0, _PRIORITY)
     bound = np.concatenate((program.supply, *program.room))
-    solved = _solve(-worth, program.coordinates(), bound, program.most)
+    solved = _solve(-worth, program.coordinates(), bound, program.most, _spread(program))
     if solved is None:  # no jobs at all are a solution, so this is HiGHS's fault
         raise ArithmeticError("the linear program of the demand was not solved")
     return solved[0]
@@ -289,6 +337,7 @@ def most_even(program: Program, jobs: Floats) -> Floats:
     open_ = of_entry & filled & (room > 0)
     level = np.where(of_entry, 0.0, 1.0)
     fixed = (np.flatnonzero(~assigned), np.flatnonzero(assigned))
+    spread = _spread(program)
     for _ in range(max(1, min(_ROUNDS, _EFFORT // edges))):
         if not open_.any():
             break
@@ -306,11 +355,12 @@ def most_even(program: Program, jobs: Floats) -> Floats:
             matrix,
             np.concatenate((program.supply, limit, totals)),
             np.concatenate((program.most, np.ones(parts))),
+            np.concatenate((np.union1d(spread, np.flatnonzero(jobs)), edges + np.arange(parts))),
         )
         if solved is None:
             break
-        found, prices = solved
-        jobs, ratios = found[:edges], found[edges:][part]
+        solution, prices = solved
+        jobs, ratios = solution[:edges], solution[edges:][part]
         paid = prices[first + at] * room[at]
         largest = np.zeros(parts)
         np.maximum.at(largest, part, paid)

@@ -89,7 +89,7 @@ REASONS: tuple[BottleneckReason, ...] = (
         "factory_limit",
         "The factory has hit a limit of this entry (GlideFactoryLimit..., or all its pilots exist)",
         lambda s: (
-            any(re.search("factorylimit(?!held)", of.name.lower()) for of in s.limits)
+            any(re.search("factorylimit(?!held)", limit.name.lower()) for limit in s.limits)
             or (
                 s.max_pilots is not None
                 and s.total_pilots is not None

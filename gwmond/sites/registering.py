@@ -65,16 +65,37 @@ def watch(
     ``running``: by the factory's count, where it is known.  At ``doubtful`` entries more pilots may
     have registered than are seen.  What was seen before stays for a grace there.
     """
-    found = {
+    watched = {
         key: before.get(key, NotRegistered()).add(now_s, number, registered[key], grace_s)
         for key, number in running.items()
         if key not in doubtful
     }
-    for key, of in before.items():
-        if key not in found and of.history.is_within(now_s, grace_s):
+    for key, missing in before.items():
+        if key not in watched and missing.history.is_within(now_s, grace_s):
             most = max(running.get(key, 0) - registered[key], 0)
-            found[key] = of.at_most(most) if registered[key] else of
-    return found
+            watched[key] = missing.at_most(most) if registered[key] else missing
+    return watched
+
+
+def coming(
+    histories: Histories,
+    running: Mapping[EntryKey, int],
+    registered: Counter[EntryKey],
+    now_s: int,
+    grace_s: int,
+) -> dict[EntryKey, int]:
+    """Return how many pilots of each entry run and are about to register.
+
+    ``histories``: of ``watch``, with what is seen now.  Those that have not registered at any
+    moment of the grace are not about to.  ``registered``: with pilots that have ended lately, which
+    the factory may still count.
+    """
+    numbers = {
+        key: running[key] - registered[key] - missing.history.least(now_s, grace_s)
+        for key, missing in histories.items()
+        if key in running
+    }
+    return {key: number for key, number in numbers.items() if number > 0}
 
 
 def unregistered(
@@ -91,17 +112,17 @@ def unregistered(
             registered[pilot.entry] += 1
         elif pilot.failure:
             tests.setdefault(pilot.entry, Counter())[pilot.failure] += 1
-    found = {
-        key: Unregistered(of.pilots, registered[key]) for key, of in histories.items() if of.pilots
+    entries = {
+        key: Unregistered(n.pilots, registered[key]) for key, n in histories.items() if n.pilots
     }
-    failing = {key for key, of in found.items() if of.most}
+    failing = {key for key, counts in entries.items() if counts.most}
     good = {key for key, number in registered.items() if number and key not in failing}
     return {
-        key: of._replace(
+        key: counts._replace(
             reach=_reach(key, failing, good, totals),
             test=tests[key].most_common(1)[0][0] if key in tests else "",
         )
-        for key, of in found.items()
+        for key, counts in entries.items()
     }
 
 

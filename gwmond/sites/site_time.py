@@ -96,7 +96,8 @@ class Facts(NamedTuple):
     ``long_filling`` are those that have been filling for longer than the grace.  ``taken`` is that
     of the evaluation before, ``resting`` are pilots as in ``untaken``; None as long as pilots have
     not been watched for a grace.  ``left_out``: schedds whose idle jobs frontends do not count, and
-    why; ``unseen``: that they count none at all, in words, or empty.
+    why; ``unseen``: that they count none at all, in words, or empty.  ``coming`` are pilots that
+    run by the factory's count and are about to register: an estimate, as that count is older.
     """
 
     entries: AbstractSet[EntryKey]
@@ -116,6 +117,7 @@ class Facts(NamedTuple):
     left_out: Mapping[str, str] = MappingProxyType({})
     unseen: str = ""
     late: AbstractSet[EntryKey] = frozenset()
+    coming: Pending = MappingProxyType({})
 
     @property
     def has_factory(self) -> bool:
@@ -144,15 +146,16 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
     pilots = facts.pilots or ()
     entries = facts.all_entries
     matches = match(facts.groups, facts.templates, facts.verdicts, memory_per_unit_mib)
-    pending = pending_by_group(_starting(facts), facts.asked)
+    coming = _coming(facts)
+    pending = _summed(pending_by_group(_starting(facts), facts.asked), coming)
     free = places(pilots, pending, facts.templates)
 
     rows, full, spare = _rows(facts, entries, pending, memory_per_unit_mib)
 
     offered = _evidence(facts.templates)
-    wanted = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
-    flow = assign(wanted.classes, spare, wanted.free)
-    uncertain = flow.uncertain | _may_be_taken(matches, pending)
+    demanded = demand(matches, spare, free, facts.templates, memory_per_unit_mib)
+    flow = assign(demanded.classes, spare, demanded.free)
+    uncertain = flow.uncertain | _may_be_taken(matches, pending, coming)
     signs = _signs(facts, pending, now_s, settings)
     for key in _left_out(facts, matches, flow):
         signs[key] = signs[key]._replace(left_out=True)
@@ -186,16 +189,16 @@ def evaluate(facts: Facts, now_s: int, settings: Settings | None = None) -> Eval
                 evidence,
                 unmatched[key],
             )
-    known = facts.pilots is not None
-    totals = demand_totals(matches, flow, known)
-    jobs = flow.jobs if known else None
+    pilots_known = facts.pilots is not None
+    totals = demand_totals(matches, flow, pilots_known)
+    jobs = flow.jobs if pilots_known else None
     job_totals = facts.totals or {}
     counted = entry_jobs(entries, matches, jobs, job_totals, facts.demand_complete, offered)
-    waiting = idle_jobs(matches, wanted.classes, flow, places(pilots, {}, ()))
+    waiting = idle_jobs(matches, demanded.classes, flow, places(pilots, {}, ()))
     asking = {group.schedd for group in facts.groups}
     left_out = {name: why for name, why in sorted(facts.left_out.items()) if name in asking}
-    told = left_out, facts.unseen
-    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, *told)
+    further = left_out, facts.unseen, frozenset(coming)
+    return Evaluation(dict(sorted(rows.items())), totals, counted, taken, waiting, *further)
 
 
 _Rows: TypeAlias = dict[tuple[EntryKey, Resource], EntryTime]
@@ -228,13 +231,30 @@ def _rows(
 
 def _starting(facts: Facts) -> dict[EntryKey, int]:
     """Return the pending pilots that may start: not at entries that are down, saturated, barren."""
-    totals = facts.totals or {}
-    closed = {key for key, of in totals.items() if of.down or of.barren}
+    closed = _closed(facts)
     return {
         key: wait.pending
         for key, wait in facts.waiting.items()
         if wait.pending > 0 and wait.beyond == 0 and key not in closed
     }
+
+
+def _coming(facts: Facts) -> Pending:
+    """Return the pilots that are about to register, which take jobs as pending ones do."""
+    closed = _closed(facts)
+    return {key: groups for key, groups in facts.coming.items() if key not in closed}
+
+
+def _summed(pending: Pending, coming: Pending) -> dict[EntryKey, Counter[str]]:
+    """Return all pilots that are on their way, by entry and frontend group."""
+    return {
+        key: Counter(pending.get(key, {})) + Counter(coming.get(key, {}))
+        for key in sorted(pending.keys() | coming.keys())
+    }
+
+
+def _closed(facts: Facts) -> set[EntryKey]:
+    return {key for key, totals in (facts.totals or {}).items() if totals.down or totals.barren}
 
 
 def _fills(
@@ -244,17 +264,19 @@ def _fills(
 
     An entry is left out if no template has their size: all of its spare may be theirs.
     """
-    found: Counter[EntryKey] = Counter()
+    units: Counter[EntryKey] = Counter()
     for berth, template, count in pending_pilots(pending, facts.templates):
         if berth.entry in facts.long_filling:
-            found[berth.entry] += count * units_of_pilot(
+            units[berth.entry] += count * units_of_pilot(
                 template.size, resource, memory_per_unit_mib
             )
-    return dict(found)
+    return dict(units)
 
 
 def _left_out(facts: Facts, matches: Iterable[Match], flow: Assignment) -> Iterator[EntryKey]:
-    """Yield the entries whose demand is mostly that of schedds which frontends leave out."""
+    """Return the entries whose demand is mostly that of schedds which frontends leave out."""
+    if not facts.left_out:
+        return iter(())
     every, left_out = Counter[EntryKey](), Counter[EntryKey]()
     for item in matches:
         if share := flow.classes.get((item.key, "cpu")):
@@ -306,7 +328,7 @@ def _before_flow(
 
 
 def _unasked(facts: Facts, row: EntryTime, memory_per_unit_mib: int) -> EntryTime | None:
-    """Return the row of a full entry as it is if its peak is no capacity; None where it is one.
+    """Return the row that a full entry has if its peak is no capacity; None if the peak is one.
 
     Where nothing is requested nobody has asked the site for more than runs.  The limit is one.
     """
@@ -398,14 +420,19 @@ def _evidence(templates: Iterable[Template]) -> dict[EntryKey, Evidence]:
 
 
 def _may_be_taken(
-    matches: Iterable[Match], pending: Pending
+    matches: Iterable[Match], pending: Pending, coming: Pending
 ) -> frozenset[tuple[EntryKey, Resource]]:
-    """Return where jobs match that pilots may take which wait at entries of which nothing is known.
+    """Return where jobs match of which it is not certain whether pilots on their way take them.
 
-    These pilots absorb no job, so what is said of the others is an estimate.
+    Of pilots that wait at entries of which nothing is known no job is absorbed.  How many are
+    ``coming`` is an estimate.
     """
     starting = pending.keys()
-    taken = (item.entries for item in matches if not starting.isdisjoint(item.unknown))
+    taken = (
+        item.entries
+        for item in matches
+        if not starting.isdisjoint(item.unknown) or not coming.keys().isdisjoint(item.needs)
+    )
     entries = {key for some in taken for key in some}
     return frozenset((key, resource) for key in entries for resource in RESOURCES)
 

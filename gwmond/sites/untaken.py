@@ -33,14 +33,14 @@ def note(
 
     After a gap of half a grace between two polls they begin anew: the time between is unknown.
     """
-    found = {}
+    histories = {}
     for at, amount in taken.items():
         history = before.get(at, PendingHistory())
         if history.samples and history.samples[-1].time < now_s - grace_s / 2:
             history = PendingHistory()
         if amount > 0:
-            found[at] = history.add(now_s, amount, grace_s)
-    return found
+            histories[at] = history.add(now_s, amount, grace_s)
+    return histories
 
 
 def untaken(
@@ -61,9 +61,9 @@ def untaken(
         for size in pilot.free:
             free[berth, "cpu"] += max(1, units_of(size, "cpu", memory_per_unit_mib)) * SCALE
             free[berth, "gpu"] += units_of(size, "gpu", memory_per_unit_mib) * SCALE
-    found: Counter[tuple[EntryKey, Resource]] = Counter()
+    amounts: Counter[tuple[EntryKey, Resource]] = Counter()
     for (berth, resource), history in taken.items():
         if berth.entry not in uncertain:
             least = min(history.least(now_s, grace_s), free[berth, resource])
-            found[berth.entry, resource] += least
-    return {at: amount for at, amount in found.items() if amount > 0}
+            amounts[berth.entry, resource] += least
+    return {at: amount for at, amount in amounts.items() if amount > 0}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib
+import mmap
 import multiprocessing
 import os
 import pickle
@@ -21,9 +22,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from multiprocessing import resource_tracker
+from multiprocessing import reduction, resource_tracker
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.garbage import COMMAND, collect_after
@@ -34,11 +35,8 @@ _STACK = 120 << 20
 """Bytes.  A schedd has 8 MiB: what it lives through, a child does."""
 _context: Any = multiprocessing.get_context("forkserver")
 #: What the fork server loads.  Whatever a child would import by itself costs it 80 ms: options come
-#: pickled as models of gwmond.config.settings, and every child imports the parent's main module.
-PRELOAD = [
-    *("htcondor2", "classad2", "gwmond.cli", "gwmond.config.settings"),
-    "gwmond.sources.tasks",
-]
+#: pickled as models of gwmond.config.settings.
+PRELOAD = ["htcondor2", "classad2", "gwmond.config.settings", "gwmond.sources.tasks"]
 PRELOAD_FILES = "gwmond.sources.gwms_tasks"
 
 
@@ -59,10 +57,14 @@ class Stopped(Exception):
 
 
 class Usage(NamedTuple):
-    """What a child cost: CPU seconds and its largest resident size in MiB."""
+    """What a child cost: CPU seconds and its largest resident size in MiB.
+
+    ``took_s``: of a child that does several things, how long this one took; 0 if it was all.
+    """
 
     cpu_s: float
     peak_mib: float
+    took_s: float = 0.0
 
 
 _live: set[Any] = set()
@@ -89,20 +91,22 @@ def start(*, files: bool = True, once: bool = False) -> None:
         for module in PRELOAD:
             importlib.import_module(module)
     else:
+        # Else every child runs the program's file, such as bin/gwmond, before its task (3 ms).
+        vars(sys.modules["__main__"]).pop("__file__", None)
         _context.set_forkserver_preload([*PRELOAD, *([PRELOAD_FILES] if files else [])])
 
 
 def _no_current_directory() -> None:
-    """Have no interpreter that is started look for modules in the directory that is current then.
+    """Keep the current directory out of the path where started interpreters look for modules.
 
     ``python -c``, which the fork server is, begins its path with it, unless PYTHONSAFEPATH is set
-    (docs.python.org/3/using/cmdline.html); an empty part of PYTHONPATH means it, too.
+    (docs.python.org/3/using/cmdline.html); an empty part of PYTHONPATH stands for it, too.
     """
     os.environ["PYTHONSAFEPATH"] = "1"
-    for paths in (sys.path, given := os.environ.get("PYTHONPATH", "").split(os.pathsep)):
+    for paths in (sys.path, python_path := os.environ.get("PYTHONPATH", "").split(os.pathsep)):
         paths[:] = [path for path in paths if os.path.isabs(path)]
-    if given:
-        os.environ["PYTHONPATH"] = os.pathsep.join(given)
+    if python_path:
+        os.environ["PYTHONPATH"] = os.pathsep.join(python_path)
     else:
         os.environ.pop("PYTHONPATH", None)
 
@@ -263,8 +267,42 @@ def child_main(
         sender.close()
 
 
+def used() -> Usage:
+    """Return what this process has cost up to now."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return Usage(own.ru_utime + own.ru_stime, own.ru_maxrss / 1024)
+
+
 def _pickled(result: Any) -> bytes:
-    """Return a result, and what this process has cost up to now."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    usage = Usage(used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
-    return pickle.dumps((result, usage), protocol=5)
+    return pickle.dumps((result, used()), protocol=5)
+
+
+class Board:
+    """``size`` bytes that a child and its parent share: what it has done, when it dies.
+
+    All are 0 at first.  It goes with the arguments of a task.  Close it after use.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._take(os.memfd_create("gwmond-board"), size)
+
+    def _take(self, descriptor: int, size: int) -> None:
+        self._descriptor, self._size = descriptor, size
+        os.ftruncate(descriptor, size)
+        self.marks = mmap.mmap(descriptor, size)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _received, (reduction.DupFd(self._descriptor), self._size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.marks.close()
+        os.close(self._descriptor)
+
+
+def _received(handle: Any, size: int) -> Board:
+    board = Board.__new__(Board)
+    board._take(handle.detach(), size)
+    return board

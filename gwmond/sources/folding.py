@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from gwmond.model.demand.submitters import known_group
 from gwmond.model.facts import Berth, EntryKey, EntryRequest, FrontendJobs, JobCount, Pilot
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import (
@@ -22,8 +23,9 @@ from gwmond.model.names import (
     SERVERS,
     Names,
 )
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.model.units import known_sum
+from gwmond.sources.htcondor.order import QUOTAS
 from gwmond.sources.htcondor.pilots import advertised
 from gwmond.sources.round import DEMAND, REQUESTS, SLOTS, STARTDS, SUBMITTERS, Answer
 
@@ -40,10 +42,7 @@ WORDS = (DEMAND, SUBMITTERS, FRONTEND_JOBS)
 """Kinds of answers that name places, and those that name accounting groups and frontends."""
 
 _ADDED = (
-    "jobs_matching",
-    "jobs_proportional",
-    "jobs_unique",
-    "jobs_effective",
+    *("jobs_matching", "jobs_proportional", "jobs_unique", "jobs_effective"),
     "slots_idle",
 )
 """What groups ask for, and have, that is added up."""
@@ -76,29 +75,48 @@ def note_places(names: Names, answers: Answers, pledged: frozenset[str], now: fl
 def note_words(names: Names, answers: Answers, now: float) -> None:
     """Tell names the accounting groups with jobs, and the frontends."""
     jobs: Counter[str] = Counter()
+    submitted: Counter[str] = Counter()
     frontends: Counter[str] = Counter()
+    groups = set(names.room(ACCOUNTING_GROUPS)[0])
     for (_, kind), answer in answers.items():
         if kind == FRONTEND_JOBS:
             frontends.update(frontend.frontend for frontend in answer.value)
+        elif kind == QUOTAS:
+            groups.update(answer.value)
         elif kind in WORDS:
+            counts = jobs if kind == DEMAND else submitted
             for count in answer.value.counts:
-                jobs[count.accounting_group] += count.jobs
+                counts[count.accounting_group] += count.jobs
+    groups |= jobs.keys()
+    for name, number in submitted.items():
+        jobs[known_group(name, groups)] += number
     names.note_words(ACCOUNTING_GROUPS, jobs, now)
     names.note_words(FRONTENDS, frontends, now)
 
 
 def fold_records(names: Names, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return records of jobs, with the servers of failed transfers that are kept apart."""
-    failed = (record.fact.ending.failed_transfer for record in records)
-    shown = names.bounded_words(SERVERS, Counter(text.partition(" ")[2] for text in failed if text))
+    """Return records of jobs, with the servers of transfers that are kept apart."""
+    named = Counter[str]()
+    for record in records:
+        named.update(move.server.partition(" ")[2] for move in record.fact.moves)
+        if failed := record.fact.ending.failed_transfer:
+            named[failed.partition(" ")[2]] += 1
+    shown = names.bounded_words(SERVERS, named)
+
+    def is_apart(text: str) -> bool:
+        server = text.partition(" ")[2]
+        return shown.get(server, server) == server
 
     def folded(record: JobRecord) -> JobRecord:
-        fact = record.fact
-        way, _, server = (fact.ending.failed_transfer or "").partition(" ")
-        if shown.get(server, server) == server:
-            return record
-        ending = fact.ending._replace(failed_transfer=f"{way} {OTHER} {OTHER}")
-        return record._replace(fact=fact._replace(ending=ending))
+        fact, failed = record.fact, record.fact.ending.failed_transfer or ""
+        moves = tuple(
+            move if is_apart(move.server) else move._replace(protocol=OTHER, host=OTHER)
+            for move in fact.moves
+        )
+        if not is_apart(failed):
+            ending = fact.ending._replace(failed_transfer=f"{failed.split(' ')[0]} {OTHER} {OTHER}")
+            fact = fact._replace(ending=ending)
+        return record._replace(fact=fact._replace(moves=moves))
 
     return [folded(record) for record in records] if shown else list(records)
 
@@ -125,12 +143,11 @@ def _pilots(pilots: tuple[Pilot, ...], names: Names) -> tuple[Pilot, ...]:
     now = {berth: names.berth(*berth) for berth in {(p.entry, p.group) for p in pilots}}
     if all(before == after for before, after in now.items()):
         return pilots
-    return tuple(_renamed(pilot, *now[pilot.entry, pilot.group]) for pilot in pilots)
-
-
-def _renamed(pilot: Pilot, key: EntryKey, group: str) -> Pilot:
-    same = key == pilot.entry and group == pilot.group
-    return pilot if same else pilot._replace(entry=key, group=group)
+    return tuple(
+        pilot if now[berth] == berth else pilot._replace(**now[berth]._asdict())
+        for pilot in pilots
+        for berth in [(pilot.entry, pilot.group)]
+    )
 
 
 def _requests(value: Requests, names: Names) -> Requests:
@@ -161,8 +178,8 @@ def _requests(value: Requests, names: Names) -> Requests:
 def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     """Return what several groups ask of one entry, or of several, as if it were one group.
 
-    Absent is not zero: a sum of which a part is absent is absent.  What is known of an entry as a
-    whole is that of the ad heard last; of several entries there is none.
+    Absent is not zero: a sum of which a part is absent is absent.  What is about an entry
+    as a whole comes from the ad heard last; of several entries it is absent.
     """
     freshest = max(
         requests,
@@ -174,7 +191,7 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
     sums: dict[str, Any] = {
         name: known_sum(getattr(request, name) for request in requests) for name in _ADDED
     }
-    found = freshest._replace(
+    combined = freshest._replace(
         entry=berth.entry,
         group=berth.group,
         factory=freshest.factory if berth.entry != OTHER_ENTRY else OTHER,
@@ -183,8 +200,8 @@ def together(berth: Berth, requests: Sequence[EntryRequest]) -> EntryRequest:
         **sums,
     )
     if berth.entry != OTHER_ENTRY:
-        return found
-    return found._replace(whole=EntryMonitor(), limits=(), pilot_size=None)
+        return combined
+    return combined._replace(whole=EntryMonitor(), limits=(), pilot_size=None)
 
 
 def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:
@@ -196,7 +213,14 @@ def _demand(value: ScheddDemand, names: Names) -> ScheddDemand:
 
 
 def _submitters(value: Schedds, names: Names) -> Schedds:
-    return value._replace(counts=_counts(value.counts, names))
+    known, room = names.room(ACCOUNTING_GROUPS)
+    counts = value.counts  # without room one that is not known is another one
+    if room:
+        counts = tuple(
+            count._replace(accounting_group=known_group(count.accounting_group, known))
+            for count in counts
+        )
+    return value._replace(counts=_counts(counts, names))
 
 
 def _counts(counts: tuple[JobCount, ...], names: Names) -> tuple[JobCount, ...]:
@@ -209,13 +233,13 @@ def _counts(counts: tuple[JobCount, ...], names: Names) -> tuple[JobCount, ...]:
 
 
 def _frontends(value: tuple[FrontendJobs, ...], names: Names) -> tuple[FrontendJobs, ...]:
-    """Return counts with those of other frontends as one; absent where one of them is."""
-    found: dict[str, list[FrontendJobs]] = {}
+    """Return counts, those of other frontends summed up; a sum with an absent part is absent."""
+    by_name: dict[str, list[FrontendJobs]] = {}
     for frontend in value:
-        found.setdefault(names.word(FRONTENDS, frontend.frontend), []).append(frontend)
+        by_name.setdefault(names.word(FRONTENDS, frontend.frontend), []).append(frontend)
     return tuple(
         FrontendJobs(name, *(known_sum(column) for column in list(zip(*counts, strict=True))[1:]))
-        for name, counts in found.items()
+        for name, counts in by_name.items()
     )
 
 

@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
 from gwmond.config.settings import Config
@@ -25,9 +26,10 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon, Terms
+from gwmond.sources.htcondor.pilots.claims import Claims, joined
 from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from gwmond.sources.htcondor.templates import Templates
-from gwmond.sources.registry import POOL_SOURCES, WMS_SOURCES
+from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES
 from gwmond.sources.round import (
     CLAIMS,
     DEMAND,
@@ -45,7 +47,10 @@ T = TypeVar("T")
 
 _WHEN_NEEDED = ("templates", "matching")
 RETRY_KEY_S = 3600.0
-"""A job attribute that could not be grouped by is tried again after this."""
+"""A job attribute that could not be grouped by is tried again after this.
+
+So are questions that could not be asked together.
+"""
 
 _LEAST_S = 1.0
 _LATE_S = 5.0
@@ -53,6 +58,10 @@ _LATE_S = 5.0
 _LONGEST_REST_S = 3600.0
 _NEW_SHARE = 3
 """Of many schedds one that never answered has this part of the time, lest it takes others'."""
+_CLAIMS_AT_ONCE = 100_000
+"""So many slots' ads are half a gigabyte in the child that asks for them."""
+_FIRST_PARTS = 4
+"""Before it is known how many claims there are."""
 _QUEUE = "queue"
 _OURS = "gwmond"
 SAMPLES_AT_ONCE = 2000
@@ -87,10 +96,12 @@ class Gatherer:
         self._problems: list[Problem] = []
         self._took: list[tuple[float, str]] = []  # seconds of queries within what is allowed
         self.busy: set[str] = set()  # schedds that are asked less often
+        self._apart_until: dict[str, float] = {}  # collectors
         self._silences: dict[str, _Silence] = {}
         self._one_was_silent = False
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
+        self._claims: dict[str, int] = {}  # of each collector, when all were asked for
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
@@ -186,7 +197,11 @@ class Gatherer:
             chosen=tuple(self._seen[name] for name in sorted(self._seen)),
             entries=None if self._names is None else dict(self._names.entries),
             aside=self.aside,
+            accounting_groups=self._groups(),
         )
+
+    def _groups(self) -> frozenset[str]:
+        return frozenset() if self._names is None else self._names.room(ACCOUNTING_GROUPS)[0]
 
     def run(
         self,
@@ -223,7 +238,7 @@ class Gatherer:
             self._took.append((took, f"{source} ({kind}): {error.detail}"))
             self._failed(source, kind, error.problem, error.detail, took)
             return None
-        took = time.monotonic() - started
+        took = usage.took_s or time.monotonic() - started
         self._took.append((took, f"{source} ({kind}) took {child.rounded(took)} s"))
         self._statuses[source, kind] = Status(
             source, kind, True, took, usage.cpu_s, usage.peak_mib, time.time(), records, 0, None, ""
@@ -236,20 +251,20 @@ class Gatherer:
     def _used_up(self) -> str:
         """Return what has used up the deadline: one query, or many."""
         took = list(self._took)
-        longest, what = max(took, default=(0.0, "nothing was asked before"))
-        if longest >= self._allowed / 2 or len(took) < 2:
-            return f"the deadline was used up: {what}"
+        longest_s, query = max(took, default=(0.0, "nothing was asked before"))
+        if longest_s >= self._allowed / 2 or len(took) < 2:
+            return f"the deadline was used up: {query}"
         return (
-            f"the deadline was used up by {len(took)} queries on a busy host; the longest: {what}"
+            f"the deadline was used up by {len(took)} queries on a busy host; the longest: {query}"
         )
 
     def _rests(self, schedd: str, kind: str) -> None:
         """Note that a schedd is not asked now, for it did not answer before."""
-        known = self._silences[schedd]
-        left = max(1.0, known.until - time.monotonic())
+        silence = self._silences[schedd]
+        left = max(1.0, silence.until - time.monotonic())
         when = f"asked again in {child.rounded(left)} s at the earliest"
         note = self._failed if kind in (DEMAND, _QUEUE) else self.down  # one problem is enough
-        note(schedd, kind, ProblemName.TIMEOUT, f"{known.detail}: {when}")
+        note(schedd, kind, ProblemName.TIMEOUT, f"{silence.detail}: {when}")
 
     def _note_silence(self, schedd: str, address: str, kind: str) -> None:
         """Note whether a schedd whose queue was asked for did answer."""
@@ -282,9 +297,8 @@ class Gatherer:
         self, source: str, kind: str, problem: ProblemName, detail: str, took: float = 0.0
     ) -> None:
         self.down(source, kind, problem, detail, took)
-        text = (
-            detail if problem == ProblemName.NO_POOL else f"{kind}: {detail}"
-        )  # of no kind in particular
+        of_none = problem == ProblemName.NO_POOL  # of no kind in particular
+        text = detail if of_none else f"{kind}: {detail}"
         self._problems.append(Problem(source, problem, text))
 
     def _ask_collectors(
@@ -292,24 +306,73 @@ class Gatherer:
     ) -> tuple[list[Future[Any]], list[Future[Any]]]:
         """Ask all collectors; return the answers with schedds to ask, and the others."""
         self._plan_claims(now)
-        plan = [
-            (name, host, source)
-            for prefix, hosts, sources in (
-                ("", self._targets.collectors, POOL_SOURCES),
-                (WMS, self._targets.wms_collectors, WMS_SOURCES),
-            )
-            for host in hosts
-            for name in [prefix + (host or "local")]
-            for source in sources
-            if self._targets.kinds is None or source.kind in self._targets.kinds
-        ]
+        targets = self._targets
+        plan = (
+            *(("", *pair) for pair in product(targets.collectors, POOL_SOURCES)),
+            *((WMS, *pair) for pair in product(targets.wms_collectors, WMS_SOURCES)),
+        )
+        together: dict[tuple[str, str, str], list[str]] = {}
+        for prefix, host, source in plan:
+            if targets.kinds is None or source.kind in targets.kinds:
+                name = prefix + (host or "local")
+                alone = source.large or self._apart_until.get(name, 0.0) > time.monotonic()
+                part = source.kind if alone else "discovers" * source.discovers
+                together.setdefault((name, host, part), []).append(source.kind)
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []
-        for name, host, source in plan:
+        for (name, host, _), kinds in together.items():
             terms = Terms(access, host, self._config.attributes, now, self.claims_since)
-            future = pool.submit(self.run, name, source.kind, tasks.ask, terms, source.kind)
-            (discovery if source.discovers else others).append(future)
+            future = pool.submit(self._ask_together, name, terms, kinds)
+            (discovery if SOURCES[kinds[0]].discovers else others).append(future)
         return discovery, others
+
+    def _ask_together(self, collector: str, terms: Terms, kinds: Sequence[str]) -> None:
+        """Ask for small answers in one child; where that fails, for each in its own for an hour.
+
+        So a kind that does not answer takes the others with it once.
+        """
+        answers: dict[str, tuple[tuple[Any, int], child.Usage]] = {}
+        began, left_s = time.monotonic(), self.left_s
+        if len(kinds) > 1 and left_s > _LEAST_S:
+            limit = self._config.poll.memory_limit_mib
+            try:
+                (answers, _), _ = child.run(
+                    tasks.ask_each, terms, kinds, deadline_s=left_s, memory_mib=limit
+                )
+            except child.QueryError as error:
+                self._apart_until[collector] = began + RETRY_KEY_S
+                if error.problem == ProblemName.TIMEOUT:
+                    took = time.monotonic() - began
+                    for kind in kinds:
+                        self._failed(collector, kind, error.problem, error.detail, took)
+                    return
+        how = (lambda _task, _terms, kind, **_: answers[kind]) if answers else child.run
+        for kind in kinds:
+            all_claims = kind == CLAIMS and terms.claims_since is None
+            self.run(
+                *(collector, kind, tasks.ask, terms, kind),
+                how=self._all_claims if all_claims else how,
+            )
+
+    def _all_claims(
+        self, task: Callable[..., tuple[Claims, int]], terms: Terms, kind: str, **limits: Any
+    ) -> tuple[tuple[Claims, int], child.Usage]:
+        """Ask for all claims, a part after the other: each child holds the ads of one.
+
+        A job that begins meanwhile is seen by the next question for new claims.
+        """
+        before = self._claims.get(terms.name)
+        n = _FIRST_PARTS if before is None else 1 + before // _CLAIMS_AT_ONCE
+        until = time.monotonic() + limits["deadline_s"]
+        answers = []
+        for k in range(n):
+            limits["deadline_s"] = max(_LEAST_S, until - time.monotonic())
+            answers.append(child.run(task, terms._replace(claims_part=(k, n)), kind, **limits))
+        values, numbers = zip(*(answer for answer, _ in answers), strict=True)
+        usages = [usage for _, usage in answers]
+        self._claims[terms.name] = sum(numbers)
+        cpu_s, peak_mib = sum(u.cpu_s for u in usages), max(u.peak_mib for u in usages)
+        return (joined(values), sum(numbers)), child.Usage(cpu_s, peak_mib)
 
     def ask_all_claims(self) -> None:
         """Ask for all claims in the next round, not only for new ones."""
@@ -318,8 +381,8 @@ class Gatherer:
     def _plan_claims(self, now: float) -> None:
         """Ask for all claims now and then and until all have answered, else only for new ones."""
         asked = [self._answers.get((host or "local", CLAIMS)) for host in self._targets.collectors]
-        got = min((answer.at_s for answer in asked if answer is not None), default=0.0)
-        missed = None in asked or got < self._all_claims_at
+        oldest_s = min((answer.at_s for answer in asked if answer is not None), default=0.0)
+        missed = None in asked or oldest_s < self._all_claims_at
         due = time.monotonic() - self._all_claims_at >= self._claims_every
         self.claims_since = None if missed or due else now - self._claims_overlap
         if self.claims_since is None:
@@ -329,7 +392,7 @@ class Gatherer:
         self,
         pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
         access: Access,
-        wanted: Iterable[schedds.ScheddSeen],
+        seen: Iterable[schedds.ScheddSeen],
         before: dict[Daemon, Future[Any] | None],
     ) -> dict[Daemon, Future[Any] | None]:
         """Ask schedds, each after what was asked of it ``before`` (at another address).
@@ -338,7 +401,7 @@ class Gatherer:
         """
         poll = self._config.poll
         asked: dict[Daemon, Future[Any] | None] = {}
-        every = sorted(wanted, key=self._trust)
+        every = sorted(seen, key=self._trust)
         share = _NEW_SHARE if len(every) > poll.parallel else 1
         for schedd in every:
             name = schedd.daemon.name
@@ -351,49 +414,51 @@ class Gatherer:
                 continue
             if not busy:
                 self.busy.discard(name)
-            earlier = next((f for d, f in before.items() if d.name == name and f), None)
             new = status is None or (status.last_success is None and name not in self._silences)
-            call = self._ask_schedd, access, schedd, earlier, share if new else 1
-            asked[schedd.daemon] = self._submit(pools, schedd.daemon, DEMAND, *call)
+            call = self._ask_schedd, access, schedd, share if new else 1
+            asked[schedd.daemon] = self._submit(pools, schedd.daemon, DEMAND, before, *call)
         return asked
 
     def _trust(self, schedd: schedds.ScheddSeen) -> tuple[float, bool]:
         """Return what those that answer have less of."""
         name = schedd.daemon.name
-        known, status = self._silences.get(name), self._statuses.get((name, DEMAND))
-        return known.until if known else 0.0, status is None or status.last_success is None
+        silence, status = self._silences.get(name), self._statuses.get((name, DEMAND))
+        return silence.until if silence else 0.0, status is None or status.last_success is None
 
     def _submit(
         self,
         pools: tuple[ThreadPoolExecutor, ThreadPoolExecutor],
         schedd: Daemon,
         kind: str,
-        call: Callable[..., None],
+        before: Mapping[Daemon, Future[Any] | None],
+        call: Callable[..., object],
         *args: Any,
     ) -> Future[Any] | None:
-        """Have a schedd's queue asked for, alone if it was silent; None: not now."""
+        """Have a schedd's queue asked for, alone if it was silent; None: not now.
+
+        It is asked after what was asked of it ``before``.
+        """
         name = schedd.name
-        known = self._silences.get(name)
-        if known is not None and known.address != schedd.address:  # it was started anew
-            known = None
-        if known is not None and time.monotonic() < known.until:
+        earlier = next((f for d, f in before.items() if d.name == name and f), None)
+        silence = self._silences.get(name)
+        if silence is not None and silence.address != schedd.address:  # it was started anew
+            silence = None
+        if silence is not None and time.monotonic() < silence.until:
             self._rests(name, kind)
             return None
 
         def ask() -> None:
-            if known is not None and self._one_was_silent:
+            if silence is not None and self._one_was_silent:
                 self._rests(name, kind)
                 return
+            if earlier is not None:
+                earlier.result()
             call(*args)
             self._note_silence(name, schedd.address, kind)
 
-        return pools[known is not None].submit(ask)
+        return pools[silence is not None].submit(ask)
 
-    def _ask_schedd(
-        self, access: Access, schedd: schedds.ScheddSeen, earlier: Future[Any] | None, share: int
-    ) -> None:
-        if earlier is not None:
-            earlier.result()
+    def _ask_schedd(self, access: Access, schedd: schedds.ScheddSeen, share: int) -> None:
         config = self._config
         factories = schedd.unmaterialized != 0
         name = schedd.daemon.name
@@ -401,8 +466,8 @@ class Gatherer:
         grouping = demand.JobGrouping(config.attributes, config.demand, start)
         arguments = access, schedd.daemon, grouping, factories, self._apart
         within_s = self._allowed / share
-        found = self.run(name, DEMAND, tasks.schedd_demand, *arguments, within_s=within_s)
-        for attribute in found.ungrouped if found else ():
+        answer = self.run(name, DEMAND, tasks.schedd_demand, *arguments, within_s=within_s)
+        for attribute in answer.ungrouped if answer else ():
             self._ungrouped.setdefault((name, attribute), time.monotonic())
 
     def _start_keys(self, schedd: str) -> demand.StartKeys:
@@ -417,11 +482,11 @@ class Gatherer:
             for kind in (SCHEDDS, SUBMITTERS):
                 if answer := self._answers.get((host or "local", kind)):
                     seen += answer.value.schedds
-        wanted = self._config.pool.schedds
-        chosen = {s.daemon.name: s for s in schedds.choose(seen, wanted)}
+        patterns = self._config.pool.schedds
+        chosen = {s.daemon.name: s for s in schedds.choose(seen, patterns)}
         if self._names is not None:
             named = Counter(schedd.daemon.name for schedd in seen)
-            self._names.note_words(SCHEDD_NAMES, named, now, chosen if wanted else ())
+            self._names.note_words(SCHEDD_NAMES, named, now, chosen if patterns else ())
             kept, _ = self._names.room(SCHEDD_NAMES)
             chosen = {name: schedd for name, schedd in chosen.items() if name in kept}
         self._seen = chosen
@@ -434,31 +499,21 @@ class Gatherer:
         before: Mapping[Daemon, Future[Any] | None],
     ) -> list[Future[Any]]:
         """Ask factories' schedds, each after its idle jobs were asked for ``before``."""
-        known: dict[str, Daemon] = {}
+        daemons: dict[str, Daemon] = {}
         for host in self._targets.wms_collectors:
             if answer := self._answers.get((WMS + host, SCHEDDS)):
-                known |= {s.daemon.name: s.daemon for s in answer.value.schedds}
+                daemons |= {s.daemon.name: s.daemon for s in answer.value.schedds}
         futures = []
         for name in self._targets.factory_schedds:
-            if name not in known:
-                self._failed(
-                    name,
-                    _QUEUE,
-                    ProblemName.UNKNOWN_SCHEDD,
-                    "no WMS collector knows this factory schedd",
-                )
+            if name not in daemons:
+                detail = "no WMS collector knows this factory schedd"
+                self._failed(name, _QUEUE, ProblemName.UNKNOWN_SCHEDD, detail)
                 continue
-            rest: Sequence[Any] = (access, known[name], self._config.site.pending_grace, now)
-            earlier = next((f for d, f in before.items() if d.name == name and f), None)
-            call = self._ask_queue, name, earlier, rest
-            if (future := self._submit(pools, known[name], _QUEUE, *call)) is not None:
+            asked = access, daemons[name], self._config.site.pending_grace, now
+            call = self.run, name, _QUEUE, tasks.factory_queue, *asked
+            if (future := self._submit(pools, daemons[name], _QUEUE, before, *call)) is not None:
                 futures.append(future)
         return futures
-
-    def _ask_queue(self, name: str, earlier: Future[Any] | None, rest: Sequence[Any]) -> None:
-        if earlier is not None:
-            earlier.result()
-        self.run(name, _QUEUE, tasks.factory_queue, *rest)
 
     def _since(self, sample: SampleSlot) -> float:
         """Return since when an entry is known, so that strangers come last."""
@@ -472,21 +527,16 @@ class Gatherer:
     def _ask_templates(self, access: Access, now: float) -> None:
         """Fetch whole ads of sample slots where they are new, changed, or old."""
         self._fold_places(now)
-        moment = time.monotonic()
-        wanted: dict[str, list[SampleSlot]] = {}
+        moment, wants = time.monotonic(), self._templates.wants
         for host in self._targets.collectors:
-            if (answer := self._answer(host or "local", SLOTS)) is None:
-                continue
-            new = [s for s in answer.value.samples if self._templates.wants(s, moment)]
-            wanted[host] = sorted(new, key=self._since)[:SAMPLES_AT_ONCE]  # the rest next time
-        for host, missing in wanted.items():
-            if not missing:
-                continue
-            source = host or "local"
-            made = self.run(
-                *(source, "templates", tasks.slot_templates, access),
-                *(host, missing, self._config.attributes),
-            )
+            source, made = host or "local", None
+            answer = self._answer(source, SLOTS)
+            new = [s for s in (answer.value.samples if answer else ()) if wants(s, moment)]
+            if missing := sorted(new, key=self._since)[:SAMPLES_AT_ONCE]:  # the rest next time
+                made = self.run(
+                    *(source, "templates", tasks.slot_templates, access),
+                    *(host, missing, self._config.attributes),
+                )
             for template in made or ():
                 self._templates.add(template, moment)
         for host in self._targets.collectors:

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
-from gwmond.sources.gwms import (
-    central_log,
-    directory_cursor,
-    factory_dir,
-    following,
-    layout,
-    log_kinds,
-)
-from gwmond.sources.gwms.rare import zones
+from gwmond.sources.gwms import central_log, directory_cursor, factory_dir, following, layout, zones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,43 +32,30 @@ class Directory(NamedTuple):
     zone: str = ""
 
 
-class DirectoryAnswer(NamedTuple):
-    """What reading on in a directory gave."""
+def find(roots: Sequence[str], there: bool = False) -> Counted[tuple[layout.Tree, ...]]:
+    """Find the directories below some roots that have files of pilots.
 
-    path: str
-    answer: FileAnswer
-
-    def known_until(self, now_us: int) -> DirectoryAnswer:
-        """Return it with nothing known beyond ``now_us`` (microseconds since the epoch)."""
-        complete_us = self.answer.complete_us
-        if complete_us is None or complete_us <= now_us:
-            return self
-        return self._replace(answer=self.answer._replace(complete_us=now_us))
-
-
-def find(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:
-    """Find the directories below some roots that have files of pilots."""
+    If one has to be ``there``: raises QueryError (``no_root``) where none can be listed.
+    """
+    if there:
+        _list_one(roots)
     trees = tuple(layout.tree(root) for root in roots)
     return trees, sum(len(tree.directories) for tree in trees)
 
 
-def look(roots: Sequence[str]) -> Counted[tuple[layout.Tree, ...]]:
-    """As ``find``; raises QueryError (``no_root``) where none of the roots can be listed."""
-    _list_one(roots)
-    return find(roots)
-
-
 def read(
-    wanted: Sequence[Directory], limits: FileLimits, now: float
-) -> Counted[tuple[DirectoryAnswer, ...]]:
+    directories: Sequence[Directory], limits: FileLimits, now: float, roots: Sequence[str] = ()
+) -> Counted[tuple[FileAnswer, ...]]:
     """Read on in directories, one after the other, until the limits are reached.
 
-    Only the last one that was read may be unfinished.
+    Only the last one that was read may be unfinished.  Raises QueryError (``no_root``) where there
+    are ``roots`` of which none can be listed.
     """
-    answers: list[DirectoryAnswer] = []
+    _list_one(roots)
+    answers: list[FileAnswer] = []
     facts = weight = size = 0
     began = time.process_time()
-    for directory in wanted:
+    for directory in directories:
         left = limits._replace(
             facts=limits.facts - weight,
             size=limits.size - size,
@@ -84,24 +63,16 @@ def read(
         )
         if left.facts <= 0 or left.size <= 0 or left.seconds <= 0:
             break
-        kinds = log_kinds.CENTRAL if directory.central else log_kinds.FACTORY
+        kinds = following.CENTRAL if directory.central else following.FACTORY
         zone = zones.zone_of(directory.zone)
         answer = factory_dir.fetch(directory.path, directory.state, left, now, kinds, zone)
-        answers.append(DirectoryAnswer(directory.path, answer))
+        answers.append(answer._replace(path=directory.path))
         facts += len(answer.facts)
         weight += answer.weight
         size += answer.size
         if answer.behind:
             break
     return tuple(answers), facts
-
-
-def read_central(
-    roots: Sequence[str], wanted: Sequence[Directory], limits: FileLimits, now: float
-) -> Counted[tuple[DirectoryAnswer, ...]]:
-    """As ``read``; raises QueryError (``no_root``) where none of some roots can be listed."""
-    _list_one(roots)
-    return read(wanted, limits, now)
 
 
 def _list_one(roots: Sequence[str]) -> None:
@@ -125,8 +96,8 @@ def read_log(log: Directory, limits: FileLimits, now: float) -> Counted[FileAnsw
 
 def log_offset(state: str) -> int:
     """Return how far a central log is read by such a state, in bytes."""
-    known = directory_cursor.load(state).logs
-    return known[0].offset if known else 0
+    logs = directory_cursor.load(state).logs
+    return logs[0].offset if logs else 0
 
 
 def log_from(state: str, offset: int) -> str:

@@ -9,6 +9,8 @@ from gwmond.sources import child
 from gwmond.sources.htcondor.access import host_and_port
 
 _READ_S = 10.0
+RECORDING = "recording "
+"""With it names begin that are of no pool."""
 
 
 def pool_name(config: Config) -> str:
@@ -18,7 +20,7 @@ def pool_name(config: Config) -> str:
     raises QueryError.  Empty: nothing names them.
     """
     if config.replay.file:
-        return f"recording {Path(config.replay.file).resolve()}"
+        return f"{RECORDING}{Path(config.replay.file).resolve()}"
     named = ",".join(config.pool.collectors)
     if not named:
         named, _ = child.run(configured_collectors, deadline_s=_READ_S)

@@ -42,6 +42,7 @@ class Round(NamedTuple):
 
     ``entries``: those that are kept apart, and when they were seen; None: all are.  ``aside``:
     signatures of groups of jobs and of templates that are not matched, as that would cost too much.
+    ``accounting_groups``: those that are kept apart, with jobs now or before.
     """
 
     answers: dict[tuple[str, str], Answer]
@@ -51,3 +52,4 @@ class Round(NamedTuple):
     chosen: tuple[ScheddSeen, ...]
     entries: Mapping[EntryKey, Standing] | None = None
     aside: frozenset[str] = frozenset()
+    accounting_groups: frozenset[str] = frozenset()

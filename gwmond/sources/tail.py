@@ -63,11 +63,11 @@ class _Unpacking(gzip.GzipFile):
     """Damage is an OSError, as it is of gzip's own header; all before it is read."""
 
     def read(self, size: int | None = -1) -> bytes:
-        wanted, pieces = CHUNK_BYTES if size is None or size < 0 else size, list[bytes]()
+        left, pieces = CHUNK_BYTES if size is None or size < 0 else size, list[bytes]()
         try:
             with _damage():
-                while wanted and (piece := super().read1(wanted)):
-                    wanted -= len(piece)
+                while left and (piece := super().read1(left)):
+                    left -= len(piece)
                     pieces.append(piece)
         except OSError:
             if not pieces:
@@ -108,13 +108,13 @@ def head(stream: IO[bytes], length: int = HEAD_BYTES) -> tuple[int, str]:
     return len(first), hashlib.sha256(first).hexdigest()[:16]
 
 
-def same(stream: IO[bytes], known: FollowedLog) -> bool:
+def same(stream: IO[bytes], log: FollowedLog) -> bool:
     """Return whether an open file is one that was read before, and has what was read."""
     status = os.fstat(stream.fileno())
     packed = isinstance(stream, _Unpacking)
-    if known.inode != status.st_ino or (known.offset > status.st_size and not packed):
+    if log.inode != status.st_ino or (log.offset > status.st_size and not packed):
         return False
-    return head(stream, known.length) == (known.length, known.head)
+    return head(stream, log.length) == (log.length, log.head)
 
 
 def chunks(stream: IO[bytes], offset: int, passing: bool, end: bytes) -> Iterator[Chunk]:

@@ -5,11 +5,12 @@ Each function returns plain facts and the number of ads that were read.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gwmond.model.problem_names import ProblemName
-from gwmond.sources.child import QueryError
-from gwmond.sources.htcondor import ads, demand, factory, matching, rejections
+from gwmond.sources.child import QueryError, Usage, used
+from gwmond.sources.htcondor import ads, demand, factory, matching, rejections, stalled
 from gwmond.sources.htcondor.access import Access, Daemon, Query, Terms
 from gwmond.sources.htcondor.histories import history_fetch
 from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
@@ -32,8 +33,22 @@ Counted = tuple[T, int]
 def ask(terms: Terms, kind: str) -> Counted[Any]:
     """Ask a collector what the registry has of a kind."""
     source = SOURCES[kind]
-    found = terms.access.collector_ads(terms.host, source.query(terms))
-    return source.decode(found, terms), len(found)
+    answer = terms.access.collector_ads(terms.host, source.query(terms))
+    return source.decode(answer, terms), len(answer)
+
+
+def ask_each(terms: Terms, kinds: Sequence[str]) -> Counted[dict[str, tuple[Counted[Any], Usage]]]:
+    """Ask a collector what the registry has of several kinds, one after the other.
+
+    Each answer comes with its cost.  The first error ends it.
+    """
+    answers = {}
+    for kind in kinds:
+        began, before = time.monotonic(), used()
+        answer, after = ask(terms, kind), used()
+        took_s = time.monotonic() - began
+        answers[kind] = answer, Usage(after.cpu_s - before.cpu_s, after.peak_mib, took_s)
+    return answers, len(answers)
 
 
 def slot_templates(
@@ -43,8 +58,8 @@ def slot_templates(
     attributes: Attributes,
 ) -> Counted[tuple[Template, ...]]:
     """Ask a collector for the whole ads of sample slots."""
-    found = access.collector_ads(host, matching.samples_query(s.slot for s in samples))
-    return matching.templates_from_slots(found, samples, attributes), len(found)
+    answer = access.collector_ads(host, matching.samples_query(s.slot for s in samples))
+    return matching.templates_from_slots(answer, samples, attributes), len(answer)
 
 
 def schedd_demand(
@@ -62,6 +77,7 @@ def schedd_demand(
     clusters = demand.fetch_clusters(access, schedd, grouping) if factories else ()
     rejected = rejections.fetch(access, schedd, grouping)
     result = demand.decode(rows, clusters, schedd.name, grouping, apart, rejected)
+    result = result._replace(stalled=stalled.fetch(access, schedd, grouping.options))
     return result, result.rows
 
 
@@ -80,9 +96,9 @@ def record(terms: Terms, kind: str, refers: Iterable[str] = ()) -> Counted[tuple
     """
     source = SOURCES[kind]
     query = source.query(terms)
-    found = terms.access.collector_ads(terms.host, query)
-    ads_kept = recording.dump(found, (*query.attributes, *refers))
-    return (ads_kept, source.decode(found, terms)), len(found)
+    answer = terms.access.collector_ads(terms.host, query)
+    ads_kept = recording.dump(answer, (*query.attributes, *refers))
+    return (ads_kept, source.decode(answer, terms)), len(answer)
 
 
 def record_ads(
@@ -90,10 +106,10 @@ def record_ads(
 ) -> Counted[list[Ad]]:
     """Ask a collector (a host) for ads, or a schedd for groups of jobs, for a recording."""
     if isinstance(asked, str):
-        found = access.collector_ads(asked, query)
+        answer = access.collector_ads(asked, query)
     else:
-        found = access.job_ads(asked, query)
-    return recording.dump(found, (*query.attributes, "JobCount", *refers)), len(found)
+        answer = access.job_ads(asked, query)
+    return recording.dump(answer, (*query.attributes, "JobCount", *refers)), len(answer)
 
 
 def record_samples(
@@ -125,9 +141,9 @@ def record_clusters(
 
     Also which attributes of pilots they refer to.
     """
-    found = demand.fetch_clusters(access, schedd, grouping)
+    answer = demand.fetch_clusters(access, schedd, grouping)
     names = demand.factories_query(grouping).attributes
-    return (recording.dump(found, names), recording.referred(found, names)), len(found)
+    return (recording.dump(answer, names), recording.referred(answer, names)), len(answer)
 
 
 def records(
@@ -146,10 +162,10 @@ def records(
 def locate_startds(access: Access, host: str, names: Sequence[str]) -> Counted[tuple[Daemon, ...]]:
     """Ask a collector where startds can be reached."""
     query = Query("locate", "StartDaemon", ads.named(names), ("Name", "MyAddress", "CondorVersion"))
-    found = access.collector_ads(host, query)
+    answer = access.collector_ads(host, query)
     daemons = []
-    for ad in found:
+    for ad in answer:
         name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
         if name is not None and address is not None:
             daemons.append(Daemon(name, address, ads.text(ad, "CondorVersion") or ""))
-    return tuple(daemons), len(found)
+    return tuple(daemons), len(answer)

@@ -3,6 +3,10 @@
 The table of docs/traces.md is this list (a test compares).  Names of OpenTelemetry's conventions
 (cicd, error, host, process) are used where there are any, ``htcondor``, ``gwms`` and ``gwmond``
 else.  Nothing else is ever in a span: no environment, no arguments, no claim.
+
+Making a span: its times (whole microseconds since the epoch) are put in order, so that it never
+ends before it begins, and never sticks out of its parent; what was moved by more than ``SLACK_US``
+is marked.
 """
 
 from __future__ import annotations
@@ -11,9 +15,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from gwmond.model.pilot_life import BADPUT, Outcome
-from gwmond.traces.ids import SpanName
-from gwmond.traces.spans import Attributes, Value
+from gwmond.model.pilot_life import BADPUT, Interval, Outcome
+from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.times import SECOND_US
+from gwmond.traces.spans import Attributes, Span, SpanContext, SpanName, Value
 
 CHARACTERS = 1024
 """Longer texts are cut: some backends take no longer ones."""
@@ -107,7 +112,7 @@ _NAMES = frozenset(attribute.name for attribute in ATTRIBUTES)
 
 
 def attributes(values: Mapping[str, Value | None]) -> Attributes:
-    """Return those that are known, sorted by name; raises ``KeyError`` for one not in the list."""
+    """Return the known values, sorted by name; raises ``KeyError`` for a name not in the list."""
     return tuple(
         [
             (name, value[:CHARACTERS] if type(value) is str and len(value) > CHARACTERS else value)
@@ -151,5 +156,81 @@ def result_of(outcome: Outcome | None) -> str | None:
 
 def error_of(outcome: Outcome | None) -> str:
     """Return the ``error.type`` of a run, empty where it succeeded or that is not known."""
-    known = outcome is not None and result_of(outcome) not in {None, "success"}
-    return outcome.label if known and outcome is not None else ""
+    failed = outcome is not None and result_of(outcome) not in {None, "success"}
+    return outcome.label if failed and outcome is not None else ""
+
+
+SLACK_US = 5 * SECOND_US
+"""Times of one thing by two hosts, in whole seconds, differ by less."""
+
+_FIRST_US, _LAST_US = 10**9 * SECOND_US, 4 * 10**9 * SECOND_US  # 2001 to 2096
+
+
+def sane(time_us: int | None) -> int | None:
+    """Return a time; None for one that says nothing (0, -1), or is not of 2001 to 2096."""
+    return time_us if time_us is not None and _FIRST_US <= time_us <= _LAST_US else None
+
+
+class SpanTimes(NamedTuple):
+    """Begin and end, in order; ``moved``: by more than the slack."""
+
+    start_us: int
+    end_us: int
+    moved: bool = False
+
+
+def within(start_us: int | None, end_us: int | None, parent: Interval) -> SpanTimes | None:
+    """Return times put in order and within the parent's; None if there is no begin."""
+    start, first, last = sane(start_us), *parent
+    if start is None:
+        return None
+    end = sane(end_us)
+    end = last if end is None else end
+    began = min(max(start, first), last)
+    ended = min(max(end, began), last)
+    return SpanTimes(began, ended, max(abs(began - start), abs(ended - end)) > SLACK_US)
+
+
+def made(
+    name: SpanName,
+    context: SpanContext,
+    parent_id: bytes,
+    times: SpanTimes,
+    values: Mapping[str, Value | None],
+    error: str = "",
+    *,
+    settled: bool = True,
+) -> Span:
+    """Return a span of these values; ``error``: its ``error.type``."""
+    every = values
+    if error or times.moved or not settled:
+        every = {
+            **values,
+            "error.type": error,
+            "gwmond.clock_skew": times.moved or None,
+            "gwmond.settled": None if settled else False,
+        }
+    return Span(
+        *(context, parent_id, name, times.start_us, times.end_us, attributes(every)), error=error
+    )
+
+
+def place_of(pilot: PilotRow | None) -> dict[str, Value | None]:
+    """Return the attributes that say which pilot it is, and where."""
+    if pilot is None:
+        return {}
+    identity = pilot.identity
+    return {
+        "cicd.worker.id": identity.factory_job or identity.name,
+        "cicd.worker.name": identity.name,
+        "gwms.entry": identity.key.entry,
+        "gwms.frontend.group": identity.group,
+        "gwms.site": identity.key.site,
+        "host.name": identity.node,
+    }
+
+
+def run_number(run: RunRow) -> int | None:
+    """Return which run of the job it is, from 0; None if that is not known."""
+    number = run.key.shadow_start
+    return None if number is None else number - 1

@@ -16,8 +16,7 @@ from gwmond.model.digits import is_number
 from gwmond.model.pilots.stored_pilots import PilotIdentity, RunRow
 from gwmond.model.runs.run_facts import JobFact
 from gwmond.model.times import SECOND_US
-from gwmond.traces.ids import SpanName, span_id, trace_id
-from gwmond.traces.spans import SpanContext
+from gwmond.traces.spans import SpanContext, SpanName, span_id, trace_id
 
 _TRACEPARENT = re.compile(r"00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})")
 _GLOBAL_JOB_ID = re.compile(r"[^#]+#[0-9]+\.[0-9]+#[0-9]+")
@@ -45,12 +44,12 @@ def parse_traceparent(traceparent: str) -> SpanContext | None:
     False
     >>> parse_traceparent("00-00000000000000000000000000000000-5537c067c23f9625-01")
     """
-    found = _TRACEPARENT.fullmatch(traceparent)
-    if found is None:
+    match = _TRACEPARENT.fullmatch(traceparent)
+    if match is None:
         return None
-    trace, span, flags = map(bytes.fromhex, found.groups())
-    known = any(trace) and any(span)
-    return SpanContext(trace, span, bool(flags[0] & 1)) if known else None
+    trace, span, flags = map(bytes.fromhex, match.groups())
+    valid = any(trace) and any(span)
+    return SpanContext(trace, span, bool(flags[0] & 1)) if valid else None
 
 
 def job_fact(runs: Iterable[RunRow]) -> JobFact:
@@ -60,20 +59,20 @@ def job_fact(runs: Iterable[RunRow]) -> JobFact:
     """
     runs = list(runs)
     facts = {fact.about_job for run in runs for fact in run.facts if fact.about_job is not None}
-    known = facts.pop() if len(facts) == 1 else _merged(facts)
+    fact = facts.pop() if len(facts) == 1 else _merged(facts)
     submitted = runs[0].key.job.rpartition("#")[2] if runs else ""
-    if known.queued_us is None and is_number(submitted) and len(submitted) == 10:
-        return known._replace(queued_us=int(submitted) * SECOND_US)
-    return known
+    if fact.queued_us is None and is_number(submitted) and len(submitted) == 10:
+        return fact._replace(queued_us=int(submitted) * SECOND_US)
+    return fact
 
 
 def _merged(facts: Iterable[JobFact]) -> JobFact:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for fact in sorted(facts, key=_order):
         for name, value in zip(JobFact._fields, fact, strict=True):
             if value is not None and value != "":
-                found.setdefault(name, value)
-    return JobFact(**found)
+                values.setdefault(name, value)
+    return JobFact(**values)
 
 
 def _order(fact: JobFact) -> tuple[object, ...]:
@@ -105,8 +104,8 @@ def run_identity(run: RunRow) -> str:
     JobCurrentStartDate, in seconds; where no history has the run, when it is known to have begun.
     """
     dates = [fact.start_us for fact in run.facts if fact.shadow_start is not None]
-    known = [date for date in dates if date is not None]
-    return str(min(known, default=run.start_us) // SECOND_US)
+    starts = [date for date in dates if date is not None]
+    return str(min(starts, default=run.start_us) // SECOND_US)
 
 
 def pilot_context(pilot: PilotIdentity) -> SpanContext:

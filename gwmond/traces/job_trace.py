@@ -10,29 +10,40 @@
 
 Only settled spans are returned, unless ``now_us`` says until when to show the others; these are
 marked ``gwmond.settled`` false, and never exported.  ``of_run`` gives what one run settles,
-``last`` what the job's leaving settles, ``spans`` all.  A job that never ran has no record, and no
-trace.  Times are whole microseconds since the epoch.
+``last`` what the job's leaving settles, ``spans`` what is shown.  A job that never ran has no
+record, and no trace.  Times are whole microseconds since the epoch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from gwmond.model.pilot_life import Category, RunKey
+from gwmond.model.pilot_life import Category, Outcome, RunKey
 from gwmond.model.pilots.stored_pilots import PilotId, PilotRow, RunRow
-from gwmond.model.runs.run_facts import Transfer
+from gwmond.model.runs.phases import Phase, moved_bytes, ranked, recorded
+from gwmond.model.runs.run_facts import RunFact, Transfer
 from gwmond.model.times import SECOND_US
-from gwmond.traces.attributes import attributes, error_of, result_of
+from gwmond.traces.attributes import (
+    SpanTimes,
+    attributes,
+    error_of,
+    made,
+    place_of,
+    result_of,
+    run_number,
+    sane,
+    within,
+)
 from gwmond.traces.contexts import job_context, job_fact, pilot_context, run_identity
-from gwmond.traces.ids import SpanName
-from gwmond.traces.making import SpanTimes, made, place_of, run_number, sane, within
-from gwmond.traces.run_phases import RunPhases, phases_of, transferred_bytes
-from gwmond.traces.spans import Event, Link, Span, Value
+from gwmond.traces.spans import Event, Link, Span, SpanName, Value
 from gwmond.traces.wait_events import WaitsByWants, waiting_events, wants_of
 
 Values: TypeAlias = dict[str, Value | None]
+
+RUNS = 1000
+"""So many runs are shown, the latest; all are counted, and exported one by one."""
 
 _LEFT = {3: "removed", 4: "completed"}  # JobStatus
 _END = "end"
@@ -68,8 +79,9 @@ class JobTrace:
             self._ends.append(max(end, self._ends[-1]) if self._ends else end)
 
     def spans(self) -> list[Span]:
-        """Return all of its spans: the job's, then those of each run in the order of time."""
-        return [*self.last(), *(span for run in self._runs for span in self.of_run(run.key))]
+        """Return the job's spans, then those of its latest runs in the order of time."""
+        runs = self._runs[-RUNS:]
+        return [*self.last(), *(span for run in runs for span in self.of_run(run.key))]
 
     def last(self) -> list[Span]:
         """Return the job's span, and its last wait; none while it is in the queue."""
@@ -114,7 +126,7 @@ class JobTrace:
         run = self._runs[index]
         times, identity = self._times(run), run_identity(run)
         before = self._waited_since(index)
-        settled = not any(one.open for one in self._runs[max(index - 1, 0) : index + 1])
+        settled = not any(run.open for run in self._runs[max(index - 1, 0) : index + 1])
         spans = []
         if before is not None and (settled or self._now_us is not None):
             waited = SpanTimes(min(before, times.start_us), times.start_us)
@@ -132,8 +144,8 @@ class JobTrace:
     def _waited_since(self, index: int) -> int | None:
         """Return since when a run was waited for; None if a run before it is not known."""
         if index:
-            known = _follows(self._runs[index - 1], self._runs[index])
-            return self._ends[index - 1] if known else None
+            follows = _follows(self._runs[index - 1], self._runs[index])
+            return self._ends[index - 1] if follows else None
         first = self._runs[0].key.shadow_start in {None, 1}
         return sane(self._fact.queued_us) if first else None
 
@@ -170,8 +182,8 @@ class JobTrace:
         events, dropped = waiting_events(self._waits.get(key, ()), times)
         if before is not None and before.outcome is not None:
             ending = phases_of(before.facts)
-            known = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
-            events.insert(0, Event("run ended", times.start_us, known))
+            ended = attributes({"gwmond.outcome": before.outcome.label, **ending.codes})
+            events.insert(0, Event("run ended", times.start_us, ended))
         return span._replace(events=tuple(events), dropped_events=dropped)
 
     def _run(
@@ -254,3 +266,67 @@ def _waited(transfer: Transfer) -> float | None:
     """Return how long a transfer waited for its turn (s)."""
     queued, start = sane(transfer.queued_us), sane(transfer.start_us)
     return None if queued is None or start is None else max(0, start - queued) / SECOND_US
+
+
+_BLAMED = {
+    "transfer_input_failed": SpanName.STAGE_IN,
+    "transfer_output_failed": SpanName.STAGE_OUT,
+    "output_cut_off": SpanName.STAGE_OUT,
+}
+
+
+class RunPhases(NamedTuple):
+    """What is known of a run's parts.
+
+    - ``parts``: kind, begin, end (None: until the run's end), and the transfer.
+    - ``codes``, ``exit``: attributes of how it ended.
+    """
+
+    parts: tuple[tuple[SpanName, int | None, int | None, Transfer | None], ...]
+    codes: dict[str, Value | None]
+    exit: dict[str, Value | None]
+
+    def ended_in(self, outcome: Outcome | None) -> SpanName | None:
+        """Return the part that decided how the run ended: by its outcome, else the last."""
+        label = "" if outcome is None else outcome.label
+        if label.startswith("exit_"):
+            return SpanName.EXECUTE
+        begun = [kind for kind, start_us, *_ in self.parts if start_us is not None]
+        return _BLAMED.get(label, begun[-1] if begun else None)
+
+
+def phases_of(facts: Sequence[RunFact]) -> RunPhases:
+    """Return the parts of a run: of each the best record, an access point's before a startd's."""
+    best = ranked(facts)
+    record = recorded(best)
+    times = record.times
+    endings = [fact.ending for fact in best]
+
+    def first(name: str) -> int | None:
+        return next((v for e in endings if (v := getattr(e, name)) is not None), None)
+
+    signal = first("exit_signal")
+    return RunPhases(
+        parts=(
+            (SpanName.STAGE_IN, *times[Phase.STAGE_IN], record.inward),
+            (SpanName.EXECUTE, *times[Phase.EXECUTE], None),
+            (SpanName.STAGE_OUT, *times[Phase.STAGE_OUT], record.outward),
+        ),
+        codes={
+            "htcondor.hold.code": first("hold_code") or None,
+            "htcondor.vacate.code": first("vacate_code") or None,
+        },
+        exit={
+            "htcondor.exit.signal": signal,
+            "process.exit.code": first("exit_code") if signal is None else None,
+        },
+    )
+
+
+def transferred_bytes(
+    transfer: Transfer | None, before: Transfer | None, number: int | None
+) -> int | None:
+    """Return the bytes of a run's transfer; ``before``: that of the run before it."""
+    if transfer is None or number is None:
+        return None
+    return moved_bytes(transfer, 0 if number == 0 else before.total if before else None)

@@ -46,8 +46,8 @@ class Encoder:
     """Encodes spans of one resource: a service, and what else is said of it."""
 
     def __init__(self, service: str = SCOPE, attributes: Mapping[str, str] | None = None) -> None:
-        said = {"service.version": __version__, **(attributes or {}), "service.name": service}
-        resource = Resource(attributes=_attributes(tuple(sorted(said.items()))))
+        values = {"service.version": __version__, **(attributes or {}), "service.name": service}
+        resource = Resource(attributes=_attributes(tuple(sorted(values.items()))))
         scope = InstrumentationScope(name=SCOPE, version=__version__)
         head = otlp.ScopeSpans(scope=scope, schema_url=SCHEMA_URL)
         whole = otlp.ResourceSpans(resource=resource, schema_url=SCHEMA_URL)
@@ -85,11 +85,11 @@ class Encoder:
         """Return spans as OTLP's JSON: ids are hexadecimal, enums are numbers."""
         request = self._request([_framed(_SPANS, _serialized(span)) for span in spans])
         message = ExportTraceServiceRequest.FromString(request.body)
-        said = MessageToDict(message, use_integers_for_enums=True)
-        for one in said["resourceSpans"][0]["scopeSpans"][0].get("spans", []):
-            for item in (one, *one.get("links", ())):  # protobuf's JSON has ids in base 64
+        document = MessageToDict(message, use_integers_for_enums=True)
+        for span in document["resourceSpans"][0]["scopeSpans"][0].get("spans", []):
+            for item in (span, *span.get("links", ())):  # protobuf's JSON has ids in base 64
                 item.update({name: b64decode(item[name]).hex() for name in _IDS & item.keys()})
-        return json.dumps(said, indent=1, ensure_ascii=False)
+        return json.dumps(document, indent=1, ensure_ascii=False)
 
 
 def _framed(tag: bytes, message: bytes) -> bytes:
@@ -154,17 +154,17 @@ def _attributes(attributes: Attributes) -> list[KeyValue]:
 @lru_cache(4096, typed=True)
 def _attribute(name: str, value: Value) -> KeyValue:
     """Return an attribute; most are said of many spans: sites, outcomes."""
-    said: dict[str, Any]
+    field: dict[str, Any]
     match value:
         case bool():
-            said = {"bool_value": value}
+            field = {"bool_value": value}
         case int() if -_INT64 <= value < _INT64:
-            said = {"int_value": value}
+            field = {"int_value": value}
         case float():
-            said = {"double_value": value}
+            field = {"double_value": value}
         case _:
-            said = {"string_value": _text(str(value))}
-    return KeyValue(key=name, value=AnyValue(**said))
+            field = {"string_value": _text(str(value))}
+    return KeyValue(key=name, value=AnyValue(**field))
 
 
 def _text(text: str) -> str:

@@ -24,11 +24,9 @@ from gwmond.model.pilots.file_facts import QueueState
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.outcomes import SUMMARISED
 from gwmond.model.times import SECOND_US
-from gwmond.traces.attributes import attributes
+from gwmond.traces.attributes import SpanTimes, attributes, made, place_of, run_number, sane, within
 from gwmond.traces.contexts import is_traced, job_context, job_fact, pilot_context, run_identity
-from gwmond.traces.ids import SpanName, span_id
-from gwmond.traces.making import SpanTimes, made, place_of, run_number, sane, within
-from gwmond.traces.spans import Link, Span, Value
+from gwmond.traces.spans import Link, Span, SpanName, Value, span_id
 
 LINKS, IDLE = 1000, 200
 """Links to runs, and idle stretches: the first, and the longest; the rest is counted."""
@@ -81,17 +79,14 @@ def pilot_spans(
         }
         if part.kind is SpanName.VALIDATION:
             values |= _validated(pilot)
-        settled = pilot.closed or _within_one(posted, (part.start_us, part.end_us))
+        settled = pilot.closed or any(
+            first <= part.start_us and part.end_us <= last for first, last in posted
+        )
         span = made(part.kind, own, root.span_id, times, values, part.error, settled=settled)
         spans.append(span)
         if part.kind is SpanName.VALIDATION:
             spans += _tests(pilot, span, settled=settled)
     return spans
-
-
-def _within_one(intervals: Sequence[Interval], part: Interval) -> bool:
-    """Return whether a part is within one of disjoint intervals."""
-    return any(start <= part[0] and part[1] <= end for start, end in intervals)
 
 
 def _tests(pilot: PilotRow, validation: Span, *, settled: bool) -> Iterator[Span]:
@@ -140,8 +135,8 @@ def _pilot(
 
 def _waited(queue: QueueRecord, start_us: int) -> Iterator[_SpanPart]:
     """Yield what it waited for, from its latest submission on, by its factory's queue."""
-    known = range(start_us - AGE_US, start_us + _GUARD_US)
-    before = [event for event in queue.events if event.at_us in known and sane(event.at_us)]
+    plausible = range(start_us - AGE_US, start_us + _GUARD_US)
+    before = [event for event in queue.events if event.at_us in plausible and sane(event.at_us)]
     submitted = [event.at_us for event in before if event.state is QueueState.SUBMITTED]
     if not submitted:
         return
@@ -173,9 +168,10 @@ def _parts(pilot: PilotRow, runs: Sequence[RunRow], life: Interval) -> Iterator[
         )
     retired = sane(pilot.retire_us)
     last = end if retired is None else min(max(retired, ready), end)
-    known = ((run.start_us, end if run.end_us is None else run.end_us) for run in runs)
+    held = ((run.start_us, run.as_run.held_until_us) for run in runs)
+    busy = ((since, end if until is None else until) for since, until in held)
     if not pilot.runs_pruned:
-        for since, until in beside((ready, last), union(known)):
+        for since, until in beside((ready, last), union(busy)):
             yield _SpanPart(SpanName.IDLE, since, until)
     if last < end:
         yield _SpanPart(SpanName.RETIREMENT, last, end)

@@ -14,8 +14,7 @@ from typing import TypeAlias
 from gwmond.model.demand.idle_history import SEVERAL, WaitInterval
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.runs.run_facts import JobFact
-from gwmond.traces.attributes import attributes
-from gwmond.traces.making import SpanTimes
+from gwmond.traces.attributes import SpanTimes, attributes
 from gwmond.traces.spans import Event
 
 EVENTS = 32
@@ -28,24 +27,24 @@ _UNKNOWN = ("", "", "")
 
 def by_wants(rows: Iterable[WaitInterval]) -> WaitsByWants:
     """Return intervals by schedd and what jobs want."""
-    found: dict[tuple[str, str], list[WaitInterval]] = {}
+    intervals: dict[tuple[str, str], list[WaitInterval]] = {}
     for row in rows:
-        found.setdefault((row.schedd, row.wants), []).append(row)
-    return found
+        intervals.setdefault((row.schedd, row.wants), []).append(row)
+    return intervals
 
 
 def wants_of(run: RunRow, of_job: JobFact) -> str:
     """Return the wants of a run's job when it ran, else when it left."""
-    known = (fact.about_job.wants for fact in run.facts if fact.about_job is not None)
-    return next(filter(None, known), of_job.wants)
+    wants = (fact.about_job.wants for fact in run.facts if fact.about_job is not None)
+    return next(filter(None, wants), of_job.wants)
 
 
 def wanted(runs: Sequence[RunRow]) -> tuple[set[str], int]:
     """Return all that these runs' jobs wanted, and since when they can have waited."""
-    known = [fact.about_job for run in runs for fact in run.facts if fact.about_job is not None]
+    jobs = [fact.about_job for run in runs for fact in run.facts if fact.about_job is not None]
     times = [run.start_us for run in runs]
-    times += [job.queued_us for job in known if job.queued_us is not None]
-    return {job.wants for job in known if job.wants}, max(0, min(times, default=0))
+    times += [job.queued_us for job in jobs if job.queued_us is not None]
+    return {job.wants for job in jobs if job.wants}, max(0, min(times, default=0))
 
 
 def waiting_events(rows: Iterable[WaitInterval], times: SpanTimes) -> tuple[list[Event], int]:
@@ -60,12 +59,12 @@ def waiting_events(rows: Iterable[WaitInterval], times: SpanTimes) -> tuple[list
     events: list[Event] = []
     before = _UNKNOWN
     for at_us in (at for at in changes if at < end_us):
-        found = {
+        reasons = {
             (row.reason, row.cause, row.site)
             for since, until, row in lasting
             if since <= at_us < until
         }
-        now = next(iter(found), _UNKNOWN) if len(found) <= 1 else (SEVERAL,) * 3
+        now = next(iter(reasons), _UNKNOWN) if len(reasons) <= 1 else (SEVERAL,) * 3
         if now != before:
             reason, cause, site = now
             values = {

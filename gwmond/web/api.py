@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, NamedTuple, Protocol, TypeAlias, get_type_hints
 
 import structlog
 from fastapi import FastAPI, Query, Request, Response
@@ -55,6 +55,8 @@ _WORDS = {
     "less_than": f"{_WHOLE}, less than {{lt}}",
     "int_parsing": _WHOLE,
     "int_parsing_size": f"{_WHOLE}, of fewer digits",
+    "string_too_short": "is needed",
+    "missing": "is needed",
     "string_too_long": "must be of {max_length} characters at most",
 }
 _PATTERNS = {
@@ -135,8 +137,10 @@ def create_api(state: WithPages, desks: Desks) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
     )
-    _add_poll(api, partial(_answered, state, desks.memory))
-    _add_ledger(api, partial(_answered, state, desks.ledger))
+    of_ledger = partial(_answered, state, desks.ledger)
+    _add_answers(api, partial(_of_poll, state, desks), _OF_POLL)
+    _add_answers(api, of_ledger, _OF_LEDGER)
+    _add_pilot(api, of_ledger)
     _add_explain(api, state, desks.pool)
     _add_description(api)
     _add_errors(api)
@@ -144,34 +148,36 @@ def create_api(state: WithPages, desks: Desks) -> FastAPI:
 
 
 Ask = Callable[[Request, Asked | None, Callable[[Answers], Record]], Awaitable[Response]]
+_OF_POLL = (Answers.sites, Answers.entries, Answers.users, Answers.problems, Answers.idle)
+_OF_LEDGER = (
+    *(Answers.pilots, Answers.runs, Answers.report, Answers.totals, Answers.failures),
+    *(Answers.ticket, Answers.changes, Answers.forecast, Answers.advise, Answers.traces),
+)
+"""What is answered of the last poll, and from the ledger, at a path of its name."""
 
 
-def _add_poll(api: FastAPI, ask: Ask) -> None:
-    """Add what the last poll says."""
+def _add_answers(api: FastAPI, ask: Ask, answers: Sequence[Callable[..., Record]]) -> None:
+    """Add paths; what may be asked there, and what is answered, each answer says itself."""
+    for answer in answers:
+        name = answer.__name__
+        path = "/explain" if name == "idle" else f"/{name}"
+        api.get(path, name=name, description=answer.__doc__)(_asking(ask, answer))
 
-    @api.get("/sites")
-    async def sites(request: Request, asked: Annotated[asking.SitesListed, Query()]) -> Response:
-        """Sites now: state, reason, capacity, pilots, demand; as `gwmond sites`."""
-        return await ask(request, asked, lambda made: made.sites(asked))
 
-    @api.get("/entries")
-    async def entries(
-        request: Request, asked: Annotated[asking.EntriesListed, Query()]
-    ) -> Response:
-        """Entries now; as `gwmond sites --entries`."""
-        return await ask(request, asked, lambda made: made.entries(asked))
+def _asking(ask: Ask, answer: Callable[..., Record]) -> Callable[..., Awaitable[Response]]:
+    async def found(request: Request, asked: Asked) -> Response:
+        return await ask(request, asked, lambda made: answer(made, asked))
 
-    @api.get("/problems")
-    async def problems(
-        request: Request, asked: Annotated[asking.ProblemsListed, Query()]
-    ) -> Response:
-        """Problems since the daemon began: counts, meanings, remedies."""
-        return await ask(request, asked, lambda made: made.problems(asked))
+    asked = get_type_hints(answer)["asked"]
+    found.__annotations__ |= {"request": Request, "asked": Annotated[asked, Query()]}
+    return found
 
-    @api.get("/explain")
-    async def idle(request: Request, asked: Annotated[asking.IdleListed, Query()]) -> Response:
-        """Why idle jobs are not running: jobs and units by reason."""
-        return await ask(request, asked, lambda made: made.idle(asked))
+
+def _add_pilot(api: FastAPI, ask: Ask) -> None:
+    @api.get("/pilots/{number}")
+    async def pilot(request: Request, number: Annotated[int, InPath(ge=1, lt=1 << 62)]) -> Response:
+        """One pilot's life, its runs and the evidence; as `gwmond pilot`."""
+        return await ask(request, None, lambda made: made.pilot(number))
 
 
 def _add_explain(api: FastAPI, state: WithPages, desk: Desk) -> None:
@@ -214,6 +220,12 @@ def _add_explain(api: FastAPI, state: WithPages, desk: Desk) -> None:
         """Why an entry's pilots have no job."""
         return await ask(request, asked, Question(entry, site=asked.site, what="entry"))
 
+    @api.get("/explain/whatif")
+    async def whatif(request: Request, asked: Annotated[asking.WhatIfAsked, Query()]) -> Response:
+        """What a change of the pool would move: entries, and idle jobs by accounting group."""
+        question = Question(asked.of, what="whatif", change=asked.change, value=asked.value)
+        return await ask(request, asked, question)
+
     @api.get("/explain/{job}")
     async def job(
         request: Request,
@@ -222,52 +234,6 @@ def _add_explain(api: FastAPI, state: WithPages, desk: Desk) -> None:
     ) -> Response:
         """Why one job is not running, what would change that, whose move it is."""
         return await ask(request, asked, Question(job, asked.schedd, asked.site))
-
-
-def _add_ledger(api: FastAPI, ask: Ask) -> None:
-    """Add what the ledger says."""
-
-    @api.get("/pilots")
-    async def pilots(request: Request, asked: Annotated[asking.PilotsListed, Query()]) -> Response:
-        """Pilots, the latest first; as `gwmond pilots`."""
-        return await ask(request, asked, lambda made: made.pilots(asked))
-
-    @api.get("/pilots/{number}")
-    async def pilot(request: Request, number: Annotated[int, InPath(ge=1, lt=1 << 62)]) -> Response:
-        """One pilot's life, its runs and the evidence; as `gwmond pilot`."""
-        return await ask(request, None, lambda made: made.pilot(number))
-
-    @api.get("/runs")
-    async def runs(request: Request, asked: Annotated[asking.RunsListed, Query()]) -> Response:
-        """Runs of jobs that began in a period, the latest first."""
-        return await ask(request, asked, lambda made: made.runs(asked))
-
-    @api.get("/report")
-    async def report(request: Request, asked: Annotated[asking.ReportListed, Query()]) -> Response:
-        """Where pilots' time went in a period; as `gwmond report`."""
-        return await ask(request, asked, lambda made: made.report(asked))
-
-    @api.get("/totals")
-    async def totals(request: Request, asked: Annotated[asking.TotalsOfTime, Query()]) -> Response:
-        """Capacity by state and pilots by category over time; as the page of time."""
-        return await ask(request, asked, lambda made: made.totals(asked))
-
-    @api.get("/failures")
-    async def failures(
-        request: Request, asked: Annotated[asking.FailuresOfPeriod, Query()]
-    ) -> Response:
-        """What failed in a period, the worst first; as the page of failures."""
-        return await ask(request, asked, lambda made: made.failures(asked))
-
-    @api.get("/advise")
-    async def advise(request: Request, asked: Annotated[asking.AdviseAsked, Query()]) -> Response:
-        """What would waste less of the pilots' time; as `gwmond advise`."""
-        return await ask(request, asked, lambda made: made.advise(asked))
-
-    @api.get("/traces")
-    async def traces(request: Request, asked: Annotated[asking.TracesAsked, Query()]) -> Response:
-        """The spans of a job's trace, or of a pilot's; as `gwmond trace`."""
-        return await ask(request, asked, lambda made: made.traces(asked))
 
 
 def _add_description(api: FastAPI) -> None:
@@ -329,6 +295,18 @@ def _allowed(error: Mapping[str, Any]) -> str:
     return words.format(**known) if words else "has no value that it can have"
 
 
+async def _of_poll(
+    state: WithPages,
+    desks: Desks,
+    request: Request,
+    asked: Asked | None,
+    make: Callable[[Answers], Record],
+) -> Response:
+    """Answer of the last poll at a desk that is never waited for; of another from the ledger."""
+    past = isinstance(asked, asking.AsOf) and asked.as_of
+    return await _answered(state, desks.ledger if past else desks.memory, request, asked, make)
+
+
 async def _answered(
     state: WithPages,
     desk: Desk,
@@ -346,7 +324,7 @@ async def _answered(
     unchanged = _unchanged(request, tag)
     if unchanged is not None:
         return unchanged
-    of_poll = Answers(pages.snapshot, pages.config, shows_jobs=pages.shows_jobs)
+    of_poll = Answers(pages.snapshot, pages.view)
     made = await desk.kept(
         request, lambda: pages.kept.made(key, lambda: _made(of_poll, asked, make))
     )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import hmac
 import json
+import re
 import socket
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, TypeAlias
 
 from fastapi import FastAPI, Query, Request, Response
+from fastapi.exception_handlers import request_validation_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 from starlette.datastructures import Headers
@@ -19,16 +22,29 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from gwmond import __version__
 from gwmond.metrics.render import OPENMETRICS_TYPE, TEXT_TYPE, Exposition
 from gwmond.model.demand.question import MOST_AD, What
+from gwmond.model.demand.what_if import MOST_START, WhatIfKind
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.reports.render.terminal import PIPED
 from gwmond.web import api
-from gwmond.web.asking import FailuresAsked, PilotsPage, TimeAsked
+from gwmond.web.asking import (
+    AdvisePage,
+    FailuresAsked,
+    ForecastPage,
+    OfPlace,
+    PilotsPage,
+    ReportPage,
+    RunsPage,
+    TimeAsked,
+    UserAsked,
+)
 from gwmond.web.connections import Client, Connections, accepts, host_is_known
 from gwmond.web.desks import AGAIN_S, Desk, Desks, NoTurn
 from gwmond.web.explain import Answered
 from gwmond.web.pages import Pages, style_sheet
-from gwmond.web.pilots import WHO
+from gwmond.web.parts import render
+from gwmond.web.pilots import WHO, trace_form
+from gwmond.web.tables import csv_of, with_csv_links
 
 HEALTH, _API = "/-/healthy", "/api/"
 _METHODS = ["GET", "HEAD"]
@@ -54,13 +70,16 @@ _Word = Annotated[str, Field(max_length=512)]
 
 
 class Explained(BaseModel):
-    """What may be asked of /explain: one of job, pilot, entry and all, see ``Question``."""
+    """What may be asked of /explain: one of job, ad, pilot, entry, all, whatif (``Question``)."""
 
     job: _Word | None = None
     ad: Annotated[str, Field(max_length=MOST_AD)] | None = None
     pilot: _Word | None = None
     entry: _Word | None = None
     all: _Word | None = None
+    whatif: WhatIfKind | Literal[""] | None = None
+    of: _Word = ""
+    value: Annotated[str, Field(max_length=MOST_START)] = ""
     schedd: _Word = ""
     site: _Word = ""
     format: Literal["", "json", "text"] = ""
@@ -182,11 +201,18 @@ def create(
             "/",
             "/time",
             "/pilots",
+            "/runs",
+            "/advise",
+            "/forecast",
+            "/report",
             "/failures",
+            "/user",
             "/pilot",
             "/trace",
             "/explain",
+            "/held",
             "/problems",
+            "/runbooks",
             "/site",
             "/entry",
             "/metrics",
@@ -197,9 +223,29 @@ def create(
         path = request.scope["path"]
         if path.startswith(_API):
             return api.problem(404, f"no {path}: {api.ROOT}/openapi.json has what there is")
+        if _wants_page(request):
+            return _no_page(f"There is no page {path}. Those that there are have links above.")
         return JSONResponse({"error": f"no {path}", "known": known}, status_code=404)
 
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        if not _wants_page(request):
+            return await request_validation_exception_handler(request, error)
+        what = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
+        return _no_page(f"The address asks for what cannot be shown. {what}.", 422)
+
     return app
+
+
+def _wants_page(request: Request) -> bool:
+    """Return whether a browser asks; the links of a page lead on from a path of one name only."""
+    is_flat = request.scope["path"].count("/") == 1
+    return is_flat and accepts(request.headers.get("accept", ""), "text/html")
+
+
+def _no_page(text: str, status: int = 404) -> Response:
+    title = "Nothing is here" if status == 404 else "This cannot be shown"
+    return HTMLResponse(render("refused", title=title, text=text), status, _PAGE_HEADERS)
 
 
 def _add_machines(app: FastAPI, state: Served) -> None:
@@ -236,7 +282,7 @@ async def _made(
     state: Served, desk: Desk, request: Request, call: Callable[[Pages], str | None]
 ) -> Response:
     pages = state.pages
-    return _page(await desk.kept(request, lambda: call(pages)))
+    return _page(request, await desk.kept(request, lambda: call(pages)))
 
 
 def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
@@ -244,14 +290,24 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
     page = partial(_made, state, desks.memory)
 
     @app.api_route("/", methods=_METHODS)
-    async def root() -> Response:
+    async def root(request: Request) -> Response:
         """Serve the state of sites and sources."""
-        return _page(state.pages.now)
+        return _page(request, state.pages.now)
 
     @app.api_route("/problems", methods=_METHODS)
     async def problems(request: Request) -> Response:
         """Serve the problems that were counted."""
         return await page(request, lambda pages: pages.problems)
+
+    @app.api_route("/held", methods=_METHODS)
+    async def held(request: Request) -> Response:
+        """Serve the pilots that are held, with the reasons."""
+        return await page(request, lambda pages: pages.held)
+
+    @app.api_route("/runbooks", methods=_METHODS)
+    async def runbooks(request: Request) -> Response:
+        """Serve what each alert means, and what to do: alerts link to it."""
+        return _page(request, render("runbooks"))
 
     @app.api_route("/site", methods=_METHODS)
     async def site(request: Request, site: str) -> Response:
@@ -267,24 +323,41 @@ def _add_pages(app: FastAPI, state: Served, desks: Desks) -> None:
     _add_explanations(app, state, desks.pool)
 
 
+_OF_LEDGER: Mapping[str, type[OfPlace]] = {
+    "/time": TimeAsked,
+    "/pilots": PilotsPage,
+    "/runs": RunsPage,
+    "/report": ReportPage,
+    "/forecast": ForecastPage,
+    "/failures": FailuresAsked,
+    "/advise": AdvisePage,
+}
+"""Pages of the ledger, by what may be asked of them."""
+Made: TypeAlias = Callable[[Request, Callable[[Pages], str | None]], Awaitable[Response]]
+
+
+def _chosen(page: Made, asked: type[OfPlace]) -> Callable[..., Awaitable[Response]]:
+    async def found(request: Request, chosen: OfPlace) -> Response:
+        return await page(request, lambda pages: pages.chosen(chosen))
+
+    found.__annotations__ |= {"request": Request, "chosen": Annotated[asked, Query()]}
+    return found
+
+
 def _add_ledger_pages(app: FastAPI, state: Served, desk: Desk) -> None:
     """Add the pages that are made from the ledger."""
     page = partial(_made, state, desk)
 
-    @app.api_route("/time", methods=_METHODS)
-    async def time(request: Request, chosen: Annotated[TimeAsked, Query()]) -> Response:
-        """Serve what time was spent on."""
-        return await page(request, lambda pages: pages.time(chosen))
+    for path, asked in _OF_LEDGER.items():
+        app.api_route(path, methods=_METHODS, name=path)(_chosen(page, asked))
 
-    @app.api_route("/pilots", methods=_METHODS)
-    async def pilots(request: Request, chosen: Annotated[PilotsPage, Query()]) -> Response:
-        """Serve a list of pilots."""
-        return await page(request, lambda pages: pages.pilots(chosen))
-
-    @app.api_route("/failures", methods=_METHODS)
-    async def failures(request: Request, chosen: Annotated[FailuresAsked, Query()]) -> Response:
-        """Serve what failed."""
-        return await page(request, lambda pages: pages.failures(chosen))
+    @app.api_route("/user", methods=_METHODS)
+    async def user(request: Request, chosen: Annotated[UserAsked, Query()]) -> Response:
+        """Serve what became of users' runs, to who may ask for jobs."""
+        answer = await page(request, lambda pages: pages.chosen(chosen))
+        if not state.pages.view.shows_jobs:
+            answer.status_code = 403
+        return answer
 
     @app.api_route("/pilot", methods=_METHODS)
     async def pilot(request: Request, id: Annotated[int, Query(ge=1, lt=1 << 62)]) -> Response:
@@ -304,13 +377,13 @@ def _add_traces(app: FastAPI, state: Served, desk: Desk) -> None:
         """Serve a job's trace, or a pilot's, or a form that asks for one."""
         pages, job, number = state.pages, job.strip(), int(pilot or 0)
         if not job and not number:
-            return _page(pages.trace_form(job, number))
+            return _page(request, trace_form(pages.view, job, number))
         if found := await desk.kept(request, lambda: pages.trace(job, number)):
-            return _page(found)
-        hidden = job and not pages.shows_jobs
+            return _page(request, found)
+        hidden = job and not pages.view.shows_jobs
         why = WHO if hidden else "There is no trace of it."
-        form = pages.trace_form(job, number, why)
-        return HTMLResponse(form, 403 if hidden else 404, _PAGE_HEADERS)
+        form = trace_form(pages.view, job, number, why)
+        return _page(request, form, 403 if hidden else 404)
 
 
 def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
@@ -324,6 +397,7 @@ def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
             "pilot": asked.pilot,
             "entry": asked.entry,
             "all": asked.all,
+            "whatif": None if asked.whatif is None else asked.of,
         }
         accept = request.headers.get("accept", "")
         plain = asked.format == "text" or (
@@ -331,19 +405,24 @@ def _add_explanations(app: FastAPI, state: Served, desk: Desk) -> None:
         )
 
         def explained() -> tuple[Answered, str]:
-            found = explanations.chosen(names, asked.schedd, asked.site)
+            found = explanations.chosen(
+                names, asked.schedd, asked.site, asked.whatif or "", asked.value
+            )
             if asked.format == "json":
                 return found, json.dumps(found.record, indent=2) + "\n"
             text = explanations.text(found, asked.width) if plain else explanations.page(found)
             return found, text
 
         found, text = await desk.made(request, explained)
-        headers = _PAGE_HEADERS | explanations.headers | found.headers
+        said = explanations.headers | found.headers
+        headers = _PAGE_HEADERS | said
         if asked.format == "json":
             return Response(text, found.status, headers, media_type="application/json")
         if plain:
             return PlainTextResponse(text, found.status, headers)
-        return HTMLResponse(text, 200 if found.is_form else found.status, headers)
+        answer = _page(request, text, 200 if found.is_form else found.status)
+        answer.headers.update(said)
+        return answer
 
 
 def _add_files(app: FastAPI) -> None:
@@ -360,8 +439,20 @@ def _add_files(app: FastAPI) -> None:
         return Response(files[name], media_type=kind, headers=_FILE_HEADERS)
 
 
-def _page(text: str | None) -> Response:
+def _page(request: Request, text: str | None, status: int = 200) -> Response:
+    """Return a page, or a table of it (``csv=NUMBER``)."""
+    query = dict(request.query_params)
+    number = query.pop("csv", "")
     if text is None:
         gone = "nothing of this name is known now: / lists the sites\n"
+        if _wants_page(request):
+            return _no_page("Nothing of this name is known now.")
         return PlainTextResponse(gone, status_code=404, headers=_PAGE_HEADERS)
-    return HTMLResponse(text, headers=_PAGE_HEADERS)
+    if not number:
+        return HTMLResponse(with_csv_links(text, query), status, _PAGE_HEADERS)
+    table = csv_of(text, int(number)) if re.fullmatch("[0-9]{1,4}", number) else None
+    if table is None:
+        return PlainTextResponse("this page has no such table\n", 404, _PAGE_HEADERS)
+    name = f"gwmond{request.scope['path'].replace('/', '-').rstrip('-')}-{number}.csv"
+    said = {**_PAGE_HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(table, status, said, media_type="text/csv")

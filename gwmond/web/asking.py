@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from gwmond.model.demand.question import MOST_AD
+from gwmond.model.demand.what_if import MOST_START, WhatIfKind
 from gwmond.model.facts import Place
 from gwmond.model.pilot_life import Category
-from gwmond.model.pilots.stored_pilots import Doing, DoingNow, PilotFilter
+from gwmond.model.pilots.stored_pilots import Doing, DoingNow, PilotFilter, RunFilter
 from gwmond.model.states import State
-from gwmond.model.times import DAY_US, Period
+from gwmond.model.times import DAY_US, SECOND_US, Period
 from gwmond.model.units import Resource
 from gwmond.reports.render.periods import FORMS, parse_period
 from gwmond.reports.report.groupings import GROUPINGS
@@ -25,6 +26,7 @@ MOST = 500
 NAME, CURSOR = r"^[^\x00-\x1f\x7f]*$", r"^[A-Za-z0-9_-]*$"
 """Characters that are allowed in names and cursors."""
 _LONGEST_US = 400 * DAY_US
+_GROUPINGS = "|".join(GROUPINGS)
 Name: TypeAlias = Annotated[str, Field(max_length=256, pattern=NAME)]
 Limit: TypeAlias = Annotated[int, Field(ge=1, le=MOST, description="items at most")]
 After: TypeAlias = Annotated[
@@ -61,10 +63,10 @@ class OfPlace(BaseModel):
 
     @property
     def query(self) -> dict[str, str]:
-        """The parameters of its page."""
-        return {name: str(value) for name, value in self}
+        """The parameters of its page; a number that is 0 is empty."""
+        return {name: str(value or "") for name, value in self}
 
-    def but(self, **changed: str) -> Self:
+    def but(self, **changed: str | int) -> Self:
         """Return the same with other values, which are not checked."""
         return self.model_copy(update=changed)
 
@@ -80,6 +82,17 @@ class FailuresAsked(OfPlace):
     """What failed in the last so many hours or days."""
 
     last: Last = "24h"
+
+
+class ForecastPage(OfPlace):
+    """What comes at a site."""
+
+
+class UserAsked(OfPlace):
+    """What became of a user's runs in the last so many hours or days; empty: of all users."""
+
+    last: Last = "24h"
+    user: Annotated[Name, Field(description="user@domain, or user of any domain")] = ""
 
 
 class PilotsAsked(OfPlace):
@@ -116,8 +129,12 @@ class PilotsAsked(OfPlace):
 
 
 class PilotsPage(PilotsAsked):
-    """A page of the list; ``after``: time (microseconds) and number of the last pilot before."""
+    """A page of the list; ``after``: time (microseconds) and number of the last pilot before.
 
+    ``columns``: their headers, with commas between; empty: the usual ones.
+    """
+
+    columns: Name = ""
     after: Annotated[str, Field(pattern=r"^([0-9]{1,17}\.[0-9]{1,18})?$")] = ""
 
     @property
@@ -125,6 +142,41 @@ class PilotsPage(PilotsAsked):
         """The last pilot before, by time and number; None: none is."""
         time, _, number = self.after.partition(".")
         return (int(time), int(number)) if self.after else None
+
+
+class RunsAsked(OfPlace):
+    """Which runs of jobs."""
+
+    user: Annotated[Name, Field(description="user@domain, or user of any domain")] = ""
+    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
+    category: Category | Literal[""] = ""
+    outcome: Annotated[Name, Field(description="how it ended, as docs/pilots.md has it")] = ""
+    node: Annotated[Name, Field(description="in which * stands for anything")] = ""
+    longer_than: Annotated[
+        int, Field(ge=0, lt=1 << 32, description="seconds; of runs that ended; 0: any")
+    ] = 0
+
+    def wanted(self, period: Period, skip: int) -> RunFilter:
+        """Return the same as the ledger is asked; ``skip``: without so many of the latest."""
+        return RunFilter(
+            period=period,
+            place=self.place,
+            user=self.user or None,
+            job=self.job or None,
+            category=Category(self.category) if self.category else None,
+            outcome=self.outcome or None,
+            node=self.node or None,
+            longer_us=self.longer_than * SECOND_US or None,
+            skip=skip,
+        )
+
+
+class RunsPage(RunsAsked):
+    """A page of the list: of runs that began in this time, without so many of the latest."""
+
+    last: Last = "24h"
+    longer_than: Annotated[int, BeforeValidator(lambda of: of or 0), Field(ge=0, lt=1 << 32)] = 0
+    skip: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
 
 
 class Asked(BaseModel):
@@ -170,7 +222,15 @@ class OfPeriod(OfPlace):
         return period
 
 
-class SitesListed(Listed):
+class AsOf(Listed):
+    """A list of one poll."""
+
+    as_of: Annotated[
+        When, Field(description=f"the last poll until then; empty: the last; {FORMS}")
+    ] = ""
+
+
+class SitesListed(AsOf):
     rows = "sites"
     site: Name = ""
     state: State | Literal[""] = ""
@@ -186,13 +246,15 @@ class PilotsListed(PilotsAsked, Listed):
     rows = "pilots"
 
 
-class RunsListed(OfPeriod, Listed):
+class RunsListed(RunsAsked, OfPeriod, Listed):
     """Runs that began in the period."""
 
     rows = "runs"
+
+
+class UsersListed(Listed):
+    rows = "users"
     user: Annotated[Name, Field(description="user@domain, or user of any domain")] = ""
-    job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
-    category: Category | Literal[""] = ""
 
 
 class ReportListed(OfPeriod, Listed):
@@ -201,6 +263,20 @@ class ReportListed(OfPeriod, Listed):
         Name, Field(description=f"one, or two with a comma between: {', '.join(GROUPINGS)}")
     ] = "site"
     hours_only: Annotated[YesOrNo, Field(description="true: fast, no numbers of pilots")] = "false"
+
+
+class ReportPage(OfPlace):
+    """A report of the last so many hours or days, by one or two groupings."""
+
+    last: Last = "24h"
+    by: Annotated[str, Field(pattern=f"^({_GROUPINGS})$")] = "site"
+    then_by: Annotated[str, Field(pattern=f"^({_GROUPINGS}|)$")] = ""
+
+
+class AdvisePage(OfPlace):
+    """Advice of the last so many hours or days."""
+
+    last: Last = "24h"
 
 
 class TotalsOfTime(TimeAsked, Asked):
@@ -216,16 +292,29 @@ class AdviseAsked(OfPeriod, Asked):
     limit: Annotated[Limit, Field(description="lines of each list at most")] = 100
 
 
+class ChangesAsked(OfPeriod, Asked):
+    since: Annotated[When, Field(alias="from")] = "7d"
+
+
+class TicketAsked(OfPeriod, Asked):
+    site: Annotated[Name, Field(min_length=1)]
+    since: Annotated[When, Field(alias="from")] = "7d"
+
+
 class TracesAsked(Asked):
     job: Annotated[Name, Field(description="a GlobalJobId, or cluster.proc")] = ""
     pilot: Annotated[int, Field(ge=0, lt=1 << 62, description="its number")] = 0
+
+
+class ForecastAsked(Asked):
+    site: Annotated[Name, Field(description="empty: all sites")] = ""
 
 
 class ProblemsListed(Listed):
     rows = "problems"
 
 
-class IdleListed(Listed):
+class IdleListed(AsOf):
     rows = "idle"
 
 
@@ -240,6 +329,12 @@ class ExplainEntryAsked(ExplainAsked):
 class ExplainAdAsked(ExplainAsked):
     ad: Annotated[str, Field(max_length=MOST_AD, description="a ClassAd, in either syntax")]
     site: Annotated[Name, Field(description="only at this site, or entry")] = ""
+
+
+class WhatIfAsked(ExplainAsked):
+    change: Annotated[WhatIfKind, Field(description="what changes, as docs/whatif.md has it")]
+    of: Annotated[Name, Field(min_length=1, description="a group, an entry, SITE/ENTRY, a site")]
+    value: Annotated[str, Field(max_length=MOST_START, description="to what")] = ""
 
 
 class ExplainJobsAsked(ExplainAsked):

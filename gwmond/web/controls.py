@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.poll.snapshot import Snapshot
+from gwmond.reports.render.document import Part
+from gwmond.reports.sites.time_by_hour import RANGES
 from gwmond.web.asking import OfPlace
-from gwmond.web.parts import ago, entry_link, link, site_link, time_text
+from gwmond.web.parts import View, ago, entry_link, link, render, site_link, time_text
 
 _NAMES = 1000
 """So many names a field suggests."""
@@ -90,11 +92,37 @@ def heading(s: Snapshot | None, place: Place) -> Heading:
     return Heading(Markup(", ").join(parts), as_of, warnings)
 
 
-def place_links(place: Place, *, but: str) -> Markup:
-    """Return links to the other pages of the ledger of the same place."""
-    texts = {"time": "what its time was used for", "pilots": "its pilots", "failures": "failures"}
-    found = [link(path, text, **place.named) for path, text in texts.items() if path != but]
-    return Markup(", ").join(found)
+def ledger_page(
+    name: str, view: View, chosen: OfPlace, error: str, parts: Sequence[Part] = (), **known: object
+) -> str:
+    """Return a page of the ledger, by its name, with links to the others of the same place.
+
+    ``error``: why nothing could be read; ``known``: what else its template shows.
+    """
+    texts = {"time": "what its time was used for", "report": "a report", "pilots": "its pilots"}
+    texts |= {"runs": "runs of jobs", "failures": "failures"}
+    texts |= {"advise": "advice", "forecast": "what comes"}
+    if view.shows_jobs:
+        texts["user"] = "users"
+    others = [
+        link(path, text, **chosen.place.named) for path, text in texts.items() if path != name
+    ]
+    return render(
+        name,
+        heading=heading(view.snapshot, chosen.place),
+        links=Markup(", ").join(others),
+        error=error,
+        parts=parts,
+        **{"title": name.capitalize(), "choices": (), "more": (), **known},
+    )
+
+
+def last_tabs(name: str, chosen: OfPlace, last: str) -> list[Tab]:
+    """Return links to the same page of other periods."""
+    return [
+        Tab(kind.name, which == last, address(name, chosen.but(last=which)))
+        for which, kind in RANGES.items()
+    ]
 
 
 def _some(names: Iterable[str]) -> list[str]:

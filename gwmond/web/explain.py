@@ -11,8 +11,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import quote
+
+from markupsafe import Markup
 
 from gwmond.model.demand.question import (
     NOT_READ,
@@ -23,16 +25,18 @@ from gwmond.model.demand.question import (
     Unanswered,
     What,
 )
+from gwmond.model.demand.what_if import CHANGES, WhatIfKind
+from gwmond.model.entries.evaluation import IdleJobs
 from gwmond.model.facts import ANYWHERE, Place
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.times import SECOND_US
 from gwmond.reports.render import writing
 from gwmond.reports.render.document import Document, Paragraph, Part
 from gwmond.reports.render.periods import both, span
-from gwmond.reports.render.table import Table
+from gwmond.reports.render.table import Column, Table, table
 from gwmond.web.answers import MOST_LINES, bounded
 from gwmond.web.controls import FormField, Tab, heading, place_fields
-from gwmond.web.parts import link, render, shown, time_text
+from gwmond.web.parts import link, render, shown, site_link, time_text, user_link
 
 AT_ONCE, BURST, A_MINUTE = 2, 20, 20
 MOST_KEPT = 100
@@ -49,7 +53,33 @@ _TITLES: Mapping[What, tuple[str, str]] = {
     "pilot": ("A pilot", "Why does a pilot have no job?"),
     "entry": ("An entry", "Why do an entry's pilots have no job?"),
     "all": ("All idle jobs", "Why are idle jobs not running?"),
+    "whatif": ("What if", "What would a change move?"),
 }
+
+
+_LARGEST = 20
+
+
+def _could_run(one: IdleJobs) -> str:
+    sites = sorted({key.site for key in one.entries})
+    more = f" and {len(sites) - 3} more" if len(sites) > 3 else ""
+    return Markup(", ").join(map(site_link, sites[:3])) + more if sites else "nowhere"
+
+
+def _example(one: IdleJobs) -> str:
+    job, schedd = one.group.sample, one.group.schedd
+    return link("explain", job, job=job, schedd=schedd) if "." in job else job
+
+
+_GROUPS: tuple[Column[IdleJobs], ...] = (
+    Column("jobs", lambda one: str(one.group.jobs)),
+    Column("accounting group", lambda one: one.group.accounting_group, name=True),
+    Column("could run at", _could_run, text=True),
+    Column("cores", lambda one: f"{one.group.size.cores:g}"),
+    Column("MiB", lambda one: f"{one.group.size.memory_mib:.0f}"),
+    Column("schedd", lambda one: one.group.schedd, name=True),
+    Column("why, for one of them", _example, text=True),
+)
 
 
 class Answered(NamedTuple):
@@ -110,6 +140,7 @@ class Answering(Protocol):
     """What answers questions as of a poll; raises Unanswered.
 
     ``pool`` is whose answers these are (``service.pool.pool``).  ``shows_jobs``: also of one job.
+    ``lacks``: why neither jobs nor pilots are explained; empty: they are.
     """
 
     @property
@@ -120,6 +151,9 @@ class Answering(Protocol):
 
     @property
     def shows_jobs(self) -> bool: ...
+
+    @property
+    def lacks(self) -> str: ...
 
     def __call__(self, question: Question) -> Document: ...
 
@@ -138,6 +172,14 @@ class Explanations:
         return self._asked is not None and self._asked.shows_jobs
 
     @property
+    def _kinds(self) -> list[What]:
+        """What is explained here, in the order of the tabs."""
+        hidden = set() if self.shows_jobs else set(OF_JOBS)
+        if self._asked is not None and self._asked.lacks:
+            hidden = {"pilot", *OF_JOBS}
+        return [what for what in _TITLES if what not in hidden]
+
+    @property
     def headers(self) -> dict[str, str]:
         """Of which pool the answers are, and what they lack."""
         if self._asked is None:
@@ -145,15 +187,24 @@ class Explanations:
         lacking = {} if self._asked.shows_jobs else {WITHHELD: "expressions"}
         return {POOL: quote(self._asked.pool), **lacking}
 
-    def chosen(self, names: Mapping[What, str | None], schedd: str, site: str) -> Answered:
+    def chosen(
+        self,
+        names: Mapping[What, str | None],
+        schedd: str,
+        site: str,
+        change: WhatIfKind | Literal[""] = "",
+        value: str = "",
+    ) -> Answered:
         """Return the answer to a query's parameters; None: one is not given."""
         there = {what: name.strip() for what, name in names.items() if name is not None}
         full = [what for what, name in there.items() if name or what == "all"]
         what: What = next(iter(full or there), "job")
-        if what == "job" and not full and not self.shows_jobs:
-            what = "pilot"  # a form of what is explained here
+        if not full and what not in self._kinds:
+            what = self._kinds[0]  # a form of what is explained here
         name = "" if what == "all" else there.get(what, "")
         question = Question(name, schedd, site.strip(), what)
+        if what == "whatif":
+            question = Question(name, what=what, change=change, value=value)
         if len(full) > 1:
             text = f"give one of {', '.join(names)}, and not {' and '.join(full)}"
             return Answered(question, (), {"error": text}, 400)
@@ -177,9 +228,11 @@ class Explanations:
 
     def _answer(self, question: Question) -> Answered:
         asked = self._asked
-        if asked is None or (question.what in OF_JOBS and not asked.shows_jobs):
+        if asked is None or (question.is_of_jobs and not asked.shows_jobs):
             raise Unanswered(403, _HIDDEN)
         if not question.is_asked:
+            if question.what == "whatif":
+                raise Unanswered(400, "what if what? ?whatif=CHANGE&of=NAME&value=VALUE")
             raise Unanswered(400, f"which {question.what}? ?{question.what}=NAME")
         if self._snapshot is None:
             raise Unanswered(503, _FIRST, 5)
@@ -197,12 +250,14 @@ class Explanations:
         title = _TITLES[question.what][1]
         if parts and isinstance(parts[0], Paragraph):
             title, parts = parts[0].text, parts[1:]  # the answer itself
-        elif answer.is_form and not self.shows_jobs:
-            parts = [Paragraph(_HIDDEN)]
+        elif answer.is_form:
+            parts = self._waiting(question.what)
         again = [
             link("explain", f"The same as {name}", **question.query, format=form)
             for form, name in (("text", "text"), ("json", "JSON"))
         ]
+        if user := answer.record.get("user"):
+            again.append(Markup("Jobs of {}").format(user_link(str(user))))
         page = render(
             "explain",
             title=title,
@@ -211,7 +266,7 @@ class Explanations:
             choices=[
                 Tab(text, what == question.what, f"explain?{what}=")
                 for what, (text, _) in _TITLES.items()
-                if text and (what not in OF_JOBS or self.shows_jobs)
+                if text and what in self._kinds
             ],
             fields=self._fields(question),
             error="" if answer.is_form else answer.error,
@@ -230,10 +285,20 @@ class Explanations:
         shown = Document(lambda: (*answer.parts, as_of), dict)
         return writing.text(shown, "table", terminal=False, width=width)
 
+    def _waiting(self, what: What) -> list[Part]:
+        """Return the largest groups of idle jobs, each with one to ask for; to others, why not."""
+        if not self.shows_jobs:
+            return [Paragraph(_HIDDEN)]
+        if self._asked is not None and self._asked.lacks and what != "whatif":
+            return [Paragraph(self._asked.lacks)]
+        idle = self._snapshot.evaluation.idle if self._snapshot and what == "job" else ()
+        largest = sorted(idle, key=lambda one: -one.group.jobs)[:_LARGEST]
+        return [table("The largest groups of idle jobs", _GROUPS, largest)] if largest else []
+
     def _fields(self, question: Question) -> list[FormField]:
         """Return what a form of this kind asks for."""
         what, name, asked = question.what, question.name, self._asked
-        if asked is None or what == "ad" or (what == "job" and not asked.shows_jobs):
+        if asked is None or what == "ad" or what not in self._kinds:
             return []
         site, entry, _ = place_fields(self._snapshot, Place(question.site, name))
         choices = [("", "all"), *((name, name) for name in asked.schedds)]
@@ -244,7 +309,19 @@ class Explanations:
             "pilot": [FormField("pilot", "Pilot", name, example="glidein_3344_123@wn42")],
             "entry": [entry._replace(example="its name"), site],
             "all": [FormField("all", "", "1"), schedd, there],
+            "whatif": [
+                FormField("whatif", "What changes", question.change, choices=self._changes),
+                FormField("of", "Of", name, example="a group, an entry or a site"),
+                FormField("value", "To", question.value, example="2000"),
+            ],
         }[what]
+
+    @property
+    def _changes(self) -> list[tuple[str, str]]:
+        """Return the changes that may be asked about here."""
+        return [
+            (kind, text) for kind, text in CHANGES.items() if self.shows_jobs or kind != "start"
+        ]
 
 
 def _cut(part: Part) -> Part:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 from markupsafe import Markup
@@ -11,15 +11,18 @@ from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.runs.phases import FailedTransfer
-from gwmond.model.times import SECOND_US
+from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import NAMES, FailureLine
+from gwmond.reports.failures.outages import Outage, Server
 from gwmond.reports.failures.recent_failures import (
+    JobOf,
     RecentFailures,
     RunCause,
     RunCount,
     recent_failures,
 )
-from gwmond.reports.ledger.ledger_reading import Unreadable
+from gwmond.reports.failures.ticket import faults_at, tickets
+from gwmond.reports.ledger.ledger_reading import Unreadable, ledger_for_page
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.document import Paragraph, Part, Sentences
 from gwmond.reports.render.formats import UNKNOWN, counted, hours, percent, ratio, words
@@ -28,8 +31,8 @@ from gwmond.reports.render.table import Column, Table, name_columns, table
 from gwmond.reports.sites.time_by_hour import RANGES
 from gwmond.reports.stored.pilot_sums import PilotSums
 from gwmond.web.asking import FailuresAsked
-from gwmond.web.controls import FormField, Tab, address, heading, place_fields, place_links
-from gwmond.web.parts import link, render
+from gwmond.web.controls import FormField, last_tabs, ledger_page, place_fields
+from gwmond.web.parts import View, link, user_link
 
 _LINES = 50
 """So many lines a table has."""
@@ -49,6 +52,13 @@ _SERVERS = (
     "host of the URL that the failure names. cedar is HTCondor's own protocol; unknown: none is "
     "named. gwmond report --by transfer has their hours."
 )
+_RECORDED = (
+    "Attempts at files by plugins' own records, which HTCondor 25.7 and later has: a line for each "
+    "cache or storage where some failed. Repeated: it failed, and the plugin tried again. An "
+    "outage is from the first failure to the last, without an arrival between, of three runs or "
+    "more; the last one is here, with its runs, their users, and their canonical hours of CPUs. "
+    "One user alone may have no right to the files."
+)
 R = TypeVar("R")
 
 
@@ -64,14 +74,14 @@ class _Entry(NamedTuple):
 class _FailedRuns(NamedTuple):
     """Runs that failed somewhere, or as something: there at so many entries and nodes.
 
-    ``job``: whose trace shows one of them.
+    ``example``: whose trace shows one of them.
     """
 
     cause: RunCause
     sums: RunCount
     entries: str = ""
     nodes: str = ""
-    job: str = ""
+    example: JobOf = JobOf()
 
 
 def _link(chosen: FailuresAsked, text: str, site: str, entry: str = "") -> Markup | str:
@@ -89,11 +99,9 @@ def _pilots(
     return link("pilots", str(number), node=cause.node, **there.query, **which)
 
 
-def page(
-    config: Config, s: Snapshot | None, now_us: int, chosen: FailuresAsked, *, shows_jobs: bool
-) -> str:
-    """Return the page; ``shows_jobs``: with a job for each cause."""
-    period = RANGES[chosen.last].period(now_us)
+def page(view: View, chosen: FailuresAsked) -> str:
+    """Return the page, with a job for each cause where jobs are shown."""
+    s, config, period = view.snapshot, view.config, RANGES[chosen.last].period(view.now_us)
     parts: list[Part] = []
     error = ""
     try:
@@ -101,27 +109,15 @@ def page(
     except Unreadable as unreadable:
         error = str(unreadable)
     else:
-        if not shows_jobs:
-            found.jobs = dict.fromkeys(found.jobs, "")
+        if not view.shows_jobs:
+            found.jobs = dict.fromkeys(found.jobs, JobOf())
         judged = _RUNS.format(span(round(config.pilots.verdict_after * SECOND_US)))
         parts = [*_parts(found, chosen, judged), *_suspects(s, chosen)]
-    return render(
-        "failures",
-        title="Failures",
-        heading=heading(s, chosen.place),
-        links=place_links(chosen.place, but="failures"),
-        choices=[
-            Tab(
-                kind.name,
-                last == chosen.last,
-                address("failures", chosen.but(last=last)),
-            )
-            for last, kind in RANGES.items()
-        ],
+        parts += _for_tickets(config, chosen, period)
+    return ledger_page(
+        *("failures", view, chosen, error, parts),
+        choices=last_tabs("failures", chosen, chosen.last),
         fields=[FormField("last", "", chosen.last), *place_fields(s, chosen.place)],
-        error=error,
-        parts=parts,
-        more=[],
     )
 
 
@@ -158,10 +154,12 @@ def _parts(found: RecentFailures, chosen: FailuresAsked, judged: str) -> Iterato
     if failed.pilots:
         yield from found.validations.tables(_LINES, places=_places(chosen), all_by=_ALL)
     if runs.failed or runs.open:
-        yield _by_outcome(found, runs, judged)
+        yield _by_outcome(found, runs, chosen, judged)
         yield _by_node(found, runs, chosen)
     if found.transfers:
         yield _transfers(found, chosen)
+    if found.servers:
+        yield _recorded(found)
 
 
 def _table(title: str, columns: list[Column[R]], rows: list[R], whole: R, note: str) -> Table:
@@ -213,16 +211,22 @@ def _places(chosen: FailuresAsked) -> list[Column[FailureLine]]:
     ]
 
 
-def _trace(row: _FailedRuns) -> Markup | str:
-    """Return a link to the trace of a job; empty if it is not shown, or only logs know it."""
-    number = row.job.split("#")[1:2]
-    return link("trace", f"job {number[0]}", job=row.job) if number else ""
+def _example(chosen: FailuresAsked) -> Column[_FailedRuns]:
+    """Return the column of links to the trace of a job and to its user, if they are shown.
+
+    A job that only logs know has no trace.
+    """
+
+    def cell(row: _FailedRuns) -> Markup:
+        job, user = row.example
+        number = job.split("#")[1:2]
+        trace = link("trace", f"job {number[0]}", job=job) if number else Markup()
+        return trace + (Markup(" of {}").format(user_link(user, chosen)) if user else "")
+
+    return Column("for instance", cell, text=True)
 
 
-_TRACE: Column[_FailedRuns] = Column("for instance", _trace, text=True)
-
-
-def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
+def _by_outcome(found: RecentFailures, runs: RunCount, chosen: FailuresAsked, judged: str) -> Table:
     counts = found.runs_by(lambda cause: RunCause("", "", "", cause.outcome))
     causes = [cause for cause in found.runs if cause.outcome]
     rows = [
@@ -245,7 +249,7 @@ def _by_outcome(found: RecentFailures, runs: RunCount, judged: str) -> Table:
             "canonical hours",
             lambda row: hours(row.sums.micros if row.sums.failed else None),
         ),
-        _TRACE,
+        _example(chosen),
     ]
     rows.sort(key=lambda row: (-row.sums.failed, row.cause))
     title = "Runs of jobs that failed at the beginning, by outcome"
@@ -273,12 +277,39 @@ def _transfers(found: RecentFailures, chosen: FailuresAsked) -> Table:
     return _table("Transfers that failed, by server", columns, rows, whole, _SERVERS)
 
 
+def _recorded(found: RecentFailures) -> Table:
+    def last(line: Server, told: Callable[[Outage], str]) -> str:
+        return told(line.outages[-1]) if line.outages else ""
+
+    def sites(line: Server) -> str:
+        return str(line.sites) if line.sites else ""
+
+    columns: list[Column[Server]] = [
+        Column("direction", lambda line: line.server.way, name=True),
+        Column("server", lambda line: line.server.server if line.sites else "", name=True),
+        Column("sites", sites),
+        Column("arrived", lambda line: str(line.files)),
+        Column("failed", lambda line: str(line.failed)),
+        Column("repeated", lambda line: str(line.again)),
+        Column("outage from", lambda line: last(line, lambda out: short(out.first_us))),
+        Column("to", lambda line: last(line, lambda out: short(out.last_us))),
+        Column("runs", lambda line: last(line, lambda out: str(out.runs))),
+        Column("users", lambda line: last(line, lambda out: str(out.users))),
+        Column("canonical hours", lambda line: last(line, lambda out: hours(out.micros))),
+    ]
+    lines = found.servers
+    arrived = sum(line.files for line in lines)
+    failed, again = sum(line.failed for line in lines), sum(line.again for line in lines)
+    whole = Server(FailedTransfer("all", "", ""), 0, arrived, failed, again, ())
+    return _table("Caches and storages", columns, lines, whole, _RECORDED)
+
+
 def _by_node(found: RecentFailures, runs: RunCount, chosen: FailuresAsked) -> Table:
     nodes = found.runs_by(lambda cause: cause._replace(outcome=""))
     rows = [
         _FailedRuns(
             *(cause, count._replace(ended=found.runs_ended[cause.place])),
-            job=next(job for x, job in found.jobs.items() if x.place == cause.place),
+            example=next(job for x, job in found.jobs.items() if x.place == cause.place),
         )
         for cause, count in nodes.items()
     ]
@@ -300,11 +331,27 @@ def _by_node(found: RecentFailures, runs: RunCount, chosen: FailuresAsked) -> Ta
         Column("%", lambda row: percent(ratio(row.sums.failed, row.sums.ended), 0)),
         Column("canonical hours", lambda row: hours(row.sums.micros)),
         Column("not judged yet", lambda row: str(row.sums.open)),
-        _TRACE,
+        _example(chosen),
     ]
     title = "Runs of jobs that failed at the beginning, by entry and node"
     note = "The nodes where most failed are first; the numbers lead to the pilots of the runs."
     return _table(title, columns, rows, _FailedRuns(RunCause("", "", "", ""), runs), note)
+
+
+def _for_tickets(config: Config, chosen: FailuresAsked, period: Period) -> Iterator[Part]:
+    """Yield the faults of a site."""
+    site = chosen.place.site
+    if not site:
+        return
+    title = Paragraph("Faults, as texts for a ticket to the site", "heading")
+    try:
+        with ledger_for_page(config.ledger.url) as ledger:
+            found = faults_at(ledger, period, chosen.place)
+    except Unreadable as unreadable:
+        yield from (title, Paragraph(str(unreadable), "warning"))
+        return
+    if found:
+        yield from (title, *tickets(site, period, found))
 
 
 def _suspects(s: Snapshot | None, chosen: FailuresAsked) -> Iterator[Part]:

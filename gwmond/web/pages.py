@@ -10,21 +10,29 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
-from gwmond.model.times import SECOND_US
-from gwmond.reports.ledger.ledger_reading import Unreadable
+from gwmond.model.tour import TourStop
 from gwmond.reports.render.html import template
-from gwmond.reports.sites.time_by_hour import RANGES, Times, read
-from gwmond.web import failures, now, pilots, place, problems
+from gwmond.web import advise, failures, forecast, now, pilots, place, problems, report, runs, user
 from gwmond.web import time as time_page
-from gwmond.web.asking import FailuresAsked, PilotsPage, TimeAsked
+from gwmond.web.asking import (
+    AdvisePage,
+    FailuresAsked,
+    ForecastPage,
+    OfPlace,
+    PilotsPage,
+    ReportPage,
+    RunsPage,
+    TimeAsked,
+    UserAsked,
+)
 from gwmond.web.explain import Explanations, Turns
-from gwmond.web.parts import STATE_COLOURS, USES, shown
+from gwmond.web.parts import STATE_COLOURS, USES, View, shown
 
 MOST_KEPT, MOST_BYTES = 200, 32 << 20
 """So many pages or answers of a poll, and so much of them, stay in memory."""
@@ -65,21 +73,24 @@ class MadeOnce:
 
 
 class Pages:
-    """The pages of a snapshot, None before the first poll; ``sequence`` is no other one's."""
+    """The pages of a snapshot, None before the first poll; ``sequence`` is no other one's.
+
+    What is not known has no page: None.  For those that are chosen the ledger is read.
+    """
 
     def __init__(
-        self, snapshot: Snapshot | None, config: Config, explanations: Explanations | None = None
+        self,
+        snapshot: Snapshot | None,
+        config: Config,
+        explanations: Explanations | None = None,
+        tour: Sequence[TourStop] = (),
     ) -> None:
         self.explanations = explanations or Explanations(snapshot, None, Turns())
-        self.snapshot, self.config = snapshot, config
+        self.snapshot = snapshot
+        self.view = View(snapshot, config, self.explanations.shows_jobs)
         self.sequence = f"{time.time_ns():x}-{next(_SEQUENCE)}"
-        self._now = now.page(snapshot)
+        self._now = now.page(snapshot, tour)
         self.kept = MadeOnce()
-
-    @property
-    def shows_jobs(self) -> bool:
-        """Whether jobs and their users are named."""
-        return self.explanations.shows_jobs
 
     @property
     def now(self) -> str:
@@ -91,78 +102,51 @@ class Pages:
         """The page of problems."""
         return self._made(("problems",), lambda: problems.page(self.snapshot))
 
+    @property
+    def held(self) -> str | None:
+        """The page of held pilots."""
+        return self._made(("held",), lambda: place.held_page(self.snapshot))
+
     def site(self, site: str) -> str | None:
-        """Return the page of a site; None if it is not known."""
+        """Return the page of a site."""
         s = self.snapshot
         return self._made(("site", site), lambda: place.site_page(s, site) if s else None)
 
     def entry(self, site: str, entry: str) -> str | None:
-        """Return the page of an entry; None if it is not known."""
+        """Return the page of an entry."""
         s, key = self.snapshot, EntryKey(site, entry)
         return self._made(("entry", *key), lambda: place.entry_page(s, key) if s else None)
 
-    def time(self, choice: TimeAsked) -> str | None:
-        """Return the page of time, for which the ledger is read."""
-        return self._made(("time", *choice.query.values()), lambda: self._time(choice))
-
-    def failures(self, chosen: FailuresAsked) -> str | None:
-        """Return the page of failures, for which the ledger is read."""
-        return self._made(
-            ("failures", *chosen.query.values()),
-            lambda: failures.page(
-                self.config, self.snapshot, self._now_us, chosen, shows_jobs=self.shows_jobs
-            ),
-        )
-
-    def pilots(self, chosen: PilotsPage) -> str | None:
-        """Return the list of pilots, for which the ledger is read."""
-        return self._made(
-            ("pilots", *chosen.query.values()),
-            lambda: pilots.list_page(
-                self.config, self.snapshot, self._now_us, chosen, shows_jobs=self.shows_jobs
-            ),
-        )
+    def chosen(self, asked: OfPlace) -> str | None:
+        """Return a page of the ledger, by what is asked for."""
+        make = _CHOSEN[type(asked)]
+        return self._made((type(asked), *asked.query.values()), lambda: make(self.view, asked))
 
     def pilot(self, number: int) -> str | None:
-        """Return the page of a pilot, for which the ledger is read; None if there is none."""
-        return self._made(
-            ("pilot", str(number)),
-            lambda: pilots.life_page(self.config, self._now_us, number, shows_jobs=self.shows_jobs),
-        )
+        """Return the page of a pilot."""
+        return self._made(("pilot", number), lambda: pilots.life_page(self.view, number))
 
     def trace(self, job: str, pilot: int) -> str | None:
-        """Return the page of a trace, for which the ledger is read; None if none may be shown."""
-        if job and not self.shows_jobs:
+        """Return the page of a trace; None also if it may not be shown."""
+        if job and not self.view.shows_jobs:
             return None
-        return self._made(
-            ("trace", job, str(pilot)),
-            lambda: pilots.trace_page(
-                self.config, self._now_us, job, pilot, shows_jobs=self.shows_jobs
-            ),
-        )
+        return self._made(("trace", job, pilot), lambda: pilots.trace_page(self.view, job, pilot))
 
-    def trace_form(self, job: str, pilot: int, error: str = "") -> str:
-        """Return the page that asks for a trace; ``error``: why there is none."""
-        return pilots.trace_form(job, pilot, error, shows_jobs=self.shows_jobs)
-
-    @property
-    def _now_us(self) -> int:
-        """The pool's time of the last poll."""
-        now_s = self.snapshot.pool_time if self.snapshot else time.time()
-        return round(now_s * SECOND_US)
-
-    def _made(self, key: tuple[str, ...], make: Callable[[], str | None]) -> str | None:
+    def _made(self, key: tuple[object, ...], make: Callable[[], str | None]) -> str | None:
         page = self.kept.made(key, make)
         return None if page is None else shown(page, time.time())
 
-    def _time(self, choice: TimeAsked) -> str:
-        now_s = self._now_us / SECOND_US
-        where = choice.resource, choice.place
-        try:
-            times, error = read(self.config.ledger.url, RANGES[choice.last], now_s, *where), ""
-        except Unreadable as unreadable:
-            times, error = Times(), str(unreadable)
-        return time_page.page(self.snapshot, choice, times, error)
+
+_CHOSEN: Mapping[type[OfPlace], Callable[[View, Any], str]] = {
+    TimeAsked: time_page.page,
+    AdvisePage: advise.page,
+    FailuresAsked: failures.page,
+    ForecastPage: forecast.page,
+    PilotsPage: pilots.list_page,
+    RunsPage: runs.page,
+    ReportPage: report.page,
+    UserAsked: user.page,
+}
 
 
 def style_sheet() -> str:

@@ -1,27 +1,50 @@
-"""What the daemon's pages are made of: addresses, ages, bars, and how a page is rendered."""
+"""What the daemon's pages are made of: a poll, addresses, ages, bars, and how one is rendered."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from gwmond import __version__
+from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey
+from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.model.times import SECOND_US
-from gwmond.reports.render.formats import number, words
-from gwmond.reports.render.html import template
+from gwmond.reports.ledger.ledger_reading import Dated, dated_for_page
+from gwmond.reports.render.categories import CategoryInfo
+from gwmond.reports.render.formats import number, percent, words
+from gwmond.reports.render.html import template, with_joints
 from gwmond.reports.render.meanings import STATES, reason_meaning, state_meaning
 from gwmond.reports.render.periods import span
 from gwmond.reports.render.table import Cell, Column
 from gwmond.reports.sites.sites import SiteRow, reason_detail
+from gwmond.web.asking import OfPlace
 
 _AGE = re.compile(r"<age ([^>]*)>")
+
+
+class View(NamedTuple):
+    """What is shown of a poll (None: of none yet); ``shows_jobs``: also jobs and their users."""
+
+    snapshot: Snapshot | None
+    config: Config
+    shows_jobs: bool
+
+    @property
+    def now_us(self) -> int:
+        """The pool's time of the poll, in microseconds since the epoch."""
+        return round((self.snapshot.pool_time if self.snapshot else time.time()) * SECOND_US)
+
+    @property
+    def ledger(self) -> Dated:
+        """The ledger, for some seconds, and how old it is; to open it raises Unreadable."""
+        return dated_for_page(self.config, self.now_us)
 
 
 STATE_COLOURS: Mapping[str, tuple[str, str]] = {
@@ -85,12 +108,27 @@ def entry_link(key: EntryKey) -> Markup:
     return link("entry", key.entry, site=key.site, entry=key.entry)
 
 
+def user_link(user: str, asked: OfPlace | None = None) -> Markup:
+    """Return a user's name, which leads to what became of the user's runs, as is asked for."""
+    return link("user", user, **{**(asked.query if asked else {}), "user": user})
+
+
 def link(path: str, text: str, **query: str) -> Markup:
     """Return a text that leads to a page; what is empty of the query is left out."""
     wanted = {name: value for name, value in query.items() if value}
     return Markup('<a href="{}{}">{}</a>').format(
-        path, f"?{urlencode(wanted)}" if wanted else "", text
+        path, f"?{urlencode(wanted)}" if wanted else "", with_joints(text)
     )
+
+
+def whole(name: str) -> Markup:
+    """Return a name that is not divided between lines."""
+    return Markup('<span class="whole">{}</span>').format(name)
+
+
+def unbroken(text: str) -> Markup:
+    """Return a text of which no word is divided between lines, not even a date."""
+    return Markup(" ").join(map(whole, text.split()))
 
 
 def bar(row: SiteRow) -> Markup:
@@ -103,21 +141,49 @@ def bar(row: SiteRow) -> Markup:
         "insufficient_demand": row.insufficient_demand_units,
         "other": row.other_units,
     }
-    total = max(row.capacity_units, 1)
-    boxes, x = [], 0.0
-    for use in USES:
-        width = 100 * units[use.name] / total
-        if width:
-            boxes.append(
-                f'<rect class="u-{use.name}" x="{x:.1f}" width="{width:.1f}" height="1"></rect>'
-            )
-        x += width
     named = [f"{words(name)} {number(value)}" for name, value in units.items() if value]
     label = f"of {row.capacity_units}: {', '.join(named) or 'nothing'}"
+    return stacked(
+        [(f"u-{use.name}", units[use.name], "") for use in USES], row.capacity_units, label
+    )
+
+
+def stacked(boxes: Iterable[tuple[str, float, str]], total: float, label: str = "") -> Markup:
+    """Return a bar of parts of a total, each with its class, amount and title; 0 is not drawn.
+
+    ``label``: for the blind; without one the bar is not for them.
+    """
+    drawn, x = Markup(), 0.0
+    for look, amount, title in boxes:
+        width = 100 * amount / max(total, 1)
+        if width:
+            said = Markup("<title>{}</title>").format(title) if title else ""
+            drawn += Markup(
+                '<rect class="{}" x="{:.1f}" width="{:.1f}" height="1">{}</rect>'
+            ).format(look, x, width, said)
+        x += width
+    role = (
+        Markup('role="img" aria-label="{}"').format(label)
+        if label
+        else Markup('aria-hidden="true"')
+    )
     return Markup(
-        '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" '
-        'aria-label="{}">{}</svg>'
-    ).format(label, Markup("".join(boxes)))
+        '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" {}>{}</svg>'
+    ).format(role, drawn)
+
+
+def spent(amounts: Iterable[tuple[CategoryInfo, int]]) -> Markup | str:
+    """Return what time was spent on, as a bar and in words; empty if there is none."""
+    known = [(info, micros) for info, micros in amounts if micros]
+    total = sum(micros for _, micros in known)
+    parts = [
+        (f"c-{info.look}", micros, f"{words(info.header)} {percent(micros / total, 0)}")
+        for info, micros in known
+    ]
+    said = Markup('<span><i class="{}"></i>{}</span>')
+    words_of = Markup(" ").join(said.format(look, text) for look, _, text in parts)
+    shown = Markup('{}<small class="legend">{}</small>')
+    return shown.format(stacked(parts, total), words_of) if parts else ""
 
 
 def why(row: SiteRow) -> str:

@@ -1,19 +1,20 @@
-"""The pages of one site and of one entry: state and reason in words, figures, groups, time."""
+"""The pages of one site and of one entry: state, reason, figures, groups, time; of held pilots."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+from urllib.parse import urlencode
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
 from gwmond.model.pilot_life import Category
-from gwmond.model.poll.snapshot import PilotGroup, SilentPilot, Snapshot
-from gwmond.model.times import SECOND_US
+from gwmond.model.poll.snapshot import HeldPilots, PilotGroup, SilentPilot, Snapshot
+from gwmond.model.times import HOUR_S, SECOND_US
 from gwmond.reports.render.categories import INFO
-from gwmond.reports.render.formats import hours, number, percent, ratio, words
+from gwmond.reports.render.formats import UNKNOWN, hours, number, percent, ratio, words
 from gwmond.reports.render.meanings import capacity_meanings, reason_meaning, state_meaning
-from gwmond.reports.render.periods import span
+from gwmond.reports.render.periods import short, span
 from gwmond.reports.render.table import Cell, Column, Table, table
 from gwmond.reports.sites.sites import SiteRow, entry_rows, jobs_text, site_rows, verdicts_text
 from gwmond.web.parts import (
@@ -30,7 +31,13 @@ from gwmond.web.parts import (
     why,
 )
 
-_ROWS = 500  # of a table
+_ROWS, _HELD_ROWS = 500, 1000  # of a table
+HELD = (
+    "Held in the factories' queues, or held until they were removed within the grace. Reasons that "
+    "differ in numbers only are one. ?: the queue is not read ([pool.wms] factory_schedds), and "
+    "the number is that of the factory's ads. Whose move it is follows from the reason's text or "
+    "code: an estimate. Seen since: by this gwmond, since it began."
+)
 
 
 class Figure(NamedTuple):
@@ -84,6 +91,7 @@ def _page(
         "place",
         name=name,
         time=link("time", "The page of time", **where),
+        trend=f"time?{urlencode({'last': '7d', 'resource': rows[0].resource, **where})}",
         list=link("pilots", "the list of pilots", **where),
         failures=link("failures", "the page of failures", **where),
         explain=explain_link("Why no more jobs run here", **where),
@@ -97,9 +105,32 @@ def _page(
         more_groups=max(0, len(groups) - _ROWS),
         spare=_site_time(s, keys),
         pilots=_pilot_time(s, keys),
+        held=held_table([one for one in s.held if one.entry in keys][:_ROWS]),
+        held_note=HELD,
         silent=table("", _SILENT, silent[:_ROWS]),
         suspects=[x.shown for x in suspects if EntryKey(x.site, x.entry) in keys or x.site == name],
     )
+
+
+def held_page(s: Snapshot | None) -> str:
+    """Return the page of all held pilots; ages in it are still to be filled in."""
+    if s is None:
+        return render("held", snapshot=None)
+    return render(
+        "held",
+        snapshot=s,
+        as_of=time_text(s.pool_time),
+        polled=ago(s.made_at),
+        pilots=sum(one.pilots for one in s.held),
+        held=held_table(s.held[:_HELD_ROWS]),
+        more=max(0, len(s.held) - _HELD_ROWS),
+        note=HELD,
+    )
+
+
+def held_table(held: Iterable[HeldPilots]) -> Table:
+    """Return why pilots are held: where, whose move it is, since when."""
+    return table("", _HOLDS, held)
 
 
 def _resource(s: Snapshot, row: SiteRow, entry: EntryKey | None) -> ResourceFigures:
@@ -124,6 +155,15 @@ def _resource(s: Snapshot, row: SiteRow, entry: EntryKey | None) -> ResourceFigu
             Figure("idle jobs that match", jobs_text(row), "before they are assigned to sites"),
             Figure("idle jobs assigned", number(row.assigned_idle_jobs, 1)),
         ]
+        if row.probability is not None:
+            sure = percent(row.probability, 0)
+            figures.append(
+                Figure(
+                    "sure",
+                    sure,
+                    "how probable it is that the next pilots meet what the verdict says",
+                )
+            )
         if row.verdicts_checked:
             figures.append(
                 Figure("verdicts right", verdicts_text(row), "of those that a pilot has checked")
@@ -180,6 +220,15 @@ def _counted(name: str) -> Column[_Group]:
     return Column(name, lambda g: number(getattr(g.pilots, name) if g.pilots else 0))
 
 
+def _stalled(group: _Group) -> str:
+    """Return how many jobs use no CPU, and the core hours that they hold; empty: not known."""
+    stalled = group.pilots.stalled if group.pilots else None
+    if not stalled:
+        return ""
+    held = f", {number(stalled.core_s / HOUR_S)} h" if stalled.jobs else ""
+    return f"{number(stalled.jobs)}{held}"
+
+
 def _limits(group: _Group) -> str:
     limits = group.request.limits if group.request else ()
     return "; ".join(f"{limit.name} ({limit.text})" for limit in limits)
@@ -203,6 +252,7 @@ _GROUPS: tuple[Column[_Group], ...] = (
     _asked("running", "status_running"),
     _asked("held", "status_held"),
     *map(_counted, ("registered", "idle", "retiring")),
+    Column("stalled", _stalled),
     Column("units busy", _units, text=True),
     Column("limits that were hit", _limits, text=True),
 )
@@ -270,3 +320,19 @@ def _pilot_time(s: Snapshot, keys: set[EntryKey]) -> Table:
         if series.measure == "canonical" and EntryKey(series.site, series.entry) in keys:
             sums[series.resource, series.category, series.outcome] += total.net
     return _amounts(sums, {name: INFO[Category(name)].meaning for _, name, _ in sums})
+
+
+def _hold_reason(one: HeldPilots) -> str:
+    return UNKNOWN if one.reason is None else one.reason or "no reason is given"
+
+
+_HOLDS: tuple[Column[HeldPilots], ...] = (
+    Column("site", lambda one: site_link(one.entry.site), name=True),
+    Column("entry", lambda one: entry_link(one.entry), name=True),
+    Column("pilots", lambda one: str(one.pilots)),
+    Column("held for", _hold_reason, text=True, wrap=30),
+    Column("code", lambda one: "" if one.code is None else str(one.code)),
+    Column("whose move", lambda one: one.mover, text=True, wrap=12),
+    Column("what would change it", lambda one: one.change, text=True, wrap=30),
+    Column("seen since (UTC)", lambda one: short(round(one.since * SECOND_US)), text=True),
+)

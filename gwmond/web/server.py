@@ -11,12 +11,14 @@ import socket
 import ssl
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from gwmond.config.settings import Http
 from gwmond.web.connections import AT_ONCE, REQUEST_S, BadRequests, Listener
+from gwmond.web.local import LocalListener
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -49,12 +51,21 @@ def bind(options: Http) -> Listener:
     return listener
 
 
+def pem(path: str) -> str:
+    """Return the text of a file of certificates; empty without one that can be read."""
+    try:
+        return Path(path).read_text(errors="replace") if path else ""
+    except OSError:
+        return ""
+
+
 class _Certificate:
     """The certificate and key of ``options``, which may be renewed while they are in use."""
 
     def __init__(self, options: Http) -> None:
         self._files = options.tls_cert, options.tls_key
         self._in_use = self._stamps()
+        self.text = pem(options.tls_cert)
 
     def renew(self, context: ssl.SSLContext | None) -> None:
         """Serve new connections with new files, once both are there and belong together."""
@@ -68,6 +79,7 @@ class _Certificate:
         except OSError as error:  # an SSLError, too
             log.warning("new certificate not used, the old one stays", error=str(error))
         else:
+            self.text = pem(self._files[0])
             log.info("new certificate used", certificate=self._files[0])
 
     def _stamps(self) -> tuple[tuple[int, int] | None, ...]:
@@ -102,8 +114,21 @@ class Server:
         host, port = listener.getsockname()[:2]
         self.url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         self._server = uvicorn.Server(config)
+        self._local: tuple[uvicorn.Server, LocalListener] | None = None
         self._listener, self._certificate = listener, _Certificate(options)
         self._thread = threading.Thread(target=self._serve, name="http", daemon=True)
+
+    @property
+    def certificate(self) -> str:
+        """The certificate in use with its chain, as PEM; empty without TLS."""
+        return self._certificate.text
+
+    def serve_locally(self, app: FastAPI, listener: LocalListener) -> None:
+        """Serve another application on a Unix socket, once this is started."""
+        import uvicorn  # noqa: PLC0415
+
+        config = uvicorn.Config(app, log_config=None, access_log=False, server_header=False)
+        self._local = uvicorn.Server(config), listener
 
     def start(self) -> None:
         """Start, and return once requests are answered."""
@@ -117,8 +142,12 @@ class Server:
     def stop(self) -> None:
         """Finish requests under way and close."""
         self._server.should_exit = True
+        if self._local is not None:
+            self._local[0].should_exit = True
         self._thread.join(5)
         self._listener.close()
+        if self._local is not None:
+            self._local[1].close()
 
     def _serve(self) -> None:
         errors = logging.getLogger("uvicorn.error")
@@ -134,7 +163,10 @@ class Server:
     async def _run(self) -> None:
         sweeping = asyncio.create_task(self._sweep())
         try:
-            await self._server.serve(sockets=[self._listener])
+            served = [self._server.serve(sockets=[self._listener])]
+            if self._local is not None:
+                served.append(self._local[0].serve(sockets=[self._local[1]]))
+            await asyncio.gather(*served)
         finally:
             sweeping.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -23,7 +23,7 @@ from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_life import Assumption, Category, Measure, Outcome, RunKey
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.poll.batch import Batch
-from gwmond.model.runs.run_facts import Source, Transfer, Used
+from gwmond.model.runs.run_facts import JobFact, Source, Transfer, Used
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
 from gwmond.model.units import Resource
@@ -130,6 +130,23 @@ def test_what_requests_cost() -> None:
     assert cores.interval == (1.5, 1.5)
 
 
+def test_what_gpus_cost_that_do_not_compute() -> None:
+    """Two GPUs of which half of one computed; who holds none has no line, whatever is measured."""
+    found = GroupTally()
+    one = traced.run(1, 0, HOUR, used=Used(gpus=0.5))
+    for _ in range(40):
+        found.add(one._replace(size=Size(1, 2000, 2)), 2000)
+        found.add(one._replace(size=Size(1, 2000)), 2000)
+    found.add(used_run(None, None, Size(1, 2000, 1), HOUR), 2000)
+    *_, gpus = request_lines("group", found)
+    assert (gpus.resource, gpus.runs, gpus.known) == ("GPUs", 41, 40)
+    assert (gpus.held, gpus.used, gpus.used_95) == (2, 0.5, 0.5)
+    assert (gpus.micros, gpus.of_micros) == (40 * 3 * HOUR_US // 2, 40 * 2 * HOUR_US)
+    without = GroupTally()
+    without.add(one._replace(size=Size(1, 2000)), 2000)
+    assert len(list(request_lines("group", without))) == 2
+
+
 def test_use_that_is_not_known_costs_an_unknown_amount() -> None:
     """And of a run with two records the exact one is taken."""
     found = GroupTally()
@@ -150,7 +167,7 @@ def test_the_overlap_of_output_is_that_of_the_report() -> None:
         run = traced.run(number + 1, 110, 110 + 4200)
         sent = Transfer(us(110 + 3600), us(110 + 3700), us(110 + 4200), 1)
         run = run._replace(facts=(run.facts[0]._replace(transfer_out=sent),))
-        assert upload_of(run) == (600, 3600)
+        assert upload_of(run) == (600, 3600, 1 if number == 0 else -1)
         found.add(StoredPilot(traced.pilot(0, 9000), [run]))
     (line,) = overlap_lines(KEY, found)
     assert line.overlap is not None
@@ -168,8 +185,9 @@ def test_the_overlap_of_each_accounting_group() -> None:
         upload_s = 600 if group == "slow" else 30
         run = traced.run(number + 1, 110, 110 + 3600 + upload_s)
         sent = Transfer(None, us(110 + 3600), us(110 + 3600 + upload_s), 1)
-        fact = run.facts[0]._replace(transfer_out=sent)
-        run = run._replace(job_group=group, facts=(fact,))
+        about = JobFact(accounting_group=group)
+        fact = run.facts[0]._replace(transfer_out=sent, about_job=about)
+        run = run._replace(facts=(fact,))
         found.add(StoredPilot(traced.pilot(0, 9000), [run]))
     lines = {line.group: line for line in overlap_lines(KEY, found)}
     assert list(lines) == [None, "few", *(f"g{n}" for n in range(7)), "other", "quick", "slow"]
@@ -283,7 +301,7 @@ def test_the_command_of_one_entry_and_of_none(url: str) -> None:
     assert "That is too little data: 5 pilots of the period, 10 are needed" in done.stdout
     lines = done.stdout.splitlines()
     at = next(n for n, line in enumerate(lines) if line.startswith("Idle timeouts"))
-    assert lines[at + 1].endswith("too little data: --format json has them.")
+    assert lines[at + 1].endswith("too little data: JSON has them.")
     assert lines[at + 2] == ""
     assert "Runs that the end" in done.stdout
     none = gwmond("advise", "--ledger", url, "--from", "1600000000", "--to", "1600003600")

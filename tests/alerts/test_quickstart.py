@@ -62,7 +62,7 @@ class Reader:
             "/var/lib/": f"{directory}/var/",
             "cm.example.org": pool.collector,
             "127.0.0.1:9818": f"127.0.0.1:{self.port}",
-            "127.0.0.1:9090": prometheus.listen,
+            "127.0.0.1:19090": prometheus.listen,
             "for: 1m": "for: 2s",
         }
         self._noted = directory / "noted"
@@ -123,7 +123,7 @@ class Reader:
         name, _, value = options["setenv"].partition("=")
         manager.start(
             command=command,
-            cwd=options["working-directory"],
+            cwd="/",
             environ={"CONDOR_CONFIG": "ONLY_ENV", name: value},
         )
         manager.expect("READY=1")
@@ -174,7 +174,8 @@ def test_the_quickstart(pool: CondorPool, tmp_path: Path) -> None:
         starve, _, sites = reader.commands("Starve a site on purpose").partition(f"{tmp_path}/opt")
         reader.run(starve)
         reader.edit("gwmond/gwmond.toml", ("[site]\n", '[site]\ncollector_distrust = "1ms"\n'))
-        assert reader.noted()[1] == ["kill", "--signal=HUP", "gwmond-trial"]
+        signalled = ["kill", "--kill-whom=main", "--signal=HUP", "gwmond-trial"]
+        assert reader.noted()[1] == signalled
         manager.signal(signal.SIGHUP)
         firing = f'ALERTS{{alertname="GwmondSiteStarved",alertstate="firing",site="{SITE}"}}'
         prometheus.wait_for(firing, timeout=PATIENCE_S)
@@ -186,6 +187,7 @@ def test_the_quickstart(pool: CondorPool, tmp_path: Path) -> None:
         shown = reader.run(reader.commands("Read the page and the report"))
         assert "TotalGlideinsPerEntry (count=1, limit=1)" in shown
         report = shown.partition("</html>")[2]
+        assert not list(tmp_path.glob("etc/prometheus")), "that is the host's own"
         assert re.search(rf"{SITE}\b.* [0-9]+\.[0-9]", report)
         reader.run(reader.commands("Stop"))
         assert reader.noted()[1] == ["stop", "gwmond-trial", "prometheus-trial"]
@@ -207,7 +209,7 @@ def _token(reader: Reader) -> None:
 
 def _scrape(reader: Reader) -> str:
     """The commands that set Prometheus up; its times and the port are the test's."""
-    file = f"{reader.directory}/etc/prometheus/prometheus.yml"
+    file = f"{reader.directory}/etc/gwmond/prometheus/prometheus.yml"
     fast = (
         "s/scrape_interval: 30s/scrape_interval: 1s/",
         "s/evaluation_interval: 60s/evaluation_interval: 1s/",
@@ -221,8 +223,12 @@ def _scrape(reader: Reader) -> str:
 
 def _alert(answer: str) -> None:
     """It names the site, the reason and the entry."""
-    alerts = json.loads(answer)["data"]["alerts"]
+    shown, _, rest = answer.partition('{"status"')
+    assert 'alertname="GwmondSiteStarved", alertstate="firing"' in shown
+    alerts = json.loads(f'{{"status"{rest}')["data"]["alerts"]
     (starved,) = (a for a in alerts if a["labels"]["alertname"] == "GwmondSiteStarved")
     assert starved["labels"]["site"] == SITE
     said = starved["annotations"]["description"]
     assert f"The main reason is frontend_limit at entry e-{SITE}." in said
+    assert f"Limit hit: GlideClientLimitTotalGlideinsPerEntry (e-{SITE})." in said
+    assert re.search(r"lost \d+\.\d\d core-hours .* that could run there now: \d+\.", said)

@@ -25,7 +25,7 @@ from typing import Any
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import Numbers, in_child, numbers, say
+from tests.bench.harness import NO_DNS, Numbers, in_child, numbers, say, schedds
 from tests.pool.condor import CondorPool
 
 _WINDOW = 10_000
@@ -43,9 +43,8 @@ def main() -> None:
     parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
     parser.add_argument("--profile", default="", help="write cProfile's output of gwmond to PATH")
     options = parser.parse_args()
-    config = feigned_runs.EPOCHS + "".join(map(_schedd, range(options.schedds)))
-    names = " ".join(f"BENCH{number}" for number in range(options.schedds))
-    config += f"DAEMON_LIST = $(DAEMON_LIST) {names}\n" + (_LIFTED if options.lift else "")
+    config = NO_DNS + feigned_runs.EPOCHS + schedds(options.schedds)
+    config += _LIFTED if options.lift else ""
     with CondorPool(config=config) as pool, tempfile.TemporaryDirectory() as directory:
         bench = Bench(pool, Path(directory), options)
         bench.write(options.runs)
@@ -55,25 +54,12 @@ def main() -> None:
             _report_memory(bench.gwmond())
 
 
-def _schedd(number: int) -> str:
-    name = f"BENCH{number}"
-    return (
-        f"{name} = $(SCHEDD)\n{name}_ARGS = -f -local-name {name.lower()}\n"
-        f"{name}.SCHEDD_NAME = {name.lower()}@pool.test\n"
-        f"{name}.SPOOL = $(LOCAL_DIR)/{name}\n{name}.HISTORY = $(LOCAL_DIR)/{name}/history\n"
-        f"{name}.JOB_EPOCH_HISTORY = $(LOCAL_DIR)/{name}/epochs\n"
-        f"{name}.SCHEDD_LOG = $(LOG)/{name}Log\n"
-        f"{name}.SCHEDD_ADDRESS_FILE = $(LOCAL_DIR)/{name}/.schedd_address\n"
-        f"{name}.SCHEDD_DAEMON_AD_FILE = $(LOCAL_DIR)/{name}/.schedd_classad\n"
-    )
-
-
 class Bench:
     """What is measured, and how."""
 
     def __init__(self, pool: CondorPool, directory: Path, options: argparse.Namespace) -> None:
         self._pool, self._directory, self._options = pool, directory, options
-        self._template = feigned_runs.template(pool)
+        self._template = feigned_runs.template(pool, NO_DNS)
         self._feigned = Feigned(options.pilots, 0, 0)
         columns = ["Name", "MyAddress", "CondorVersion"]
         self._schedds: list[list[str]] = []

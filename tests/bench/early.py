@@ -14,7 +14,7 @@ from operator import add
 from random import Random
 
 from gwmond.pilots.early.comparison import MOST_TRIALS, Result, Trial, weigh
-from tests.pilots.early.scenarios import SCENARIOS, weak
+from tests.pilots.early.scenarios import SCENARIOS, played, weak
 from tests.pilots.early.simulator import BEGIN_US, Score, score
 from tests.pilots.early.verdicts import blamed
 
@@ -52,7 +52,7 @@ def _least(seeds: range) -> None:
             for minutes in (10, 20, 40, 120, 300):
                 failed, sums = 0, Score(0, 0, 0, 0)
                 for seed in seeds:
-                    runs = weak(kind, share, minutes)(seed)
+                    runs = played(weak, kind, share, minutes)(seed)
                     failed += sum(run.fault == "site" for run in runs)
                     sums += score(runs, blamed(runs))[0]
                 print(

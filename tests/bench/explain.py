@@ -27,7 +27,7 @@ from gwmond.config.settings import Config
 from gwmond.explain.document import document
 from gwmond.model.demand.question import Question
 from tests.bench.harness import say
-from tests.bench.poll_cycle import crowd
+from tests.bench.poll_cycle import Scale, crowd
 from tests.explain.advice import failures, table, trials
 from tests.explain.advice_draw import draw, layout
 from tests.explain.advice_pool import Trial, stage
@@ -47,7 +47,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="advice: of the first pool (1)")
     parser.add_argument("--pools", type=int, default=10, help="advice: of 20 jobs each (10)")
     parser.add_argument("--jobs", type=int, default=200_000)
-    parser.add_argument("--slots", type=int, default=20_000)
+    parser.add_argument("--slots", type=int, default=16_000, help="with jobs")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     if options.only in (None, "advice"):
@@ -57,7 +57,7 @@ def main() -> None:
             _table(pool, jobs)
     if options.only in (None, "speed"):
         with CondorPool(htcondor=options.htcondor) as pool:
-            job = crowd(pool, options.jobs, options.slots)
+            job = crowd(pool, Scale(options.jobs, slots=options.slots, pilots=options.slots // 4))
             _speed(pool, job, options.rounds)
 
 

@@ -1,9 +1,9 @@
 """Records of job runs for the benchmarks: real ads of a real pool, many times over.
 
-A feigned pool has so many places for pilots, each with a pilot at any time; every 30 minutes a run
-ends on each, of 20 to 50 minutes.  One run of a hundred fails at once, three fail late, two are
-vacated and run again an hour later.  Of a real record (see ``templates``) only what is of the run
-and its pilot is replaced, so that records are as long as real ones.
+A feigned pool has so many places for pilots, each with a pilot at any time; every period, as a rule
+30 minutes, a run ends on each, of 20 to 50 minutes.  One run of a hundred fails at once, three fail
+late, two are vacated and run again an hour later.  Of a real record (see ``templates``) only what
+is of the run and its pilot is replaced, so that records are as long as real ones.
 """
 
 from __future__ import annotations
@@ -67,11 +67,12 @@ _HOW = ("Exit", "ToE", "Vacate", "JobCurrentStartTransferOutputDate", "TransferO
 
 
 class Feigned(NamedTuple):
-    """The feigned pool; times are seconds since the epoch."""
+    """The feigned pool; times are seconds since the epoch, ``period`` is in seconds."""
 
     pilots: int
     runs: int
     until: int
+    period: int = PERIOD_S
 
     def number_of(self, index: int) -> int:
         """Return which run is the first of its job."""
@@ -80,7 +81,11 @@ class Feigned(NamedTuple):
 
     def end_of(self, index: int) -> int:
         """Return when a run ended."""
-        return self.until - (self.runs - index) * PERIOD_S // self.pilots
+        return self.until - (self.runs - index) * self.period // self.pilots
+
+    def ended(self, time: int) -> int:
+        """Return how many runs have ended by a time."""
+        return self.runs - (self.until - time) * self.pilots // self.period
 
     def run(self, index: int) -> Run:
         """Return a run, on the pilot that its place has when it ends."""
@@ -107,8 +112,8 @@ class Feigned(NamedTuple):
 
     def running(self, time: int) -> list[Run]:
         """Return what runs at a time."""
-        first = self.runs - (self.until - time) * self.pilots // PERIOD_S
-        last = first + (1200 + PERIOD_S) * self.pilots // PERIOD_S
+        first = self.ended(time)
+        last = first + (1200 + PERIOD_S) * self.pilots // self.period
         runs = (self.run(number) for number in range(max(0, first), last + 1))
         return [run for run in runs if run.start <= time < run.end]
 
@@ -126,9 +131,17 @@ class Run(NamedTuple):
     startd: str
 
 
-def template(pool: CondorPool) -> str:
-    """Let a job run on a real pilot of a pool with ``EPOCHS``; return what is the same in all."""
-    pilot = pool.start_pilot("glidein_1_1", cores=2)
+def slot_of(run: Run, feigned: Feigned) -> int:
+    """Return the number of the dynamic slot of a run; no other run has it at the same time."""
+    return 1 + run.number // feigned.pilots % 16
+
+
+def template(pool: CondorPool, config: str = "") -> str:
+    """Let a job run on a real pilot of a pool with ``EPOCHS``; return what is the same in all.
+
+    ``config`` is added to the pilot's configuration.
+    """
+    pilot = pool.start_pilot("glidein_1_1", cores=2, config=config)
     told = {f"JOB_{name}": f"$$({name}:Unknown)" for name in _GLIDEIN}
     pool.submit(pool.schedds[0], 1, seconds=2, attrs=told)
     path = pool.local / "spool" / "epoch_history"
@@ -153,10 +166,11 @@ def _fixed(text: str, replaced: str) -> str:
 def write_epochs(path: Path, feigned: Feigned, fixed: str, part: range, mode: str = "w") -> None:
     """Write a schedd's epoch history, or go on with it (``a``): every run of ``part``."""
     with path.open(mode) as out:
-        out.writelines(_record(feigned, number, fixed) for number in part)
+        out.writelines(record(feigned, number, fixed) for number in part)
 
 
-def _record(feigned: Feigned, number: int, fixed: str) -> str:
+def record(feigned: Feigned, number: int, fixed: str) -> str:
+    """Return what a schedd writes of a run when it ends."""
     return fixed + _RECORD.format_map(_values(feigned, number))
 
 
@@ -173,7 +187,7 @@ def _values(feigned: Feigned, number: int) -> dict[str, object]:
         "memory": 2048 * (1 + run.first % 2),
         "user": run.first % 50,
         "program": run.first % 7,
-        "slot": 1 + number // feigned.pilots % 8,
+        "slot": slot_of(run, feigned),
         "site": run.place % SITES,
         "a": run.place // 250,
         "b": run.place % 250,

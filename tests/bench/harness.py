@@ -5,6 +5,7 @@ What is measured must not be a main module: children would import all of that ag
 
 from __future__ import annotations
 
+import contextlib
 import cProfile
 import json
 import os
@@ -18,8 +19,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.build.meanwhile import Meanwhile
+
 T = TypeVar("T")
 Numbers = dict[str, float]
+
+NO_DNS = "NO_DNS = True\nDEFAULT_DOMAIN_NAME = pool.test\n"
+"""For pools.  Each condor_history that a schedd starts looks its host's name up, which takes 5 s
+where a resolver drops one of several questions at once; so it does in a network without any.
+"""
 
 
 def say(text: str) -> None:
@@ -69,6 +77,52 @@ def peak_mib() -> float:
     """Return the largest resident size; getrusage would tell the parent's before exec."""
     status = Path("/proc/self/status").read_text().partition("VmHWM:")[2]
     return int(status.split()[0]) / 1024
+
+
+def memory_mib(pid: int) -> float:
+    """Return what is resident of a process, divided by those who share it; 0 if it has ended."""
+    with contextlib.suppress(OSError):
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        return int(text.partition("\nPss:")[2].split()[0]) / 1024
+    return 0.0
+
+
+class Together(Meanwhile):
+    """The most memory, in MiB, of a process and all that descend from it, while this lasts."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(self._watch)
+        self._pid, self.peak_mib = pid, 0.0
+
+    def _watch(self) -> None:
+        while not self._stop.wait(0.25):
+            self.peak_mib = max(self.peak_mib, sum(map(memory_mib, _family(self._pid))))
+
+
+def _family(pid: int) -> Iterator[int]:
+    yield pid
+    with contextlib.suppress(OSError):
+        for task in list(Path(f"/proc/{pid}/task").iterdir()):
+            for child in (task / "children").read_text().split():
+                yield from _family(int(child))
+
+
+def schedds(number: int) -> str:
+    """Return the configuration of more schedds of a pool: bench0@pool.test and so on."""
+    names = [f"BENCH{n}" for n in range(number)]
+    return "".join(map(_schedd, names)) + f"DAEMON_LIST = $(DAEMON_LIST) {' '.join(names)}\n"
+
+
+def _schedd(name: str) -> str:
+    return (
+        f"{name} = $(SCHEDD)\n{name}_ARGS = -f -local-name {name.lower()}\n"
+        f"{name}.SCHEDD_NAME = {name.lower()}@pool.test\n"
+        f"{name}.SPOOL = $(LOCAL_DIR)/{name}\n{name}.HISTORY = $(LOCAL_DIR)/{name}/history\n"
+        f"{name}.JOB_EPOCH_HISTORY = $(LOCAL_DIR)/{name}/epochs\n"
+        f"{name}.SCHEDD_LOG = $(LOG)/{name}Log\n"
+        f"{name}.SCHEDD_ADDRESS_FILE = $(LOCAL_DIR)/{name}/.schedd_address\n"
+        f"{name}.SCHEDD_DAEMON_AD_FILE = $(LOCAL_DIR)/{name}/.schedd_classad\n"
+    )
 
 
 @contextmanager

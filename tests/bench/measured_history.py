@@ -45,6 +45,7 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
 
 def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
+    usages = children()  # before what runs them is imported
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
     from gwmond.model.entries.evaluation import Evaluation  # noqa: PLC0415
@@ -67,7 +68,6 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     daemons = tuple(Daemon(*schedd) for schedd in schedds)
     seen = Seen(now, time.monotonic(), (), True, daemons, Evaluation({}, {}, {}))
     began, cpu = time.perf_counter(), cpu_s()
-    usages = children()
     with profiled(profile):
         pool.gatherer.allow(settings.poll.deadline)
         access = pool.access(pool.clock.tick())

@@ -13,8 +13,7 @@ from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.service.accounting.accountant import Accountant, Seen
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.pool.pool import Pool
@@ -61,9 +60,9 @@ def _play(
     first = of.until - (warm + minutes) * _MINUTE
     for minute in range(warm + minutes):
         now = first + (minute + 1) * _MINUTE
-        last = _until(of, now)
+        last = of.ended(now)
         mode = "a" if minute else "w"
-        part = range(max(0, _until(of, now - _MINUTE)), last)
+        part = range(max(0, of.ended(now - _MINUTE)), last)
         feigned_runs.write_epochs(Path(epochs), of, template, part, mode)
         pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
         whole = minute % 10 == 0
@@ -120,11 +119,6 @@ class _Spent:
         self._since = time.process_time()
 
 
-def _until(feigned: Feigned, now: int) -> int:
-    """Return the number of the first run that ends after a time."""
-    return feigned.runs - (feigned.until - now) * feigned.pilots // feigned_runs.PERIOD_S
-
-
 def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
     began = feigned.began(place, now)
     renewed = now - (now + place) % _RENEWED_S
@@ -135,7 +129,7 @@ def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
         entry=EntryKey(site, f"Entry{site[-2:]}"),
         group="frontend.main",
         factory="factory",
-        size=Size(8, 16384),
+        size=Size(16, 32768),
         free=(),
         jobs=(),
         accepting=True,

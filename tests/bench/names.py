@@ -25,6 +25,7 @@ from tests.bench.harness import chunks, say
 from tests.build.meanwhile import Meanwhile
 from tests.daemon.scrape import Metrics
 from tests.pool import feign
+from tests.pool.adtext import Ad
 from tests.pool.condor import CondorPool
 from tests.pool.ports import free_port
 
@@ -121,7 +122,7 @@ def _state(metrics: Metrics) -> str:
     return next((dict(labels)["state"] for labels, value in rows.items() if value), "gone")
 
 
-def slot(site: str, entry: str, number: int, client: str = "frontend.main") -> feign.Ad:
+def slot(site: str, entry: str, number: int, client: str = "frontend.main") -> Ad:
     """A pilot of 8 cores."""
     name = f"glidein_{number}@{entry}.example"
     return feign.partitionable_slot(name, glidein=feign.glidein(entry, site, client=client))

@@ -16,15 +16,19 @@ included: asking for slots and building pilots of them, which a poll did before.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
 from tests.bench.harness import chunks, in_child, say
+from tests.ledger.server import Server
 from tests.pool import feign
+from tests.pool.adtext import Ad
 from tests.pool.condor import CondorPool
 
 _CONFIG = feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
@@ -35,13 +39,24 @@ def main() -> None:
     """Set up, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pilots", type=int, default=60_000)
+    parser.add_argument(
+        "--runs", type=int, default=0, help="that end a minute (two an hour a pilot)"
+    )
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--warm", type=int, default=3, help="minutes before, not counted")
     parser.add_argument("--profile", default="", help="write cProfile's output to PATH")
+    parser.add_argument("--postgresql", action="store_true", help="the ledger (else SQLite)")
     options = parser.parse_args()
-    with CondorPool(config=_CONFIG) as pool, tempfile.TemporaryDirectory() as directory:
+    with (
+        CondorPool(config=_CONFIG) as pool,
+        tempfile.TemporaryDirectory() as directory,
+        Server() if options.postgresql else nullcontext() as server,
+    ):
         template = feigned_runs.template(pool)
-        feigned = Feigned(options.pilots, options.pilots * 4, int(time.time()))
+        pool.off("NEGOTIATOR")  # it would look at all slots, on the same cores
+        period = options.pilots * 60 // options.runs if options.runs else feigned_runs.PERIOD_S
+        runs = options.pilots * (2 * 3600 // period)
+        feigned = Feigned(options.pilots, runs, int(time.time()), period)
         say("advertising slots")
         for some in chunks(_slots(feigned), _AT_ONCE):
             pool.advertise(some, "UPDATE_STARTD_AD")
@@ -49,7 +64,8 @@ def main() -> None:
         config = Path(directory) / "gwmond.toml"
         config.write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n'
-            f'[ledger]\nurl = "{directory}/ledger"\n[histories]\nstartds = []\n'
+            f'[ledger]\nurl = "{server.schema() if server else f"{directory}/ledger"}"\n'
+            "[histories]\nstartds = []\n"
         )
         asked = {
             "config": str(config),
@@ -62,10 +78,13 @@ def main() -> None:
             "profile": options.profile,
         }
         spent = in_child("measured_steady", asked, pool.client_env())
+        if server:
+            whole = options.minutes / (options.minutes + options.warm)
+            spent["PostgreSQL, estimated, child"] = _cpu_s(server.pid) * whole
         _report(spent, options.pilots, options.minutes)
 
 
-def _slots(feigned: Feigned) -> Iterator[feign.Ad]:
+def _slots(feigned: Feigned) -> Iterator[Ad]:
     """Make the slots of all pilots and of what runs on them now."""
     now = feigned.until
     for place in range(feigned.pilots):
@@ -76,11 +95,17 @@ def _slots(feigned: Feigned) -> Iterator[feign.Ad]:
     for run in feigned.running(now):
         yield feign.dynamic_slot(
             run.startd,
-            1 + run.number // feigned.pilots % 8,
+            feigned_runs.slot_of(run, feigned),
             job=f"{run.first}.0",
             since=run.start,
             started=run.began,
         )
+
+
+def _cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process, and of its children that have ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
 def _report(sums: dict[str, float], pilots: int, minutes: int) -> None:

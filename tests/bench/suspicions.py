@@ -4,7 +4,8 @@ Healthy pools: the scenarios of ``tests.pilots.early.scenarios`` in which users 
 (typos, bad blocks, services that are down, sweeps), and a pool of 10,000 nodes, looked at once in
 an hour, so that no two looks share a run: how many find anything, if a share of them may.  The
 daemon's own rate is the smallest.  Black holes: on a pool of 1,280 slots, of one pilot to a site,
-with the time from its begin to the alarm about a place where it is, by a look every two minutes.
+with the time from its begin to the alarm about a place where it is, by a look every two minutes;
+and in small pools with one submission of one user's.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from gwmond.pilots.early.comparison import failing
 from gwmond.pilots.runs.verdicts import FALSE_ALARMS, LOOKED_AT_US
 from tests.pilots.early.scenarios import SCENARIOS, everyday
 from tests.pilots.early.simulator import BEGIN_US, Broken, Run, Work, pool, simulate
-from tests.pilots.early.suspicions import known_at, looks
+from tests.pilots.early.verdicts import known_at, looks
 
 _END_US = 8 * LOOKED_AT_US + 1
 _RATES = 0.5, 0.1, 0.01, FALSE_ALARMS
+#: Pilots of four slots, jobs of one submission, and how long they last.
+_SMALL = ((4, 100, (60, 120)), (4, 160, (60, 300)), (4, 400, (600, 1200)), (20, 2000, (600, 1800)))
 _SIZES = {
     "pilot": frozenset({"pilot0.0.1.0"}),
     "node": frozenset({"node0.0.1"}),
@@ -39,6 +42,7 @@ def main() -> None:
     for share in (1.0, 0.5):
         for kind, places in _SIZES.items():
             _holes(kind, places, share, seeds)
+    _alone(seeds)
     if not options.holes:
         _healthy(seeds)
 
@@ -69,6 +73,24 @@ def _large(seed: int) -> list[Run]:
         for n in range(10)
     ]
     return simulate(pool(20, 5, 100, 1, 2), works, seed=seed)
+
+
+def _alone(seeds: range) -> None:
+    """Print how soon one pilot that eats one user's jobs is suspected, in small pools."""
+    for pilots, jobs, seconds in _SMALL:
+        waits = []
+        for seed in seeds:
+            slots = pool(2, 1, pilots // 2, 1)
+            hole = Broken(frozenset({slots[0].pilot}), seconds=(2, 4))
+            runs = simulate(
+                slots, [Work("one", "run.sh", jobs, seconds=seconds)], [hole], seed=seed
+            )
+            trials = [run.trial for run in runs]
+            waits += [next((look.at_s for look in looks(trials, 1) if look.suspects), None)]
+        shown = ", ".join("not" if wait is None else f"{wait / 60:.0f}" for wait in waits)
+        print(
+            f"one of {pilots} pilots, {jobs} jobs of {seconds} s: after {shown} minutes", flush=True
+        )
 
 
 def _holes(kind: str, places: frozenset[str], share: float, seeds: range) -> None:

@@ -10,7 +10,7 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilots.file_facts import FileFact
 from gwmond.model.poll.batch import Batch
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.pilots.factory.records import NewFact
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.accounting.pilot_steps import PilotSteps

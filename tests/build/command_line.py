@@ -25,7 +25,10 @@ def gwmond(*words: object) -> CompletedProcess[str]:
         redirect_stderr(err),
         mock.patch("gwmond.service.host.log.configure"),
     ):
-        code = cli.main(typed)
+        try:
+            code = cli.main(typed)
+        except SystemExit as wrong:  # of argparse
+            code = int(wrong.code or 0)
     return CompletedProcess(typed, code, out.getvalue(), err.getvalue())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from gwmond.model.entries.evaluation import Capacity
@@ -20,6 +21,7 @@ from gwmond.model.facts import (
 )
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.units import Resource
+from gwmond.sites.demand import Verdicts
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.site_time import Facts
 
@@ -88,15 +90,25 @@ def template(
 
 def verdicts(
     groups: Iterable[DemandGroup], templates: Iterable[Template], **no: Iterable[EntryKey]
-) -> dict[tuple[str, str], Verdict]:
+) -> Verdicts:
     """Everything matches, but groups whose signature is named at the entries given."""
-    return {
-        (g.signature, t.signature): (
-            Verdict.NO if t.entry in no.get(g.signature, ()) else Verdict.YES
-        )
-        for g in groups
-        for t in templates
-    }
+    return by_group(
+        {
+            (g.signature, t.signature): (
+                Verdict.NO if t.entry in no.get(g.signature, ()) else Verdict.YES
+            )
+            for g in groups
+            for t in templates
+        }
+    )
+
+
+def by_group(pairs: Mapping[tuple[str, str], Verdict]) -> Verdicts:
+    """Verdicts by the signatures of a group and of a template."""
+    rows: defaultdict[str, dict[str, Verdict]] = defaultdict(dict)
+    for (group, template), verdict in pairs.items():
+        rows[group][template] = verdict
+    return rows
 
 
 def request(
@@ -199,6 +211,6 @@ def facts(
         groups=groups,
         demand_complete=demand_complete,
         templates=templates,
-        verdicts=verdicts,
+        verdicts=by_group(verdicts),
         asked=asked or {},
     )

@@ -7,25 +7,36 @@ tests/sources/history_scenario.py.
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import classad2
 
+from gwmond.sources.htcondor.ads import written
+
 #: Records of pools by their HTCondor: 23, 25, and 25 with pilots of 23 (make_histories.py).
 HISTORIES = Path(__file__).parents[1] / "recordings" / "histories"
-RECORDINGS = HISTORIES / "23"
 POOLS = ("23", "25", "25-23")
 KINDS = ("epochs", "history", "startd_history")
 
 
+Row = dict[str, str]
+"""A record, or the ad of a claimed slot, as ClassAd text of each attribute."""
+
+
+@cache
+def rows(kind: str, pool: str = "23") -> tuple[Row, ...]:
+    """What real daemons told, oldest first; nobody may change it."""
+    return tuple(json.loads((HISTORIES / pool / f"{kind}.json").read_text()))
+
+
+def parsed(row: Row) -> classad2.ClassAd:
+    return classad2.ClassAd(written(row))
+
+
 def load(kind: str, pool: str = "23") -> list[tuple[str, classad2.ClassAd]]:
     """Case and ad of each record."""
-    rows = json.loads((HISTORIES / pool / f"{kind}.json").read_text())
-    text = [
-        "[" + "; ".join(f"{name} = {value}" for name, value in row.items()) + "]" for row in rows
-    ]
-    found = [classad2.ClassAd(one) for one in text]
-    return [(str(ad["TestCase"]), ad) for ad in found]
+    return [(str(ad["TestCase"]), ad) for ad in map(parsed, rows(kind, pool))]
 
 
 EPOCHS = {
@@ -92,22 +103,11 @@ HISTORY = {
     "killed": "completed_zero",
     "exit_then_killed": "lost_contact",
 }
+#: What it tells otherwise than epochs do.
 STARTD_HISTORY = {
-    "exit_zero": ["exited_zero"],
-    "exit_three": ["exited_nonzero"],
-    "signal": ["exited_signal"],
-    "killed_itself": ["exited_signal"],
-    "terminated_itself": ["exited_signal"],
-    "exit_retried": ["exit_retried", "exited_nonzero"],
-    "retried_then_done": ["exit_retried", "exited_zero"],
-    "two_runs": ["exit_retried", "exited_nonzero"],
+    **EPOCHS,
     "exit_then_held": ["exited_nonzero"],
-    "removed": ["ended_by_condor"],
-    "removed_by_policy": ["ended_by_condor"],
-    "caught_and_removed": ["ended_by_condor"],
-    "held": ["ended_by_condor"],
     "held_by_policy": ["ended_by_condor"],
-    "held_then_done": ["ended_by_condor", "exited_zero"],
     "ran_too_long": ["ended_by_condor"],
     "vacated_by_user": ["ended_by_condor", "exited_zero"],
     "no_program": ["unknown"],
@@ -123,6 +123,7 @@ STARTD_HISTORY = {
     "killed": ["exited_zero"],
     "exit_then_killed": ["exit_retried"],
 }
+del STARTD_HISTORY["startd_killed"]  # that left none
 
 #: What starters of 25 tell beyond those of 23: why they ended a program.
 _TOLD_BY_STARTERS = {

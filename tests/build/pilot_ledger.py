@@ -17,16 +17,17 @@ from typing import NamedTuple
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.model.hours import split_hours
 from gwmond.model.poll.batch import Batch
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
-from gwmond.model.totals import SiteKey
+from gwmond.model.totals import SiteKey, split_hours
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
+from gwmond.reports.sites.polls import packed
+from gwmond.reports.sites.sites import entry_rows
 from tests.build.accounting import Steps
+from tests.build.snapshots import snapshot
 
 LAST = 30_000
 POLL = 300
@@ -153,4 +154,7 @@ def _site_time(ledger: Ledger, base: int) -> None:
         )
     }
     before, now_us = ledger.load().batches, (base + LAST) * SECOND_US
-    ledger.commit(Batch(before, now_us, tick=tick, site_time=spent, site_since=float(base)))
+    early = Tick(float(base), 0.0, 0.0, "boot")
+    rows = entry_rows(snapshot())
+    ledger.commit(Batch(before, now_us, tick=early, found=packed(rows, (), ())))
+    ledger.commit(Batch(before + 1, now_us, tick=tick, site_time=spent, site_since=float(base)))

@@ -6,8 +6,7 @@ from typing import Any
 
 from gwmond.explain.places import PlaceSituation
 from gwmond.model.demand.order import NO_LIMITS, Limits, Negotiator
-from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.demand.waiting_job import JobPlace
+from gwmond.model.demand.waiting_job import GroupOffer, JobPlace, PlaceOffers
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
 from gwmond.reports.sites.sites import SiteRow
 from tests.build.waiting import place

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilots.stored_pilots import PilotRow, PilotSeries
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import FAR_US, Rules

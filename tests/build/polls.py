@@ -1,4 +1,4 @@
-"""One poll after another, with daemons feigned inside the child processes."""
+"""One poll after another, with feigned daemons."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import Poller
 from gwmond.service.pool.pool import Pool
 from gwmond.sources.htcondor.access import Access
+from tests.build.at_once import at_once
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, glideresource, partitionable_slot
 from tests.sources.feigned_access import Feigned
@@ -34,6 +35,10 @@ class Clock:
 
     def tick(self) -> Tick:
         return Tick(NOW + self.passed, 100 + self.passed, 200 + self.passed, "boot")
+
+    def next_tick(self, after: Tick | None) -> Tick:
+        del after
+        return self.tick()
 
 
 class FeignedPool(Pool):
@@ -61,6 +66,9 @@ class FeignedPool(Pool):
 
 class Polls:
     """A poller of a pool with one site: 8 cores run, 80 could, and 12 jobs wait."""
+
+    #: whether queries are made in children, as they really are
+    children = False
 
     def __init__(self, tmp_path: Path) -> None:
         self.config = Config.model_validate(
@@ -97,7 +105,10 @@ class Polls:
 
     def poll(self, seconds: float = 60) -> Snapshot:
         self.pool.time.passed += seconds
-        return self.poller.poll()
+        if self.children:
+            return self.poller.poll()
+        with at_once():
+            return self.poller.poll()
 
     def reload(self, config: Config | None = None) -> None:
         """Go on under another configuration, or under the same one."""

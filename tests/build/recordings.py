@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from gwmond.sources.htcondor.access import Query
 from gwmond.sources.recording import recorded_runs
+from gwmond.sources.recording.deltas import Ad
 from gwmond.sources.recording.recording import ReplayAccess, Writer
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 
+Answers = dict[str, list[Ad]]
 BEGIN = 1_700_000_000
 EVERY_S = 60
 SHIFT_S = 7_000_000
@@ -29,18 +31,30 @@ class Made(NamedTuple):
         return ReplayAccess(str(self.path), float(BEGIN + EVERY_S * frame + 1), float(shift))
 
 
-def make(path: Path, kind: str, frames: Sequence[Sequence[Row]], claimed: bool = True) -> Made:
+def write(
+    path: Path,
+    frames: Mapping[float, Answers],
+    asked: Mapping[str, Sequence[str]] | None = None,
+) -> Path:
+    """Record frames by their times; of ``asked`` the collector is known, if nothing else is."""
+    writer = Writer(path, {"collectors": [HOST]} if asked is None else asked)
+    for time, answers in frames.items():
+        writer.add(time, answers)
+    writer.close()
+    return path
+
+
+def make(path: Path, kind: str, frames: Sequence[Sequence[Row]]) -> Made:
     """Record a history that grows in each frame."""
     fake = FakeHistory(kind)
     taken: recorded_runs.TakenHistory = ()
     written: list[list[Row]] = []
-    writer = Writer(path, {"collectors": [HOST]})
+    told: dict[float, Answers] = {}
     for number, new in enumerate(frames):
         fake.rows += new
         written.append(list(fake.rows))
         (found, taken, more), _ = recorded_runs.take(fake, SCHEDD, kind, taken, 0)
         assert not more
-        answers = {recorded_runs.stream(SCHEDD.name, kind): found}
-        writer.add(BEGIN + EVERY_S * number, answers | ({CLAIMS: []} if claimed else {}))
-    writer.close()
-    return Made(path, written)
+        answers = {recorded_runs.stream(SCHEDD.name, kind): found, CLAIMS: []}
+        told[BEGIN + EVERY_S * number] = answers
+    return Made(write(path, told), written)

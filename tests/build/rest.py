@@ -9,6 +9,7 @@ from typing import Any
 
 from gwmond.config.settings import Http
 from gwmond.metrics.render import Exposition
+from gwmond.model.demand.submitters import SubmitterCount, UsersNow
 from gwmond.model.entries.evaluation import EntryTime
 from gwmond.model.entries.suspects import Finding, Suspect
 from gwmond.model.facts import EntryKey
@@ -26,7 +27,27 @@ from tests.build.web import Waiting, with_ledger
 
 NOW_S = float(BASE + LAST)
 JOB = f"schedd.example.org#1.0#{BASE}"
-SUSPECT = Suspect("node", "wn1.example.org", "entry-a", "Site-A", Finding(40, 12, 1.5, 1e-7, 2e-7))
+SUSPECT = Suspect(
+    "node",
+    "wn1.example.org",
+    "entry-a",
+    "Site-A",
+    Finding(40, 12, 1.5, 1e-7, 2e-7),
+    "ends_too_soon",
+    60,
+    30,
+)
+USERS = UsersNow(
+    (
+        SubmitterCount("ap1", "alice@example.org", "", 12, 2, 0, BASE + LAST - 180),
+        SubmitterCount("ap1", "cms.alice@example.org", "", 30, 0, 1, BASE + LAST - 60),
+        SubmitterCount("ap2", "cms.alice@example.org", "", 8, 1, 0, BASE + LAST - 60),
+        SubmitterCount("ap2", "bob@example.org", "", 0, 0, 0, BASE + LAST - 60),
+        SubmitterCount("ap2", "dune.dan@example.org", "", None, 4, 0, BASE + LAST - 60),
+    ),
+    frozenset(("cms",)),
+    complete=True,
+)
 
 
 @dataclass
@@ -68,6 +89,8 @@ def polled(url: str, *, shows_jobs: bool = True, turns: Turns | None = None) -> 
     evaluation = shown.evaluation._replace(rows=rows)
     assert shown.pilot_time is not None
     pilot_time = shown.pilot_time._replace(suspects=(SUSPECT,))
-    made = replace(shown, evaluation=evaluation, pool_time=NOW_S, pilot_time=pilot_time)
+    made = replace(
+        shown, evaluation=evaluation, pool_time=NOW_S, pilot_time=pilot_time, users=USERS
+    )
     explanations = Explanations(made, Waiting() if shows_jobs else None, turns or Turns())
     return Polled(Pages(made, with_ledger(url), explanations))

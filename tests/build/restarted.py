@@ -25,8 +25,7 @@ from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.file_facts import FileFact, PilotName, PilotOutput, QueueEvent, QueueState
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.kept import Kept, kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gwmond.model.entries.confidence import confidence
 from gwmond.model.entries.evaluation import (
     Capacity,
     CapacityEvidence,
@@ -27,14 +28,17 @@ from gwmond.model.facts import (
     JobCount,
     Limit,
     Reported,
+    Stalled,
     Status,
 )
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.names import Together
 from gwmond.model.pilot_life import Category, Measure
-from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
+from gwmond.model.pilots.stored_pilots import Counted, CountKey, PilotSeries
 from gwmond.model.poll.snapshot import (
     Checked,
+    Credential,
+    GpuUse,
     IdleReason,
     KeptNames,
     LedgerStatus,
@@ -50,9 +54,12 @@ from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource
 from gwmond.sites.entry_totals import combine
+from tests.build.experiments import experiment
 from tests.build.facts import NOW, request
 
 LIMIT = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=10, limit=10")
+STALLED = Stalled("", 3, 172_800.0, 1)
+GPUS: dict[tuple[str, GpuUse], int] = {("A100", "busy"): 4, ("A100", "idle"): 0}
 STARVING = EntryKey("T2_Starving", "starving-ce1")
 BORED = EntryKey("T2_Bored", "bored-ce1")
 BORED2 = EntryKey("T2_Bored", "bored-ce2")
@@ -117,6 +124,13 @@ def evaluation() -> Evaluation:
     )
 
 
+MOVED: dict[Counted, int] = {
+    "files_moved": 40,
+    "files_failed": 2,
+    "files_again": 3,
+    "bytes_moved": 5_000_000,
+    "moving_micros": 61_500_000,
+}
 BORED_STATE = State.INSUFFICIENT_DEMAND
 
 
@@ -172,6 +186,12 @@ def pilot_time() -> PilotTime:
             CountKey(
                 "failed_transfers", none, "input root se.example.org", *STARVING, "frontend.main"
             ): Total(7, began),
+            **{
+                CountKey(
+                    what, none, "input osdf cache.example.org", *STARVING, "frontend.main"
+                ): Total(number, began)
+                for what, number in MOVED.items()
+            },
             CountKey("stage_in", none, "60", *STARVING, "frontend.main"): Total(2, began),
             CountKey("stage_in_micros", none, "", *STARVING, "frontend.main"): Total(
                 95_000_000, began
@@ -183,7 +203,16 @@ def pilot_time() -> PilotTime:
         },
         unsettled={("cpu", STARVING, "frontend.main"): 90_000_000},
         suspects=(
-            Suspect("node", "n1", STARVING.entry, STARVING.site, Finding(9, 9, 1.5, 1e-9, 1e-7)),
+            Suspect(
+                "node",
+                "n1",
+                STARVING.entry,
+                STARVING.site,
+                Finding(9, 9, 1.5, 1e-9, 1e-7),
+                "fails",
+                40,
+                39,
+            ),
         ),
         residual={},
         contradictions={"end_us": 2},
@@ -223,7 +252,12 @@ def snapshot(**changes: Any) -> Snapshot:
         "gpu": PilotUnits(4, 4, 0),
     }
     pilots = {
-        Berth(STARVING, "frontend.main"): PilotGroup(9, 1, 2, 1, units, failed=3),
+        Berth(STARVING, "frontend.main"): PilotGroup(
+            *(9, 1, 2, 1, units, 3),
+            {("cpu", "beside_jobs"): 2, ("cpu", "retirement"): 4},
+            STALLED,
+            GPUS,
+        ),
         Berth(BORED, ""): PilotGroup(
             0, 5, 0, 0, {"cpu": PilotUnits(20, 0, 20), "gpu": PilotUnits(0, 0, 0)}
         ),
@@ -246,6 +280,7 @@ def snapshot(**changes: Any) -> Snapshot:
         records={("cm", "slots"): 700, ("ap1", "demand"): 40},
         problems={("ap2", ProblemName.TIMEOUT): 3, ("cm", ProblemName.BAD_SIZE): 1},
         evaluation=evaluation(),
+        credentials=(Credential("http.tls_cert", NOW, NOW + 7776000),),
         residual=0,
         entries=combine(requests),
         requests=requests,
@@ -269,7 +304,10 @@ def snapshot(**changes: Any) -> Snapshot:
         idle=(
             IdleReason("no_pilot", "frontend_limit", STARVING.site, "the admin", 12.5, 15.5, 2.0),
             IdleReason("no_pilot", "frontend_limit", STARVING.site, "another", 0.5, 0.5, 0.0),
-            IdleReason("nowhere", "unknown_site", "none", "you", 7.5, 7.5, 0.0),
+            IdleReason("nowhere", "unknown_site", "none", "the jobs' users", 7.5, 7.5, 0.0),
+        ),
+        confidence=confidence(
+            experiment(n, State.PROVISIONING_BOTTLENECK, ran=n < 15) for n in range(20)
         ),
         verdicts={STARVING: Checked(14, 15), BORED: Checked(2, 2), BORED2: Checked(0, 1)},
         entry_monitors={STARVING: EntryMonitor(MONITOR._replace(status_stage_out=None), 7, 5, 50)},

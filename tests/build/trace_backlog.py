@@ -15,8 +15,6 @@ from tests.ledger.pilot_batches import HOUR, MINUTE, ORIGIN, identity, pilot_at
 
 GOOD = Outcome(Category.GOODPUT, "exit_zero")
 PILOT = 2
-SPANS = 5
-"""Of a job: itself, queue, run, execute, stage-out or the like."""
 
 
 def job_name(number: int) -> str:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from gwmond.model.facts import Berth, EntryKey, Pilot, Size
 from gwmond.model.names import DAY_S, NameLimits, Names
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, Move, RunFact, Source, Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import FAR_US, Rules
@@ -29,7 +28,10 @@ RULES = Rules(linger_us=300 * SECOND_US, quiet_us=600 * SECOND_US, refresh_us=0)
 
 
 class Run(NamedTuple):
-    """One run, in seconds from T0; ``late_s`` is how long its record takes."""
+    """One run, in seconds from T0; ``late_s`` is how long its record takes.
+
+    ``sends_s``: how long it sends its output at its end; None: it has none.
+    """
 
     pilot: int
     start_s: int
@@ -39,12 +41,15 @@ class Run(NamedTuple):
     late_s: int
     live: bool
     sources: tuple[Source, ...]
+    sends_s: int | None = None
 
 
 class Truth(NamedTuple):
     """Pilots by (start, length, cores, shown by collectors), and what ran on them.
 
-    Their ads are renewed ``every_s``, and stay for ``ghost_s`` after their end.
+    Their ads are renewed ``every_s``, and stay for ``ghost_s`` after their end.  ``overlap``: those
+    that take the next job while one only sends its output.  ``moved_s``: so long after its begin a
+    run that has a record of its own gets one of transfers.
     """
 
     pilots: tuple[tuple[int, int, int, bool], ...]
@@ -53,6 +58,8 @@ class Truth(NamedTuple):
     drops: int
     every_s: int = POLL_S
     ghost_s: int = 0
+    overlap: frozenset[int] = frozenset()
+    moved_s: int | None = None
 
 
 ENDINGS = st.sampled_from(
@@ -100,12 +107,15 @@ def truths(draw: st.DrawFn) -> Truth:
                 late_s=st.integers(0, 8000),
                 live=st.booleans(),
                 sources=SOURCES,
+                sends_s=st.none() | st.integers(0, 3000),
             ),
             max_size=6,
         )
     )
     restarts = draw(st.frozensets(st.integers(0, 200), max_size=4))
-    return Truth(tuple(pilots), tuple(runs), restarts, draw(st.integers(0, 3)))
+    overlap = draw(st.frozensets(st.integers(0, len(pilots) - 1)))
+    drops = draw(st.integers(0, 3))
+    return Truth(tuple(pilots), tuple(runs), restarts, drops, overlap=overlap)
 
 
 def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
@@ -115,6 +125,12 @@ def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
         start_s = truth.pilots[run.pilot][0]
         begin = T0 + start_s + run.start_s
         end = begin + run.length_s
+        if truth.moved_s is not None and Source.EPOCH_HISTORY in run.sources:
+            at = begin - T0 + min(truth.moved_s, run.length_s)
+            job, written_us = f"schedd#{number}.0#{T0}", (T0 + at) * SECOND_US
+            move = Move("input", "root", "se.org", "plugin", written_us, files=1)
+            moved = RunFact(Source.TRANSFERS, job, 1, written_us, moves=(move,))
+            told.append((at, JobRecord(moved, f"glidein_{run.pilot}@node")))
         for delay, source in enumerate(run.sources):
             at = end - T0 + run.late_s * (delay + 1)
             fact = RunFact(
@@ -129,9 +145,16 @@ def _records(truth: Truth) -> list[tuple[int, JobRecord]]:
                 "user",
                 "group",
                 run.ending,
+                transfer_out=_sent(run, end) if source is not Source.STARTD_HISTORY else None,
             )
             told.append((at, JobRecord(fact, f"glidein_{run.pilot}@node", T0 + start_s)))
     return sorted(told, key=lambda of: of[0])
+
+
+def _sent(run: Run, end: int) -> Transfer | None:
+    if run.sends_s is None:
+        return None
+    return Transfer(start_us=(end - run.sends_s) * SECOND_US, end_us=end * SECOND_US)
 
 
 def no_release() -> None:
@@ -173,6 +196,7 @@ def play(
                 free=(),
                 jobs=(),
                 accepting=True,
+                senders=cores if number in truth.overlap else 0,
                 remaining_s=None,
                 last_heard=T0
                 + start

@@ -14,19 +14,24 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 
-from tests.chaos.faults import Clock, Fault, Faults
+from tests.chaos.faults import Fault, Faults
+from tests.chaos.host import Host
 from tests.chaos.judge import Verdict, Watch, judge
 from tests.chaos.work import CONFIG, Work
 from tests.daemon.gate import Gate
 from tests.daemon.running import RunningDaemon, Tables, gwmond, patient
 from tests.daemon.scene import pledged
+from tests.ledger.server import Server
 from tests.ledger.tmpfs import Tmpfs
 from tests.pool.condor import CondorPool
+from tests.pool.prometheus import Prometheus
 from tests.pool.sandbox import wait_until
-from tests.proof import ledger
+from tests.proof.ledger import read
 
 SITES = ("Alpha", "Beta", "Gamma")
 TABLES: dict[str, dict[str, object]] = {
@@ -44,52 +49,89 @@ TABLES: dict[str, dict[str, object]] = {
     **pledged(**dict.fromkeys(SITES, 16)),
 }
 #: Faults of gwmond itself, beside which there may be one of the pool.
-OWN = ("gwmond", "disk", "ledger", "clock")
+OWN = ("gwmond", "disk", "ledger", "clock", "database")
 CAPACITY = 16 * len(SITES)
 _SETTLED_S = 900.0
 
 
-def play(minutes: float, seed: int, directory: Path, kinds: list[str], htcondor: str) -> Verdict:
+def play(
+    minutes: float,
+    seed: int,
+    directory: Path,
+    kinds: list[str],
+    htcondor: str,
+    *,
+    postgresql: bool = False,
+) -> Verdict:
     """Play it: the faults of these kinds, or all; the verdict on what the ledger then says."""
     draw = random.Random(seed)
-    clock = Clock(directory)
-    if not clock.env:
-        print("no C compiler on this machine: no clock is stepped")
+    host = Host(directory, "gwmond")
+    if not host.env:
+        print("no C compiler on this machine: clocks and disks are left alone")
     with ExitStack() as stack:
-        disk = stack.enter_context(Tmpfs(directory / "disk", 65536))
+        ledger: Tmpfs | Server
+        if postgresql:
+            ledger = stack.enter_context(Server())
+            url = ledger.database()
+        else:
+            ledger = stack.enter_context(Tmpfs(directory / "disk", 65536))
+            url = f"sqlite:///{ledger.path}/ledger.sqlite"
         pool = stack.enter_context(CondorPool(config=CONFIG, htcondor=htcondor))
         gate = stack.enter_context(Gate(pool.collector))
-        url = f"sqlite:///{disk.path}/ledger.sqlite"
         tables: Tables = {**TABLES, "ledger": {"url": url}}
-        daemon = stack.enter_context(
-            RunningDaemon(directory, [gate.address], tables, env=clock.env)
-        )
+        daemon = stack.enter_context(RunningDaemon(directory, [gate.address], tables, env=host.env))
+        prometheus = stack.enter_context(Prometheus([f"{daemon.url}/metrics"]))
         work = Work(pool, random.Random(seed), itertools.cycle(SITES))
-        faults = Faults(draw, work, daemon, gate, disk, clock)
+        faults = Faults(draw, work, daemon, gate, ledger, url, host, prometheus)
         watch = stack.enter_context(Watch(daemon))
         for _ in SITES:
             work.step()
         first = daemon.wait_until("counters", lambda m: all(map(m.seconds, SITES)))
         _hurt(faults, work, watch, draw, 60 * minutes, kinds)
         work.finish()
-        wait_until("all to be settled", lambda: not ledger.read(url).open, _SETTLED_S, 3)
+        wait_until("all to be settled", lambda: not read(url).open, _SETTLED_S, 3)
         last = daemon.next_polls(2)
-        verdict = judge(ledger.read(url), work.truth(), faults.done, watch.polls)
+        verdict = judge(read(url), work.truth(), faults.done, watch.polls)
         _about_the_daemon(verdict, daemon, watch)
-        restored = any(fault.kind == "ledger restored" for fault in faults.done)
-        passed = last.accounted_at - first.accounted_at
-        spent = sum(last.seconds(site) - first.seconds(site) for site in SITES)
-        if not restored and abs(spent - CAPACITY * passed) > CAPACITY * 2:
-            verdict.wrong.append(f"sites' time is {spent:.0f}, not {CAPACITY * passed:.0f}")
+        if all(fault.kind != "ledger restored" for fault in faults.done):
+            passed = last.accounted_at - first.accounted_at
+            spent = sum(last.seconds(site) - first.seconds(site) for site in SITES)
+            if abs(spent - CAPACITY * passed) > CAPACITY * 2:
+                text = f"sites' time is {spent:.0f}, not {CAPACITY * passed:.0f}: "
+                verdict.wrong.append(text + "; ".join(_drifts(watch)))
+            verdict.wrong += _by_prometheus(prometheus, watch)
         code, _ = daemon.stop()
         if code:
             verdict.wrong.append(f"it ended with {code}")
         verdict.wrong += _checked(daemon)
-        shutil.copytree(disk.path, directory / "kept")
+        if isinstance(ledger, Tmpfs):
+            shutil.copytree(ledger.path, directory / "kept")
         verdict.checked.update(
             scrapes=watch.scrapes, faults=len(faults.done), copies=faults.checked, polls=last.polls
         )
     return verdict
+
+
+def _drifts(watch: Watch) -> Iterator[str]:
+    """When what sites' time is ahead of the clock's changed, in seconds."""
+    ahead = [(at, spent / CAPACITY - at) for at, spent in watch.accounted if spent]
+    for (_, before), (at, now) in pairwise(ahead):
+        if abs(now - before) > 0.5:
+            yield f"{now - before:+.1f} s at {at:.0f}"
+
+
+def _by_prometheus(prometheus: Prometheus, watch: Watch) -> list[str]:
+    """Resets of the ledger's counters: there should be none, through all restarts."""
+    kept = tuple(name.removesuffix("_total") for name in watch.kept)
+    names = [
+        name
+        for name in prometheus.api("label/__name__/values")
+        if name.startswith(kept) and name.endswith(("_total", "_bucket", "_count", "_sum"))
+    ]
+    if not names:
+        return ["Prometheus has no counter"]
+    resets = [row for name in names for row in prometheus.query(f"resets({name}[6h]) > 0")]
+    return [f"Prometheus saw {count:.0f} resets of {labels}" for labels, count in resets]
 
 
 def _checked(daemon: RunningDaemon) -> list[str]:
@@ -143,13 +185,21 @@ def main() -> None:
     parser.add_argument("--only", default="", help="kinds of faults, separated by commas")
     parser.add_argument("--htcondor", default="23", choices=("23", "25"))
     parser.add_argument("--keep", default="", help="a directory for configuration, log and ledger")
+    parser.add_argument("--postgresql", action="store_true", help="the ledger is there")
     options = parser.parse_args()
     print(f"seed {options.seed}")
     kinds = [kind.strip() for kind in options.only.split(",") if kind.strip()]
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(options.keep or temporary)
         directory.mkdir(exist_ok=True)
-        verdict = play(options.minutes, options.seed, directory, kinds, options.htcondor)
+        verdict = play(
+            options.minutes,
+            options.seed,
+            directory,
+            kinds,
+            options.htcondor,
+            postgresql=options.postgresql,
+        )
     print(", ".join(f"{count} {what}" for what, count in verdict.checked.items()))
     for title, lines in (("named", verdict.named), ("wrong", verdict.wrong)):
         print(f"{title}: {len(lines)}", *lines, sep="\n  ")

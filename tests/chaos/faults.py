@@ -1,8 +1,7 @@
 """What is done to a pool, its pilots, and gwmond: each fault lasts for seconds, then it is undone.
 
-Which, and for how long, is drawn with a seed.  The network is cut by a gate before the collector,
-and who is stopped (SIGSTOP) is a host that is silent; packets are neither lost nor late, for many
-kernels have no netem.
+Which, and for how long, is drawn with a seed.  The network is cut, or slow, by a gate before the
+collector; who is stopped (SIGSTOP) is a host that is silent; packets are lost by the firewall.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
-import struct
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,14 +20,22 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+import psycopg
+
+from tests.chaos.host import Host
 from tests.chaos.work import Work
 from tests.daemon.gate import Gate
 from tests.daemon.running import RunningDaemon, gwmond
+from tests.ledger.server import Server
 from tests.ledger.tmpfs import Tmpfs
+from tests.pool.prometheus import Prometheus
 
 DAEMONS = ("COLLECTOR", "NEGOTIATOR", "SCHEDD", "SCHEDD2")
+_STEPS = (-600, -240, -90, 90, 240, 600)
+_CHAIN = ("INPUT", "--in-interface", "lo")
+_SOME = ("--match", "statistic", "--mode", "random", "--probability")
 
 Done: TypeAlias = tuple[str, Callable[[], object]]
 """To what it was done, and what undoes it."""
@@ -36,7 +43,10 @@ Done: TypeAlias = tuple[str, Callable[[], object]]
 
 @dataclass
 class Fault:
-    """One that was done: epoch seconds.  ``since``: it made forgotten what was known since then."""
+    """One that was done, to whom or what: epoch seconds.
+
+    ``since``: it made forgotten what was known since then.
+    """
 
     kind: str
     detail: str
@@ -55,7 +65,8 @@ def _nothing() -> None:
 class Faults:
     """Draws and does faults; ``done`` are those so far.
 
-    ``gate`` is before the collector of ``daemon``, ``disk`` has its ledger, ``clock`` is its own.
+    ``gate`` is before the collector of ``daemon``, ``host`` is its own; ``ledger`` is the disk with
+    its SQLite file, or its PostgreSQL.
     """
 
     def __init__(
@@ -64,12 +75,13 @@ class Faults:
         work: Work,
         daemon: RunningDaemon,
         gate: Gate,
-        disk: Tmpfs,
-        clock: Clock,
+        ledger: Tmpfs | Server,
+        url: str,
+        host: Host,
+        prometheus: Prometheus,
     ) -> None:
         self._draw, self._work, self._daemon = draw, work, daemon
-        self._gate, self._disk, self._clock = gate, disk, clock
-        self._file = disk.path / "ledger.sqlite"
+        self._gate, self._url, self._host = gate, url, host
         self._saved: tuple[Path, float] | None = None
         self.done: list[Fault] = []
         #: how many copies of the ledger were checked
@@ -83,19 +95,45 @@ class Faults:
             "startd stopped": partial(self._startd, signal.SIGSTOP),
             "history cut": self._history_cut,
             "network cut": self._cut,
+            "network slow": self._slow,
             "gwmond killed": partial(self._away, daemon.kill9),
             "gwmond ended": partial(self._away, self._stop),
             "gwmond stopped": lambda: ("", _signal(daemon.pid, signal.SIGSTOP)),
             "gwmond child killed": partial(self._child, signal.SIGKILL),
             "gwmond child stopped": partial(self._child, signal.SIGSTOP),
             "gwmond reconfigured": lambda: ("", _signal(daemon.pid, signal.SIGHUP)),
-            "disk full": self._full,
-            "disk read-only": partial(self._away, self._read_only, disk.writable),
+            "prometheus killed": partial(_served, prometheus, signal.SIGKILL),
+            "prometheus stopped": partial(_served, prometheus, signal.SIGSTOP),
             "ledger locked": self._locked,
+        }
+        if firewall():
+            self.kinds["packets lost"] = self._lost
+        if host.env:
+            self.kinds |= {
+                "clock stepped": self._stepped,
+                "pilot's clock stepped": self._pilot_stepped,
+                "schedd's clock stepped": self._schedd_stepped,
+            }
+        if isinstance(ledger, Tmpfs):
+            self.kinds |= self._of_disk(ledger)
+        else:
+            self.kinds |= {
+                "database killed": partial(_served, ledger, signal.SIGKILL),
+                "database stopped": partial(_served, ledger, signal.SIGSTOP),
+            }
+
+    def _of_disk(self, disk: Tmpfs) -> dict[str, Callable[[], Done]]:
+        self._file = disk.path / "ledger.sqlite"
+        kinds: dict[str, Callable[[], Done]] = {
+            "disk full": partial(self._full, disk),
+            "disk read-only": partial(self._away, partial(self._read_only, disk), disk.writable),
             "ledger copied": self._copied,
             "ledger restored": self._restored,
-            **({"clock stepped": self._stepped} if clock.env else {}),
         }
+        if self._host.env:
+            kinds["disk slow"] = self._disk_slow
+            kinds["disk broken"] = partial(_spoilt, self._host, "", broken=True)
+        return kinds
 
     @contextmanager
     def one(self, kind: str) -> Iterator[Fault]:
@@ -134,6 +172,55 @@ class Faults:
         self._gate.silence()
         return "between gwmond and the collector", self._gate.open
 
+    def _slow(self) -> Done:
+        seconds = self._draw.choice((0.1, 0.5, 2.0))
+        self._gate.delay(seconds)
+        return f"by {seconds} s between gwmond and the collector", self._gate.open
+
+    def _lost(self) -> Done:
+        """Packets to and from all daemons of the pool, and its pilots, on their ports of now."""
+        share = self._draw.choice((0.02, 0.1, 0.3))
+        rules = [
+            [*_CHAIN, "--protocol", protocol, side, port, *_SOME, str(share), "--jump", "DROP"]
+            for port in self._ports()
+            for protocol in ("tcp", "udp")
+            for side in ("--dport", "--sport")
+        ]
+        for rule in rules:
+            _iptables("--append", *rule)
+
+        def undo() -> None:
+            for rule in rules:
+                _iptables("--delete", *rule)
+
+        return f"{share:.0%} on {len(rules) // 4} ports", undo
+
+    def _ports(self) -> list[str]:
+        """Ports on which processes of the pool listen."""
+        told = subprocess.run(["ss", "-ltnpH"], check=True, capture_output=True, text=True).stdout
+        pids = {process.pid for process in self._work.pool.processes()}
+        rows = [(line.split()[3], re.findall(r"pid=(\d+)", line)) for line in told.splitlines()]
+        ports = {address.rpartition(":")[2] for address, of in rows if pids & {*map(int, of)}}
+        return sorted(ports)
+
+    def _stepped(self) -> Done:
+        seconds = self._draw.choice(_STEPS)
+        return _spoilt(self._host, f"by {seconds} s", ahead_s=seconds)
+
+    def _pilot_stepped(self) -> Done:
+        """Of all of a pilot's daemons, as of its host."""
+        living = self._work.living
+        return self._step_of(self._draw.choice(living).pilot.name if living else "none")
+
+    def _schedd_stepped(self) -> Done:
+        return self._step_of(self._work.pool.schedds[1])
+
+    def _step_of(self, name: str) -> Done:
+        host, seconds = self._work.hosts.get(name), self._draw.choice(_STEPS)
+        if host is None:
+            return "none", _nothing
+        return _spoilt(host, f"{name} by {seconds} s", ahead_s=seconds)
+
     def _history_cut(self) -> Done:
         """The oldest of a schedd's rotated files goes, as where few are kept."""
         aside = self._work.pool.local / "aside"
@@ -157,10 +244,10 @@ class Faults:
         if code:
             raise AssertionError(f"it ended with {code}")
 
-    def _read_only(self) -> None:
+    def _read_only(self, disk: Tmpfs) -> None:
         """What is open for writing, Linux does not make read-only: so the daemon ends first."""
         self._stop()
-        self._disk.read_only()
+        disk.read_only()
 
     def _child(self, number: signal.Signals) -> Done:
         """A query, the fork server, or what takes care of shared memory."""
@@ -168,18 +255,21 @@ class Faults:
         pid = self._draw.choice(children) if children else None
         return str(pid), _signal(pid, number)
 
-    def _stepped(self) -> Done:
-        seconds = self._draw.choice((-600, -240, -90, 90, 240, 600))
-        self._clock.set(seconds)
-        return f"by {seconds} s", partial(self._clock.set, 0)
-
     # -- the ledger
 
-    def _full(self) -> Done:
-        self._disk.fill(self._draw.choice((0, 8, 64)))
-        return "", self._disk.free
+    def _full(self, disk: Tmpfs) -> Done:
+        disk.fill(self._draw.choice((0, 8, 64)))
+        return "", disk.free
+
+    def _disk_slow(self) -> Done:
+        wait_ms = self._draw.choice((100, 1000, 4000))
+        return _spoilt(self._host, f"by {wait_ms} ms a flush", flush_ms=wait_ms)
 
     def _locked(self) -> Done:
+        if self._url.startswith("postgresql"):
+            holder = psycopg.connect(self._url)
+            holder.execute("LOCK TABLE pilots IN EXCLUSIVE MODE")
+            return "", holder.close
         other = sqlite3.connect(self._file, isolation_level=None, timeout=20)
         try:
             other.execute("BEGIN IMMEDIATE")
@@ -213,6 +303,18 @@ class Faults:
         return f"of {self._saved[1]:.0f}", partial(self._daemon.start, ready=False)
 
 
+def _spoilt(host: Host, detail: str, **how: Any) -> Done:
+    host.spoil(**how)
+    return detail, host.spoil
+
+
+def _served(program: Prometheus | Server, number: signal.Signals) -> Done:
+    """Kill a program, which is started again then, or stop it."""
+    program.signal(number)
+    killed = number == signal.SIGKILL
+    return "", program.start if killed else partial(program.signal, signal.SIGCONT)
+
+
 def _signal(pid: int | None, number: signal.Signals) -> Callable[[], object]:
     """Send a signal to a process that may be gone; return what undoes that."""
     with contextlib.suppress(ProcessLookupError):
@@ -222,22 +324,16 @@ def _signal(pid: int | None, number: signal.Signals) -> Callable[[], object]:
     return partial(_signal, pid, signal.SIGCONT) if stopped else _nothing
 
 
-class Clock:
-    """The wall clock of a program that has ``env``, ahead of the machine's by what it is told."""
+def firewall() -> bool:
+    """Whether packets can be lost here: iptables, root, and a kernel that draws by chance."""
+    rule = [*_CHAIN, "--protocol", "tcp", "--dport", "1", *_SOME, "0.5", "--jump", "DROP"]
+    try:
+        _iptables("--append", *rule)
+        _iptables("--delete", *rule)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
 
-    def __init__(self, directory: Path) -> None:
-        """Without a C compiler there is none: ``env`` is empty then, and says nothing."""
-        self._file, library = directory / "clock", directory / "clock.so"
-        self.set(0)
-        self.env: dict[str, str] = {}
-        compiler = shutil.which("cc")
-        if compiler is not None:
-            source = str(Path(__file__).with_name("clock.c"))
-            subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), source], check=True)
-            self.env = {"LD_PRELOAD": str(library), "GWMOND_CHAOS_CLOCK": str(self._file)}
 
-    def set(self, seconds: int) -> None:
-        """Step it; in place, for it is mapped into memory."""
-        self._file.touch()
-        with self._file.open("r+b") as file:
-            file.write(struct.pack("l", seconds))
+def _iptables(*words: str) -> None:
+    subprocess.run(["iptables", "--wait", *words], check=True, capture_output=True)

@@ -14,10 +14,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
+from gwmond.model.runs.outcomes import NOT_COMPARED
 from tests.build.meanwhile import Meanwhile
 from tests.chaos.faults import Fault
-from tests.chaos.work import Lived, Truth
+from tests.chaos.work import Lived, Ran, Truth
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scrape import Metrics, Series
 from tests.proof.ledger import Said
@@ -26,6 +28,10 @@ from tests.proof.ledger import Said
 TOLERANCE_S = 20.0
 #: So long after a fault its effects may last: an ad expires, a lease ends, a query is late.
 AFTER_S = 30.0
+#: With runs that began so long before or after, an early failure is compared.
+_COMPARED_S = 900.0
+#: A daemon's clock may be off by so much: times in its files are those of another time.
+_STEP_S = 600.0
 
 #: Faults that can hide what a pilot's ads said, or when.
 _HIDING = (
@@ -36,8 +42,11 @@ _HIDING = (
         "startd",
         "pilot killed",
     ),
-    *("gwmond", "ledger restored", "clock stepped", "disk", "ledger locked"),
+    *("gwmond", "ledger restored", "clock stepped", "disk", "ledger locked", "database"),
+    *("pilot's clock", "schedd's clock", "network slow", "packets lost"),
 )
+#: What is done to one pilot or schedd says nothing of another.
+_OF_ONE = ("startd", "pilot", "schedd's")
 
 
 class Watch(Meanwhile):
@@ -50,6 +59,10 @@ class Watch(Meanwhile):
         self.scrapes = 0
         #: when polls ended
         self.polls: list[float] = []
+        #: until when sites' time was accounted, and how much it was, at all scrapes
+        self.accounted: list[tuple[float, float]] = []
+        #: names of counters that are kept in the ledger
+        self.kept: set[str] = set()
         self.fell: list[str] = []
 
     def forget(self) -> None:
@@ -65,17 +78,19 @@ class Watch(Meanwhile):
                     self._look(text)
 
     def _look(self, text: str) -> None:
-        kept = {
+        self.kept |= {
             line.split()[2]
             for line in text.splitlines()
             if line.startswith("# HELP ") and "Kept in the ledger" in line
         }
         metrics = Metrics.parse(text)
         self.scrapes += 1
-        if metrics.polled_at not in self.polls[-1:]:
+        if metrics.polled_at and metrics.polled_at not in self.polls[-1:]:
             self.polls.append(metrics.polled_at)
+            spent = metrics.sum("gwmond_site_canonical_seconds_total", resource="cpu")
+            self.accounted.append((metrics.accounted_at, spent))
         for series, value in metrics.items():
-            if series[0] not in kept:
+            if series[0] not in self.kept:
                 continue
             if value < self._last.get(series, 0.0):
                 self.fell.append(f"{series[0]}{dict(series[1])}: {self._last[series]} to {value}")
@@ -92,17 +107,21 @@ class Verdict:
     named: list[str] = field(default_factory=list)
     checked: Counter[str] = field(default_factory=Counter)
 
-    def differs(self, text: str, since: float, until: float, kinds: Iterable[str]) -> None:
+    def differs(
+        self, text: str, since: float, until: float, kinds: Iterable[str], about: Iterable[str]
+    ) -> None:
         """A difference of a fact of that time; of a fault of these kinds then, it is named.
 
-        So it is where no poll was seen then: on a machine with much to do, too.
+        ``about`` are the pilot or the schedd of which the fact is.  It is named too where no poll
+        was seen then: on a machine with much to do.
         """
         reasons = [
             str(fault)
             for fault in self.faults
             if f"{fault.kind} {fault.detail}".startswith(tuple(kinds))
-            and min(fault.begin, fault.since or fault.begin) <= until
-            and fault.end + AFTER_S >= since
+            and (not fault.kind.startswith(_OF_ONE) or fault.detail.startswith(tuple(about)))
+            and min(fault.begin, fault.since or fault.begin) - _off(fault) <= until
+            and fault.end + AFTER_S + _off(fault) >= since
         ]
         reasons += [
             f"no poll from {earlier:.0f} to {later:.0f}"
@@ -113,6 +132,10 @@ class Verdict:
             self.named.append(f"{text}: {'; '.join(reasons[:3])}")
         else:
             self.wrong.append(text)
+
+
+def _off(fault: Fault) -> float:
+    return _STEP_S if "'s clock" in fault.kind else 0.0
 
 
 def judge(said: Said, truth: Truth, faults: list[Fault], polls: list[float]) -> Verdict:
@@ -135,7 +158,7 @@ def _pilots(verdict: Verdict, said: Said, truth: Truth) -> None:
         if len(mine) > 1:
             verdict.wrong.append(f"{name} is there {len(mine)} times")
         elif not mine:
-            verdict.differs(f"{name} is missing", lived.start, lived.end, _HIDING)
+            verdict.differs(f"{name} is missing", lived.start, lived.end, _HIDING, [name])
         else:
             _pilot(verdict, mine[0], lived)
 
@@ -144,7 +167,11 @@ def _pilot(verdict: Verdict, row: PilotRow, lived: Lived) -> None:
     name = f"{lived.name} ({lived.how}, {row.end_source})"
     sizes = {step.size.cores for step in row.steps}
     if sizes != {lived.cores}:
-        verdict.wrong.append(f"{name}: cores {sizes}, not {lived.cores}")
+        text = f"{name}: cores {sizes}, not {lived.cores}"
+        if Assumption.SIZE in row.assumed:  # by jobs that ran at once, by the clock of their schedd
+            verdict.differs(text, lived.start, lived.end, ("ledger restored",), [lived.name])
+        else:
+            verdict.wrong.append(text)
     end = (row.end_us or 0) / 1e6
     for what, seconds, right in (
         ("began", row.start_us / 1e6 - lived.start, lived.start),
@@ -152,13 +179,16 @@ def _pilot(verdict: Verdict, row: PilotRow, lived: Lived) -> None:
     ):
         if abs(seconds) > TOLERANCE_S:
             text = f"{name} {what} at {right:.0f}, by the ledger {seconds:+.0f} s"
-            verdict.differs(text, min(right, right + seconds), max(right, right + seconds), _HIDING)
+            since, until = sorted((right, right + seconds))
+            verdict.differs(text, since, until, _HIDING, [lived.name])
     settled = sum(
         micros
         for (resource, measure, _, _), micros in row.settled.items()
         if (resource, measure) == ("cpu", "resource")
     )
-    if row.end_us is not None and settled != lived.cores * (row.end_us - row.start_us):
+    if row.end_us is not None and {settled} != {
+        size * (row.end_us - row.start_us) for size in sizes
+    }:
         verdict.wrong.append(f"{name}: {settled} is not its cores times its life")
 
 
@@ -177,7 +207,10 @@ def _runs(verdict: Verdict, said: Said, truth: Truth) -> None:
         if told:
             verdict.wrong.append(text)
         else:
-            verdict.differs(text, last, last, ("ledger restored", "history cut"))
+            # An early failure is not judged while records of runs about that time are gone.
+            about_s = _COMPARED_S if any(NOT_COMPARED in _shown(run) for run in of) else 0.0
+            since, until = last - about_s, last + about_s
+            verdict.differs(text, since, until, ("ledger restored", "history cut"), [])
     for job, of in mine.items():
         if job not in truth.ended and any(map(_good, of)):
             verdict.wrong.append(f"job {job} did not end by itself: {[_shown(run) for run in of]}")
@@ -189,14 +222,20 @@ def _runs(verdict: Verdict, said: Said, truth: Truth) -> None:
         name = f"run {ran.number} of {ran.job} on {ran.pilot}"
         if row is None:
             others = [_shown(run) for run in mine.get(ran.job, [])]
-            verdict.differs(f"{name} is missing, of {others}", ran.start, ran.end, _HIDING)
+            text = f"{name} is missing, of {others}"
+            verdict.differs(text, ran.start, ran.end, _HIDING, _about(ran))
             continue
         if names[row.pilot] != ran.pilot:
             verdict.wrong.append(f"{name} is on {names[row.pilot]}")
         off = (row.start_us / 1e6 - ran.start, (row.end_us or 0) / 1e6 - ran.end)
         if max(map(abs, off)) > TOLERANCE_S:
             text = f"{name}: {off[0]:+.0f} and {off[1]:+.0f} s, {_shown(row)}"
-            verdict.differs(text, ran.start, ran.end, _HIDING)
+            verdict.differs(text, ran.start, ran.end, _HIDING, _about(ran))
+
+
+def _about(ran: Ran) -> tuple[str, str]:
+    """Its pilot and its schedd."""
+    return ran.pilot, ran.job.partition("#")[0]
 
 
 def _good(run: RunRow) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.chaos.host import Host
 from tests.pool.adtext import Value
 from tests.pool.client import ClientError
 from tests.pool.condor import CondorPool
@@ -25,6 +26,9 @@ MAX_HISTORY_LOG = 100000
 MAX_HISTORY_ROTATIONS = 1000
 MAX_EPOCH_HISTORY_LOG = 100000
 MAX_EPOCH_HISTORY_ROTATIONS = 1000
+SCHEDD2_ENVIRONMENT = "\
+_CONDOR_JOB_EPOCH_HISTORY=$(LOCAL_DIR)/spool2/epoch_history \
+LD_PRELOAD=$(LOCAL_DIR)/host.so GWMOND_CHAOS_HOST=$(LOCAL_DIR)/SCHEDD2.host"
 """
 #: A startd that is killed is started again by its master, which does not end meanwhile.
 PILOT_CONFIG = "NETWORK_HOSTNAME = {}.node.test\nMASTER.DAEMON_SHUTDOWN_FAST = False\n"
@@ -85,6 +89,11 @@ class Work:
         self.living: list[Living] = []
         self.all: list[Living] = []
         self._ended: dict[str, tuple[str, float]] = {}
+        schedd = Host(pool.local, "SCHEDD2")
+        #: by the names of pilots, and of the second schedd
+        self.hosts = {pool.schedds[1]: schedd} if schedd.env else {}
+        if schedd.env:
+            pool.restart("SCHEDD2")  # the library is there now
 
     def step(self) -> None:
         """End what has lived long enough, start what is missing."""
@@ -113,14 +122,19 @@ class Work:
             "GLIDEIN_ProcId": 0,
             "ClassAdLifetime": 60,  # as POOL_CONFIG has it: what a killed one leaves goes then
         }
+        host = Host(self.pool.local, name)
+        environment = " ".join(f"{name}={value}" for name, value in host.env.items())
+        config = PILOT_CONFIG.format(name) + f'STARTD_ENVIRONMENT = "{environment}"\n'
         pilot = self.pool.start_pilot(
             name,
             cores=cores,
             memory=cores * UNIT_MIB,
             attrs=attrs,
-            config=PILOT_CONFIG.format(name),
+            config=config,
             wait=False,
         )
+        if host.env:
+            self.hosts[pilot.name] = host
         of = Living(pilot, cores, time.monotonic() + self._draw.uniform(60, 240))
         self.living.append(of)
         self.all.append(of)

@@ -12,6 +12,10 @@ from typing import Any
 
 import pytest
 
+from gwmond.commands import check
+from gwmond.config import settings
+from gwmond.config.settings import Traces
+from gwmond.config.tracing import Export
 from gwmond.web.connections import Connections
 from tests.build.certificates import self_signed
 from tests.build.rest import serve
@@ -48,6 +52,23 @@ def token(tmp_path: Path) -> str:
     file = tmp_path / "token"
     file.write_text("se-cret\n")
     return str(file)
+
+
+def test_the_daemon_says_what_a_change_would_move(run: Run, config: Write) -> None:
+    """What cannot be a change is not asked."""
+    asked = Waiting()
+    words = "whatif", "memory", "cms", "2000"
+    with serving(asked) as (address, _):
+        code, out, _ = run(*words, "--config", config(address))
+        assert (code, asked.asked[-1].query) == (
+            0,
+            {"whatif": "memory", "of": "cms", "value": "2000"},
+        )
+        assert out.startswith("16 JOBS MORE COULD RUN")
+        code, _, err = run("whatif", "memory", "cms", "much", "--config", config(address))
+        assert (code, "no whole number" in err, len(asked.asked)) == (2, True, 1)
+    code, _, err = run(*words, "--ask", "daemon", "--config", config(address))
+    assert (code, "daemon" in err) == (1, True)
 
 
 def test_the_daemon_answers(run: Run, config: Write, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,6 +117,22 @@ def test_a_daemon_of_another_pool(run: Run, config: Write) -> None:
         assert other in refused(run, "--config", file, "--collector", "cm2.example.org")
         same = "--config", file, "--collector", "CM.example.org:9618"
         assert run("explain", "4711.0", "--ask", "daemon", *same)[0] == 0
+
+
+def test_check_names_the_daemon_of_another_pool(config: Write, token: str) -> None:
+    """Whose address it is, is a failure; one that does not tell its pool may be this daemon."""
+
+    def listening(file: str) -> tuple[bool, str]:
+        found = check.check_own(settings.load(Path(file)), Export(Traces()))
+        (status,) = (verdict.status for verdict in found if verdict.status.source == "http")
+        return status.up, status.detail
+
+    with serving(Waiting()) as (address, _):
+        assert listening(config(address)) == (True, "")
+        other = f"{address} is the address of another gwmond, of {COLLECTOR}:9618"
+        assert listening(config(address, collector="cm2.example.org")) == (False, other)
+    with serving(Waiting(), auth_token_file=token) as (address, _):
+        assert listening(config(address, collector="cm2.example.org")) == (True, "")
 
 
 def test_a_daemon_that_shows_no_single_jobs(run: Run, config: Write) -> None:

@@ -9,19 +9,22 @@ import re
 import subprocess
 import sys
 from argparse import Namespace
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from unittest import mock
 
 import pytest
 
 from gwmond import __version__, cli
-from gwmond.commands import common
+from gwmond.commands import check, common
 from gwmond.config import types
-from gwmond.config.settings import Config, ConfigError, Http
+from gwmond.config.settings import Config, ConfigError, Http, Traces
+from gwmond.config.tracing import Export
 from gwmond.ledger.database.classify import KEEP
 from gwmond.ledger.store import Ledger
+from gwmond.metrics import catalog
 from gwmond.metrics.render import render
 from gwmond.model.facts import EntryKey, Status
 from gwmond.model.poll.snapshot import Snapshot
@@ -103,7 +106,7 @@ def test_help_of_each_command(command: str, capsys: pytest.CaptureFixture[str]) 
     assert "--log-level" in said
     assert "%%" not in said  # argparse does not format all of it
     assert len(said.split("options:")[0].splitlines()) > 3
-    asking = command in {"run", "once", "check", "sites", "explain", "record"}
+    asking = command in {"run", "once", "check", "sites", "explain", "whatif", "record"}
     assert ("--collector HOST[:PORT]" in said) == asking  # others would ignore it
 
 
@@ -176,73 +179,68 @@ def test_bad_collector(collector: str) -> None:
         configuration("--collector", collector)
 
 
-def shows(monkeypatch: pytest.MonkeyPatch, command: str, found: Snapshot) -> None:
-    monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda *_, **__: found)
+Polled: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def polled(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Polled:
+    """Runs a command that polls this; returns its exit code, output and errors."""
+
+    def run(command: str, *given: str, found: Snapshot | None = None) -> tuple[int, str, str]:
+        shown = found or snapshot()
+        monkeypatch.setattr(f"gwmond.commands.{command}.poll_once", lambda *_, **__: shown)
+        return cli.main([command, *given]), *capsys.readouterr()
+
+    return run
 
 
 def test_sites_asks_for_what_it_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither runs of jobs nor what frontends count is in a row, nor why jobs wait."""
-    polled = mock.Mock(return_value=snapshot())
-    monkeypatch.setattr("gwmond.commands.sites.poll_once", polled)
+    poll = mock.Mock(return_value=snapshot())
+    monkeypatch.setattr("gwmond.commands.sites.poll_once", poll)
     cli.main(["sites"])
-    assert SOURCES.keys() - polled.call_args.args[1] == {"claims", "frontendmonitor", "quotas"}
-    assert polled.call_args.kwargs == {"reasons": False}
+    assert SOURCES.keys() - poll.call_args.args[1] == {"claims", "frontendmonitor", "quotas"}
+    assert poll.call_args.kwargs == {"reasons": False}
 
 
 ALL_UP = (status("cm", "slots"), status("ap1", "demand"))
 
 
 @pytest.mark.parametrize("command", ["once", "sites"])
-def test_exit_codes_of_sources(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_exit_codes_of_sources(command: str, polled: Polled) -> None:
     """When all sources are up it is exit code 0, else 3."""
-    shows(monkeypatch, command, snapshot(sources=ALL_UP))
-    assert cli.main([command]) == 0
-    shows(monkeypatch, command, snapshot())
-    assert cli.main([command]) == 3
+    assert polled(command, found=snapshot(sources=ALL_UP))[0] == 0
+    assert polled(command)[0] == 3
 
 
 @pytest.mark.parametrize("style", ["text", "openmetrics"])
-def test_once(
-    style: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_once(style: str, polled: Polled) -> None:
     """Once prints what a scrape would get, in either format."""
-    from gwmond.metrics import catalog  # noqa: PLC0415
-
-    shows(monkeypatch, "once", snapshot())
-    cli.main(["once", "--format", style])
     made = render(catalog.FAMILIES, snapshot(), 10_000)
-    assert capsys.readouterr().out.encode() == getattr(made, style)
+    assert polled("once", "--format", style)[1].encode() == getattr(made, style)
 
 
-def test_sites_as_a_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sites_as_a_table(polled: Polled) -> None:
     """The table has a line a site, the worst first, unknown numbers as ?, and what is down."""
-    shows(monkeypatch, "sites", snapshot())
-    cli.main(["sites"])
-    said = capsys.readouterr()
-    lines = said.out.splitlines()
+    _, out, errors = polled("sites")
+    lines = out.splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("T2_"))
     assert lines[first].split()[:3] == ["T2_Starving", "cpu", "bottleneck"]
     assert "frontend" in lines[first]
-    assert "Total-" in lines[first + 1]  # ...GlideinsPerEntry
+    assert "Total" in lines[first + 1]  # ...GlideinsPerEntry
     assert sum(line.startswith("T2_Bored") for line in lines) == 1  # one table
     assert sum(bool(re.match("T2_Bored +cpu +no demand", line)) for line in lines) == 1
     dark = " ".join(line for line in lines if "T2_Dark" in line)
     # ap2 is silent: 0 jobs is not known; no verdict was checked
     assert (dark.count("?"), dark.split()[-2:]) == (7, ["?", "-"])
     assert max(map(len, lines)) <= 120
-    assert said.err == (
+    assert errors == (
         "gwmond: ap2 demand: timeout: what happened <to> ap2\n"
         "gwmond: what to do about that: gwmond check\n"
     )
 
 
-def test_sites_where_no_pool_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sites_where_no_pool_is_named(polled: Polled) -> None:
     """It is said once, not for each kind of query."""
     nowhere = tuple(
         status("local", kind)._replace(
@@ -250,21 +248,15 @@ def test_sites_where_no_pool_is_named(
         )
         for kind in ("slots", "schedds")
     )
-    shows(monkeypatch, "sites", snapshot(sources=(*nowhere, status("ap2", "demand"))))
-    cli.main(["sites"])
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if "no_pool" in line] == [
+    _, _, errors = polled("sites", found=snapshot(sources=(*nowhere, status("ap2", "demand"))))
+    assert [line for line in errors.splitlines() if "no_pool" in line] == [
         "gwmond: local pool: no_pool: no pool is named"
     ]
 
 
-def test_entries_as_a_table(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_entries_as_a_table(polled: Polled) -> None:
     """With --entries the table has a line an entry, below its site where there is little room."""
-    shows(monkeypatch, "sites", snapshot())
-    cli.main(["sites", "--entries"])
-    lines = capsys.readouterr().out.splitlines()
+    lines = polled("sites", "--entries")[1].splitlines()
     at = lines.index(BORED.site)
     assert [line.split()[:2] for line in lines[at + 1 : at + 3]] == [
         ["bored-ce1", "cpu"],
@@ -274,27 +266,18 @@ def test_entries_as_a_table(
 
 
 @pytest.mark.parametrize("name", ["[/]", "[red]x", "[link=http://x]y[/link]", "\\"])
-def test_table_takes_names_as_they_are(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_table_takes_names_as_they_are(name: str, polled: Polled) -> None:
     """No site can break or colour the table by its name."""
     full = row(EntryKey(name, name), "cpu", evaluation().rows[BORED, "cpu"].state, 5, 5)
     made = evaluation()._replace(rows={(full.entry, "cpu"): full})
-    shows(monkeypatch, "sites", snapshot(evaluation=made))
-    cli.main(["sites", "--entries"])
-    words = capsys.readouterr().out.split()
+    words = polled("sites", "--entries", found=snapshot(evaluation=made))[1].split()
     assert words[words.index(name) : words.index(name) + 3] == [name, name, "cpu"]
 
 
-def test_sites_as_json_and_csv(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sites_as_json_and_csv(polled: Polled) -> None:
     """JSON and CSV have the same columns, with their names."""
-    shows(monkeypatch, "sites", snapshot())
-    cli.main(["sites", "--format", "json"])
-    sites = json.loads(capsys.readouterr().out)["sites"]
-    cli.main(["sites", "--format", "csv"])
-    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    sites = json.loads(polled("sites", "--format", "json")[1])["sites"]
+    rows = list(csv.DictReader(polled("sites", "--format", "csv")[1].splitlines()))
     assert [r["site"] for r in rows] == [s["site"] for s in sites]
     assert tuple(rows[0]) == SiteRow._fields == tuple(sites[0])
     (dark,) = ((r, s) for r, s in zip(rows, sites, strict=True) if r["site"] == "T2_Dark")
@@ -330,7 +313,6 @@ def test_check_of_a_pool_that_is_not_there(
 
 def test_check_of_the_directory_of_tokens(tmp_path: Path) -> None:
     """HTCondor is silent about one that it cannot read, and is denied later."""
-    from gwmond.commands import check  # noqa: PLC0415
 
     def checked(path: str) -> check.CheckResult:
         config = Config.model_validate(
@@ -340,7 +322,11 @@ def test_check_of_the_directory_of_tokens(tmp_path: Path) -> None:
                 "ledger": {"url": f"{tmp_path}/ledger.sqlite"},
             }
         )
-        found = [one for one in check.check_own(config) if one.status.kind == "token_directory"]
+        found = [
+            one
+            for one in check.check_own(config, Export(Traces()))
+            if one.status.kind == "token_directory"
+        ]
         assert len(found) == 1
         return found[0]
 
@@ -351,12 +337,33 @@ def test_check_of_the_directory_of_tokens(tmp_path: Path) -> None:
     assert "correct the path in the configuration" in missing.remedy
 
 
+def test_check_of_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is none, of those that the service's variable names; another answer than none."""
+    from gwmond.commands import check  # noqa: PLC0415
+
+    parts = (b'{"alg": "HS256"}', b'{"iss": "pool.test"}', b"signature")
+    token = ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+    for name, text in {
+        "good": f"# comment\n{token}\n",
+        "empty": "\n",
+        ".hidden": "x",
+        "cut": token[:30],
+        "garbage": f"{token}\nno.token.here",
+    }.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.setenv("_CONDOR_SEC_TOKEN_DIRECTORY", str(tmp_path))
+    found = check.check_own(
+        Config.model_validate({"ledger": {"url": f"{tmp_path}/l.sqlite"}}), Export(Traces())
+    )
+    wrong = [one.status for one in found if one.status.kind == "token"]
+    assert [status.source for status in wrong] == [f"{tmp_path}/cut", f"{tmp_path}/garbage"]
+    assert {status.problem for status in wrong} == {"bad_token"}
+
+
 def test_check_of_this_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Check tells of a directory that is missing and of a port that is taken."""
-    from gwmond.commands import check  # noqa: PLC0415
-
     listener = bind(Http(listen="127.0.0.1:0"))
     config = Config.model_validate(
         {
@@ -364,7 +371,7 @@ def test_check_of_this_host(
             "http": {"listen": f"127.0.0.1:{listener.getsockname()[1]}"},
         }
     )
-    verdicts = check.check_own(config)
+    verdicts = check.check_own(config, Export(Traces()))
     found = {verdict.status.source: verdict.status for verdict in verdicts}
     listener.close()
     assert (found["ledger"].up, found["ledger"].problem) == (False, "no_ledger")
@@ -374,10 +381,14 @@ def test_check_of_this_host(
     config = Config.model_validate({"ledger": {"url": f"{tmp_path}/ledger.sqlite"}})
     monkeypatch.setattr(types, "RUNTIME_DIRECTORY", tmp_path / "run")
     token = {"listen": "127.0.0.1:0", "auth_token_file": f"{tmp_path}/run/token"}
-    (*_, later) = check.check_own(config.model_copy(update={"http": Http.model_validate(token)}))
+    (*_, later) = check.check_own(
+        config.model_copy(update={"http": Http.model_validate(token)}), Export(Traces())
+    )
     assert (later.status.kind, later.status.up) == ("auth_token_file", True)
     assert "made by gwmond.service" in later.status.detail
-    (ledger,) = (of for of in check.check_own(config) if of.status.source == "ledger")
+    (ledger,) = (
+        of for of in check.check_own(config, Export(Traces())) if of.status.source == "ledger"
+    )
     assert (ledger.status.problem, ledger.remedy) == ("corrupt", KEEP)
     common.show(check.report([*verdicts, check.with_remedy(status("[/]", "slots"))]), "table")
     said = capsys.readouterr().out
@@ -390,8 +401,6 @@ def test_check_before_the_first_start(
 ) -> None:
     """A ledger that the first start makes is no failure, though it is said; one that it cannot
     make is."""
-    from gwmond.commands import check  # noqa: PLC0415
-
     state, closed = tmp_path / "state", tmp_path / "closed"
     monkeypatch.setattr(check, "STATE_DIRECTORY", state)
     verdict = check.check_ledger(f"sqlite:///{state}/ledger.sqlite")
@@ -422,8 +431,6 @@ def test_check_of_a_ledger_has_its_own_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One remedy: that of what is wrong, which may not be that the directory is missing."""
-    from gwmond.commands import check  # noqa: PLC0415
-
     long, cut = f"{tmp_path}/{'x' * 300}", tmp_path / "cut.sqlite"
     cut.write_bytes(b"no database" * 1000)
     kept = tmp_path / "kept.sqlite"
@@ -454,7 +461,6 @@ def test_check_of_a_ledger_has_its_own_remedy(
 
 def test_check_names_the_longest_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """The query of a daemon that waited is named, and those that came too late say so."""
-    from gwmond.commands import check  # noqa: PLC0415
 
     def late(kind: str, seconds: float, problem: ProblemName, detail: str) -> check.CheckResult:
         return check.with_remedy(
@@ -585,8 +591,6 @@ def test_an_old_python_gets_one_sentence() -> None:
 
 def test_check_of_the_paths_of_a_factory(tmp_path: Path) -> None:
     """What run refuses, or goes without, check tells; each with a remedy."""
-    from gwmond.commands import check  # noqa: PLC0415
-
     plain, good = tmp_path / "plain", tmp_path / "good"
     plain.touch()
     good.mkdir()

@@ -253,6 +253,14 @@ def test_a_fresh_ledger(run: Run, tmp_path: Path, command: tuple[str, ...], show
     assert "systemctl status gwmond" in " ".join(err.split())
 
 
+@pytest.mark.parametrize("command", ["forecast", "runs", "report", "advise", "changes"])
+def test_a_site_that_nobody_knows(run: Run, ledger: Path, command: str) -> None:
+    """A name that is not right is not answered as if nothing happened there."""
+    code, _, err = run(command, "--ledger", ledger, "--site", "none")
+    assert code == EXIT_OK
+    assert "the ledger knows no pilot at all of --site none: are the names right?" in err
+
+
 def test_a_ledger_that_has_seen_no_pilot(run: Run, tmp_path: Path) -> None:
     """Site time alone: no pilot is known, which other hours would not change."""
     path = tmp_path / "sites.sqlite"
@@ -422,4 +430,4 @@ def test_measures_that_agree_are_shown_once(run: Run, ledger: Path) -> None:
 
 def test_few_lanes(run: Run, ledger: Path) -> None:
     _, out, _ = run("pilot", "1", "--ledger", ledger, "--lanes", 1)
-    assert "(2 more runs: --lanes 3)" in out
+    assert re.search(r"\(2 more runs are not drawn: gwmond pilot \d+ --lanes 3 draws all\)", out)

@@ -21,7 +21,15 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("words", [(JOB,), ("3.0",), ("3.0", "--schedd", "schedd.example.org")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        (JOB,),
+        ("3.0",),
+        ("3.0", "--schedd", "schedd.example.org"),
+        ("schedd.example.org#3.0",),
+    ],
+)
 def test_a_job_by_its_names(ledger: Path, words: tuple[str, ...]) -> None:
     done = gwmond("trace", *words, "--ledger", ledger, "--width", "100")
     assert (done.returncode, done.stderr) == (EXIT_OK, "")

@@ -1,10 +1,12 @@
-"""A way to a daemon that can be opened, and made to accept connections and then stay silent."""
+"""A way to a daemon that can be opened, be slow, and accept connections and then stay silent."""
 
 from __future__ import annotations
 
 import contextlib
 import socket
 import threading
+import time
+from collections.abc import Callable
 from typing import Self
 
 
@@ -17,6 +19,7 @@ class Gate:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._silent = False
+        self._delay_s = 0.0
         self._waiting: list[socket.socket] = []
 
     def __enter__(self) -> Self:
@@ -32,9 +35,13 @@ class Gate:
         """From now on accept connections, and do nothing else."""
         self._silent = True
 
+    def delay(self, seconds: float) -> None:
+        """From now on bytes come late, those of connections that are open too."""
+        self._delay_s = seconds
+
     def open(self) -> None:
-        """Relay again; who still waits is cut off."""
-        self._silent = False
+        """Relay again, at once; who still waits is cut off."""
+        self._silent, self._delay_s = False, 0.0
         while self._waiting:
             self._waiting.pop().close()
 
@@ -52,13 +59,15 @@ class Gate:
                     continue
                 daemon.settimeout(None)
                 for pair in ((client, daemon), (daemon, client)):
-                    threading.Thread(target=_pump, args=pair, daemon=True).start()
+                    late = (lambda: self._delay_s,)
+                    threading.Thread(target=_pump, args=pair + late, daemon=True).start()
 
 
-def _pump(source: socket.socket, sink: socket.socket) -> None:
+def _pump(source: socket.socket, sink: socket.socket, delay: Callable[[], float]) -> None:
     """Pass bytes on until the source ends, then say so."""
     with contextlib.suppress(OSError):
         while chunk := source.recv(65536):
+            time.sleep(delay())
             sink.sendall(chunk)
     with contextlib.suppress(OSError):
         sink.shutdown(socket.SHUT_WR)

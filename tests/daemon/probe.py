@@ -8,7 +8,7 @@ import urllib.request
 
 from tests.build.meanwhile import Meanwhile
 
-_PAUSE_S = 0.05
+_PAUSE_S = 0.2
 _STALL_S = 0.01
 
 

@@ -236,6 +236,11 @@ class RunningDaemon:
         """The same as JSON."""
         return json.loads(self.command(*words, "--format", "json"))
 
+    def values(self) -> dict[tuple[str, str], str]:
+        """What is set at entries in its ledger, by entry and name."""
+        with LedgerReader.open(f"sqlite:///{self._ledger}") as ledger:
+            return {(row.key.entry, row.key.name): row.value for row in ledger.values(0)}
+
     def stored(self, name: str) -> tuple[list[PilotRow], list[RunRow]]:
         """The pilots of a name in its ledger, and the runs on them by their start."""
         with LedgerReader.open(f"sqlite:///{self._ledger}") as ledger:
@@ -271,7 +276,7 @@ class RunningDaemon:
             return last if predicate(last) else None
 
         try:
-            return wait_until(what, probe, timeout, 0.2)
+            return wait_until(what, probe, timeout, 0.4)
         except TimeoutError as error:
             shown = (f"{name}{dict(labels)} {value}" for (name, labels), value in last.items())
             error.add_note("\n".join(line for line in shown if "_source_" not in line))

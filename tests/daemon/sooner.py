@@ -1,6 +1,7 @@
 """gwmond that polls sooner than configured: ``python tests/daemon/sooner.py SECONDS run ...``.
 
 A poll may then take long on a busy machine, as its interval is long, and no test waits for that.
+The ledger is pruned as many polls apart as with polls of a minute.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ def main(seconds: float, arguments: list[str]) -> int:
 
     background.BackgroundScheduler = Sooner
     from gwmond import cli  # noqa: PLC0415 (children of the fork server do without)
+    from gwmond.service.accounting import ledger_keeper  # noqa: PLC0415
 
+    ledger_keeper._PRUNE_EVERY_S *= seconds / 60
     return cli.main(arguments)
 
 

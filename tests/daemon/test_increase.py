@@ -13,6 +13,7 @@ from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import PUNCTUAL, REAL, Scene, pledged
 from tests.daemon.scrape import SECONDS as SITE_SECONDS
 from tests.daemon.scrape import Metrics
+from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
 from tests.pool.ports import free_port
@@ -22,6 +23,13 @@ from tests.promql import GUIDE, PAGES, queries
 SECONDS = "gwmond_pilot_canonical_seconds_total"
 CHECKED = "gwmond_verdicts_checked_total"
 CORES, PLEDGED, WANTED = 2, 4, 3
+# In a group of its own: what the newest pilots of a group start is what all will.
+IDLE: dict[str, Value] = {
+    **REAL,
+    "START": False,
+    "GLIDECLIENT_Name": "frontend.idle",
+    "GLIDECLIENT_Group": "idle",
+}
 Answer = dict[tuple[str, ...], float]
 
 
@@ -98,7 +106,7 @@ def told(
     moments = [time.time()]
     worker = pool.start_pilot("worker", cores=CORES, memory=4096, attrs=REAL)
     moments.append(time.time())
-    idler = pool.start_pilot("idler", cores=CORES, memory=4096, attrs={**REAL, "START": False})
+    idler = pool.start_pilot("idler", cores=CORES, memory=4096, attrs=IDLE)
     moments.append(time.time())
     seen.wait_for(f'{SECONDS}{{site="Real"}} == 0')
     _checked(running)

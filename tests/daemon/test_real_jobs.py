@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from gwmond.model.poll.snapshot import OVERHEADS
 from tests.daemon.running import RunningDaemon
 from tests.daemon.scene import Scene, pledged
 from tests.daemon.scrape import Metrics
@@ -15,6 +16,13 @@ def _pilot_units(metrics: Metrics) -> dict[str, float]:
         use: metrics.sum("gwmond_pilot_canonical_units", site="Real", use=use, resource="cpu")
         for use in ("busy", "idle", "remainder")
     }
+
+
+def _overhead(metrics: Metrics) -> dict[str, float]:
+    """Units that are idle, by part, where there are any."""
+    name = "gwmond_pilot_overhead_canonical_units"
+    parts = {part: metrics.sum(name, site="Real", part=part, resource="cpu") for part in OVERHEADS}
+    return {part: units for part, units in parts.items() if units}
 
 
 def _demand(metrics: Metrics) -> dict[str, float]:
@@ -40,6 +48,7 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
     four = {"busy": 4, "idle": 0, "remainder": 0}
     metrics = running.wait_until("four busy units", lambda m: _pilot_units(m) == four)
     assert metrics.units("Real", "provisioned") == 4
+    assert _overhead(metrics) == {}, "a core without memory is no unit"
     assert _demand(metrics) == {"idle": 2, "absorbed": 0, "assigned": 2}
     assert metrics.state("Real") == "provisioning_bottleneck"
     assert metrics.units("Real", "provisioning_bottleneck") == 2
@@ -53,6 +62,7 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
     scene.resource("Real", cpus=4, memory=8192, running=2)
     six = {"busy": 6, "idle": 2, "remainder": 0}
     metrics = running.wait_until("six busy units", lambda m: _pilot_units(m) == six)
+    assert _overhead(metrics) == {"beside_jobs": 2}
     metrics = running.wait_state(Real="insufficient_demand")
     assert _demand(metrics) == {"idle": 0, "absorbed": 0, "assigned": 0}
     assert metrics.units("Real", "provisioned") == 8
@@ -67,3 +77,10 @@ def test_a_pilot_that_runs_jobs(scene: Scene, daemon: Callable[..., RunningDaemo
     pool.remove(schedd)
     metrics = running.wait_until("eight idle units", lambda m: _pilot_units(m)["idle"] == 8)
     assert metrics.units("Real", "provisioned") == 8
+    assert _overhead(metrics) == {"between_jobs": 8}
+    pool.start_pilot("three", cores=2, memory=4096, attrs=entry)
+    pool.start_pilot("four", cores=1, memory=2048, attrs=entry, retire_after=0)
+    pool.start_pilot("five", cores=1, memory=2048, attrs=entry).drain()
+    scene.resource("Real", cpus=4, memory=8192, running=6)  # five have registered
+    parts = {"between_jobs": 8, "first_job": 2, "retirement": 1, "draining": 1, "start": 4}
+    running.wait_until("idle units of each part", lambda m: _overhead(m) == parts)

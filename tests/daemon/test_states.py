@@ -49,6 +49,14 @@ def _shares(seen: Instant, site: str, window: str) -> dict[tuple[str, str], floa
     }
 
 
+def _as_of(running: RunningDaemon, seen: Instant) -> dict[str, str]:
+    """The states as the ledger has them of the poll that Prometheus saw then."""
+    made = seen.value("gwmond_poll_timestamp_seconds")
+    told = running.document("sites", "--as-of", f"{made:.6f}")
+    assert 0 <= (made or 0) - told["time_epoch_seconds"] < 30  # its answers are older than itself
+    return {row["site"]: row["state"] for row in told["sites"] if row["resource"] == "cpu"}
+
+
 def test_five_sites_as_prometheus_sees_them(
     shared_scene: Scene,
     daemon: Callable[..., RunningDaemon],
@@ -103,6 +111,7 @@ def test_five_sites_as_prometheus_sees_them(
     assert seen.value('sum(gwmond_pilots{site="Starved",state="busy"})') == 1
     (limited,) = seen.query('gwmond_site_canonical_units{site="Starved",reason!=""}')
     assert limited[0]["reason"].startswith("frontend_limit")
+    at_first = seen
 
     seen = _wait(watching, Queued="saturated")
     assert _units(seen, "Queued") == {"capacity": 16}
@@ -138,5 +147,9 @@ def test_five_sites_as_prometheus_sees_them(
     scene.resource("Starved", down=True)
     scene.remove(more, schedd=1)
     seen = _wait(watching, Starved="down", Bored="insufficient_demand", Down="insufficient_demand")
+    for moment in (at_first, seen):
+        assert _as_of(running, moment) == _states(moment)
+    waits = running.document("explain", "--all", "--as-of", f"{at_first.at:.6f}")["idle"]
+    assert [(wait["site"], wait["jobs"]) for wait in waits] == [("Starved", 20)]
     assert seen.value("max(max_over_time(gwmond_ledger_residual_seconds[1h]))") == 0
     assert seen.value("max_over_time(gwmond_series_folded{family='gwmond_site_state'}[1h])") == 0

@@ -12,6 +12,7 @@ from tests.daemon.running import RunningDaemon, Tables, patient
 from tests.daemon.scene import PILOT, Scene, pledged
 from tests.daemon.scrape import SECONDS, Metrics
 from tests.pool import feign
+from tests.pool.adtext import Ad
 from tests.pool.sandbox import wait_until
 
 STRANGERS, USERS, SUBMIT_HOSTS = 2000, 300, 50
@@ -36,7 +37,7 @@ def flood(scene: Scene) -> None:
         for n in range(STRANGERS)
     ]
     scene.pool.advertise(ads, "UPDATE_STARTD_AD")
-    schedds: list[feign.Ad] = [
+    schedds: list[Ad] = [
         {"MyType": "Scheduler", "Name": f"aa{n}@stranger", "MyAddress": f"<127.0.0.1:9?sock=s{n}>"}
         for n in range(SUBMIT_HOSTS)
     ]

@@ -3,44 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tests.daemon.running import RunningDaemon
 from tests.pool.condor import CondorPool
+from tests.pool.transfer_plugin import BYTES, PLUGIN, SLOW_S
 
-SLOW_S, BYTES = 3, 70_000
-#: HTCondor's protocol of plugins: hosts "slow..." take their time, hosts "down..." refuse.
-PLUGIN = f"""#!/bin/sh
-if [ "$1" = -classad ]; then
-    printf '%s\\n' 'MultipleFileSupport = true' 'PluginVersion = "1.0"'
-    printf '%s\\n' 'PluginType = "FileTransfer"' 'SupportedMethods = "root"'
-    exit 0
-fi
-upload='' status=0
-while [ $# -gt 0 ]; do
-    case $1 in -infile) in=$2; shift ;; -outfile) out=$2; shift ;; -upload) upload=1 ;; esac
-    shift
-done
-tr -d '\\n' < "$in" | sed 's/\\]/]\\n/g' > "$out.list"
-while read -r ad; do
-    url=$(printf '%s' "$ad" | sed -n 's/.*[ [;]Url = "\\([^"]*\\)".*/\\1/p')
-    file=$(printf '%s' "$ad" | sed -n 's/.*LocalFileName = "\\([^"]*\\)".*/\\1/p')
-    [ -n "$url" ] || continue
-    ok=true why='' bytes={BYTES}
-    case $url in *slow*) sleep {SLOW_S} ;; esac
-    case $url in
-    *down*) ok=false why='TransferError = "Connection refused"; ' bytes=0 status=1 ;;
-    *) [ -n "$upload" ] || head -c {BYTES} /dev/zero > "$file" ;;
-    esac
-    one='[ TransferSuccess = %s; %sTransferUrl = "%s"; TransferFileName = "%s"; '
-    two='TransferProtocol = "root"; TransferTotalBytes = %s; TransferFileBytes = %s ]\\n'
-    printf "$one$two" "$ok" "$why" "$url" "${{file##*/}}" "$bytes" "$bytes" >> "$out"
-done < "$out.list"
-rm -f "$out.list"
-exit $status
-"""
 WRITE = {"executable": "/bin/sh", "arguments": "\"-c 'head -c 9000 /dev/zero > out; sleep 2'\""}
 OUT = {**WRITE, "transfer_output_files": "out"}
 JOBS: dict[str, dict[str, object]] = {
@@ -175,3 +146,73 @@ def test_transfers_that_wait_for_their_turn(
     assert metrics.sum(f"{length}_sum", site="Site") == sum(lengths)
     short = sum(one <= 10 for one in lengths)
     assert metrics.sum(f"{length}_bucket", site="Site", le="10.0") == short
+
+
+STORAGE = "se.example.org"
+BROKEN = PLUGIN.replace("*down*", f"*{STORAGE}*")
+MANY = 6
+
+
+def test_a_storage_that_one_site_does_not_reach(daemon: Callable[..., RunningDaemon]) -> None:
+    """Component, begin and number are those of the test, and the other site is the control."""
+    config = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history"
+    with CondorPool(htcondor="25", config=config) as pool:
+        schedd = pool.schedds[0]
+        for site, plugin in (("Good", PLUGIN), ("Bad", BROKEN)):
+            path = pool.local / f"{site}_plugin"
+            path.write_text(plugin)
+            path.chmod(0o755)
+            pool.start_pilot(
+                f"glidein_{site}",
+                cores=4,
+                memory=8192,
+                config=f"FILETRANSFER_PLUGINS = {path}",
+                attrs={"GLIDEIN_Site": site, "GLIDEIN_Entry_Name": f"e-{site}"},
+            )
+        running = daemon(pool.collector)
+
+        def jobs(site: str) -> None:
+            pool.submit(
+                schedd,
+                MANY,
+                seconds=1,
+                request_memory=1000,
+                transfer_input_files=f"root://{STORAGE}//data?token=SeCreT",
+                requirements=f'TARGET.GLIDEIN_Site =?= "{site}"',
+                batch_name="the same",
+            )
+
+        began = time.time()
+        jobs("Good")
+        jobs("Bad")
+        held = "JobStatus == 5"
+        pool.wait_for("six holds", lambda: len(pool.jobs(schedd, held)) == MANY)
+        pool.wait_for("six ends", lambda: len(pool.jobs(schedd)) == MANY)
+        over = time.time()
+
+        def told(site: str) -> list[dict[str, object]]:
+            found: list[dict[str, object]] = running.document("ticket", site)["faults"]
+            return found
+
+        def whole() -> bool:
+            at_bad = [fault for fault in told("Bad") if fault["failed"] == MANY]
+            control = {"failed": 0, "begun": MANY, "sites": 1}
+            return any(fault["elsewhere"] == control for fault in at_bad)
+
+        pool.wait_for("the fault", whole)
+        (fault,) = told("Bad")
+        assert told("Good") == []
+        set_there = running.values()
+        assert set_there["e-Bad", "htcondor"].startswith("25.")
+        assert set_there["e-Good", "pilot_size"] == "4 cores, 8192 MiB, 0 GPUs"
+        assert set_there["e-Good", "start"]
+        text = running.get("/failures?site=Bad")
+        running.stop()
+    assert (fault["kind"], fault["cause"]) == ("transfer", f"input root {STORAGE}")
+    assert (fault["failed"], fault["begun"], fault["users"]) == (MANY, MANY, 1)
+    assert (fault["gone"], fault["not_this_sites"]) == (False, False)
+    assert fault["elsewhere"] == {"failed": 0, "begun": MANY, "sites": 1}
+    assert isinstance(fault["since_epoch_seconds"], float)
+    assert began - 2 <= fault["since_epoch_seconds"] <= over
+    assert f"Bad, all nodes alike: input of jobs cannot be transferred (root://{STORAGE})" in text
+    assert "SeCreT" not in text

@@ -246,97 +246,47 @@ _CLAUSES: dict[str, tuple[str, ...]] = {
 }
 """By cause clauses that no slot meets; {site}: that of free slots, in other letters."""
 
-_LINES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "memory in wrong units": (
-        " 0  TARGET.Memory >= RequestMemory",
-        tuple(
-            f"request_memory = {amount}"
-            for amount in ("8000 GB", "4000000", "2TB", "1.5 TB", "1024 * 2048", "8192000 MB")
-        ),
-    ),
-    "memory by an expression": (
-        " 0  TARGET.Memory >= RequestMemory",
-        (
-            "request_memory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage * 3 / 2, 999999)",
-            "request_memory = RequestCpus * 500000",
-            "request_memory = max({MemoryUsage ?: 900000, 2000})",
-        ),
-    ),
-    "disk": (
-        " 0  TARGET.Disk >= RequestDisk",
-        ("request_disk = 900TB", "request_disk = 90000000000", "request_disk = 5000000 GB"),
-    ),
-    "cores": (
-        " 0  TARGET.Cpus >= RequestCpus",
-        ("request_cpus = 48", "request_cpus = 64", "request_cpus = 128"),
-    ),
-    "cores and memory": (
-        " 0  TARGET.Memory >= RequestMemory",
-        ("request_cpus = 64; request_memory = 512GB",),
-    ),
-    "GPUs": (" 0  .*RequestGPUs", tuple(f"request_gpus = {number}" for number in (3, 4, 8))),
-    "limit reached": ("concurrency limit .*matlab.* reached", ("concurrency_limits = matlab",)),
-    "limit of 0": ("concurrency limit .*none.* reached", ("concurrency_limits = none",)),
-    "limit never met": (
-        "concurrency limit .*licence.* reached",
-        ("concurrency_limits = licence:5",),
-    ),
-    "quota": (
-        "quota",
-        tuple(
-            f"accounting_group = {group}; accounting_group_user = alice"
-            for group in ("group_full", "group_none", "group_up.low", "group_none.low")
-        ),
-    ),
-    "held on submission": ("Job is held", ("hold = true",)),
-    "held by its owner": ("Job is held", ("",)),
-    "held by its policy": (
-        "Job is held",
-        (
-            "periodic_hold = JobStatus == 1 && RequestCpus > 0;"
-            'periodic_hold_reason = "too much asked for"',
-        ),
-    ),
-    "input that is missing": (
-        "Job is held",
-        ("transfer_input_files = nowhere.dat; skip_filechecks = true",),
-    ),
-    "deferred": (
-        "(never|not now) .*Deferral",
-        ("deferral_time = {now} + 3600", "deferral_time = {now} + 86400"),
-    ),
-    "deferred too late": (
-        "(never|not now) .*Deferral",
-        ("deferral_time = {now} - 7200; deferral_window = 60",),
-    ),
-    "ceiling": ("ceiling|submitter limit", ("",)),
-    "schedd's limit": ("MAX_JOBS_RUNNING", ("",)),
-    "docker": (" 0  TARGET.Has", ("universe = docker; docker_image = busybox",)),
-    "container": (
-        " 0  TARGET.Has",
-        ("universe = container; container_image = docker://busybox",),
-    ),
-    "java": (" 0  TARGET.Has", ("universe = java",)),
-    "virtual machine": (
-        " 0  TARGET.Has",
-        ("universe = vm; vm_type = kvm; vm_memory = 512; vm_disk = a.qcow2:vda:w",),
-    ),
-    "parallel": ("meaningless", ("universe = parallel; machine_count = 2",)),
-    "scheduler universe": ("StartSchedulerUniverse|meaningless", ("universe = scheduler",)),
-    "grid": (
-        "Unable to process|meaningless",
-        ("universe = grid; grid_resource = condor ce.pool.test ce.pool.test:9619",),
-    ),
-    "plugin": (
-        " 0  .*HasFileTransferPluginMethods",
-        tuple(
-            f"transfer_input_files = {url}"
-            for url in ("osdf:///ospool/data.tar", "stash:///user/x", "pelican://a.b/c")
-        ),
-    ),
-    "nothing": (_NEVER, ("",)),
+_TABLE = r"""
+memory in wrong units |  0  TARGET.Memory >= RequestMemory | request_memory = 8000 GB ## request_memory = 4000000 ## request_memory = 2TB ## request_memory = 1.5 TB ## request_memory = 1024 * 2048 ## request_memory = 8192000 MB
+memory by an expression |  0  TARGET.Memory >= RequestMemory | request_memory = ifThenElse(MemoryUsage =!= undefined, MemoryUsage * 3 / 2, 999999) ## request_memory = RequestCpus * 500000 ## request_memory = max({MemoryUsage ?: 900000, 2000})
+disk |  0  TARGET.Disk >= RequestDisk | request_disk = 900TB ## request_disk = 90000000000 ## request_disk = 5000000 GB
+cores |  0  TARGET.Cpus >= RequestCpus | request_cpus = 48 ## request_cpus = 64 ## request_cpus = 128
+cores and memory |  0  TARGET.Memory >= RequestMemory | request_cpus = 64; request_memory = 512GB
+GPUs |  0  .*RequestGPUs | request_gpus = 3 ## request_gpus = 4 ## request_gpus = 8
+limit reached | concurrency limit .*matlab.* reached | concurrency_limits = matlab
+limit of 0 | concurrency limit .*none.* reached | concurrency_limits = none
+limit never met | concurrency limit .*licence.* reached | concurrency_limits = licence:5
+quota | quota | accounting_group = group_full; accounting_group_user = alice ## accounting_group = group_none; accounting_group_user = alice ## accounting_group = group_up.low; accounting_group_user = alice ## accounting_group = group_none.low; accounting_group_user = alice
+held on submission | Job is held | hold = true
+held by its owner | Job is held | -
+held by its policy | Job is held | periodic_hold = JobStatus == 1 && RequestCpus > 0;periodic_hold_reason = "too much asked for"
+input that is missing | Job is held | transfer_input_files = nowhere.dat; skip_filechecks = true
+deferred | (never|not now) .*Deferral | deferral_time = {now} + 3600 ## deferral_time = {now} + 86400
+deferred too late | (never|not now) .*Deferral | deferral_time = {now} - 7200; deferral_window = 60
+ceiling | ceiling|submitter limit | -
+schedd's limit | MAX_JOBS_RUNNING | -
+docker |  0  TARGET.Has | universe = docker; docker_image = busybox
+container |  0  TARGET.Has | universe = container; container_image = docker://busybox
+java |  0  TARGET.Has | universe = java
+virtual machine |  0  TARGET.Has | universe = vm; vm_type = kvm; vm_memory = 512; vm_disk = a.qcow2:vda:w
+parallel | meaningless | universe = parallel; machine_count = 2
+scheduler universe | StartSchedulerUniverse|meaningless | universe = scheduler
+grid | Unable to process|meaningless | universe = grid; grid_resource = condor ce.pool.test ce.pool.test:9619
+plugin |  0  .*HasFileTransferPluginMethods | transfer_input_files = osdf:///ospool/data.tar ## transfer_input_files = stash:///user/x ## transfer_input_files = pelican://a.b/c
+nothing | (?!) | -
+"""  # noqa: E501
+"""A cause; what condor_q's analysis has if it names the cause; lines of the description (-: none),
+of which one of those between ## is drawn."""
+
+
+def _drawn(lines: str) -> tuple[str, ...]:
+    return ("",) if lines == "-" else tuple(lines.split(" ## "))
+
+
+_LINES = {
+    cause: (analysis, _drawn(lines))
+    for cause, analysis, lines in (row.split(" | ") for row in _TABLE.strip().splitlines())
 }
-"""By cause what condor_q's analysis has if it names the cause, and lines of the description."""
 
 _REJECTS = r"[1-9]\d* (slots )?reject your job"
 _SERVES = r"match but are serving|PREEMPTION_REQ|[1-9]\d* slots would match if drained"

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from tests.pool import feign
-from tests.pool.adtext import Value
+from tests.pool.adtext import Ad, Value
 from tests.pool.condor import CondorPool
 
 _TABLE = r"""
@@ -131,8 +131,8 @@ def submit(pool: CondorPool, schedd: str, kind: Kind) -> str:
     return f"{pool.submit(schedd, attrs=attrs, **commands)}.0"
 
 
-def _entries() -> list[feign.Ad]:
-    def entry(name: str, site: str, **more: Any) -> feign.Ad:
+def _entries() -> list[Ad]:
+    def entry(name: str, site: str, **more: Any) -> Ad:
         return feign.glideresource(name, site, **{"jobs_idle": 1, **more})
 
     return [

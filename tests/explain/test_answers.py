@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
 from hypothesis import given
@@ -17,11 +19,11 @@ from gwmond.explain.all_jobs import document as document_of_all
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
 from gwmond.explain.evidence import Proof
-from gwmond.explain.expected import record, texts, waited_s
+from gwmond.explain.past import expected, expected_record, waited_s
 from gwmond.explain.reasons import Explanation, Mover, Tier
 from gwmond.explain.situation import Fate, Situation
+from gwmond.model.demand.idle_history import Begun, PastWaits
 from gwmond.model.demand.order import ScheddLoad, Submitter
-from gwmond.model.demand.past_waits import PastWaits
 from gwmond.model.demand.waiting_job import (
     Change,
     ChangeKind,
@@ -36,6 +38,8 @@ from gwmond.reports.render.terminal import PIPED
 from gwmond.reports.render.writing import text
 from gwmond.reports.sites.sites import SiteRow
 from gwmond.sources.htcondor import waiting_job as waiting_job_source
+from gwmond.sources.recording.recording import Recording
+from tests.build import recordings
 from tests.build.waiting import QUOTAS, negotiator, order, place, row, waiting_job
 
 _NOW = 10_000.0
@@ -628,24 +632,40 @@ def test_what_a_job_has_is_told_where_start_wants_something_else() -> None:
     assert 'The WantGroup of the job is "lonely"' in first(refused).text
 
 
+def test_what_a_job_asks_for_by_name_is_told_where_no_pilot_has_it() -> None:
+    """The value is that of the job's own attribute, not of one that the clause asks of pilots."""
+    clause = "stringListMember(TARGET.Site, MY.DESIRED_Sites) || Lab == TARGET.Lab"
+    words = ("desired_sites", "Tamise"), ("site", "home"), ("lab", "b")
+    answer = first(situation(place(blocked=(0,)), clauses=(clause,), words=words))
+    assert answer.name == "requirements"
+    assert 'The DESIRED_Sites of the job is "Tamise". The Lab of the job is "b"' in answer.text
+    assert "home" not in answer.text
+
+
 def test_the_expected_start() -> None:
-    """By jobs that had waited as long; of few jobs nothing is expected."""
+    """By the jobs ahead, the rate and how far that was off; of few jobs nothing is expected."""
     waiting = row(state=State.FILLING, registered_pilots=2, pending_pilots=3)
     here = situation(place(), entry=waiting, submitted=9_900)
-    assert list(texts(here)) == ["Expected start: not known: no ledger could be read."]
-    here.past = PastWaits([*range(1, 201)], {"E": [600.0] * 20})
-    start, pilots = texts(here)
-    assert "of 100 jobs like it that had waited as long, half began within another 50s" in start
-    assert "nine of ten within 1m30s (estimated" in start
+    assert list(expected(here)) == ["Expected start: not known: no ledger could be read."]
+    noon = here.now = (
+        1_795_000_000.0  # every ten minutes a job begins that was queued an hour before
+    )
+    begun = [Begun(noon - 600 * n - 3600, noon - 600 * n) for n in range(600)]
+    here.past = PastWaits({here.job.user: begun}, {"E": [600.0] * 20})
+    here.order = order(own_ahead=5)
+    start, pilots = expected(here)
+    assert re.search("within (5[0-9]m|1h0[0-9]m).* as likely as not", start), start
+    assert "(estimated)" in start
     assert "Pilots on their way to E: half of 20 waited 10m00s or less" in pilots
-    known = record(here)
+    known = expected_record(here)
     assert known is not None
-    assert known["start"]["number"] == 100
-    here.now += 85
-    start, _ = texts(here)
-    assert "too little data: 15 jobs like it waited as long, 20 are needed" in start
-    here.past = PastWaits([], {})
-    assert "E: too little data: the queue's records of 0 pilots" in list(texts(here))[1]
+    assert known["start"]["number"] > 500
+    least, most = known["start"]["nine_tenths_seconds"]
+    assert 3000 <= least <= most <= 4200
+    here.past = PastWaits({here.job.user: begun[:8]}, {})
+    assert "too little data (" in next(expected(here))
+    here.past = PastWaits({}, {})
+    assert "E: too little data: the queue's records of 0 pilots" in list(expected(here))[1]
 
 
 def test_all_idle_jobs_by_reason() -> None:
@@ -709,9 +729,15 @@ def test_all_idle_jobs_of_a_recording(
     record = json.loads(out)
     assert sum(one["jobs"] for one in record["reasons"]) > 100
     assert all(one["example"] and one["units"] > 0 for one in record["reasons"])
-    code, _, err = run("explain", "1.0", "--config", file)
-    assert code == 2
-    assert "a recording has no single jobs" in err
+    (stop,) = (stop for stop in Recording(str(demo)).tour if stop.link.startswith("explain?job="))
+    (job,) = parse_qs(stop.link.partition("?")[2])["job"]
+    code, out, err = run("explain", job, "--ask", "pool", "--config", file)
+    assert (code, err, "condor_qedit -name" in out) == (0, "", True)
+    recording = recordings.make(tmp_path / "r.zip", "epochs", [[]]).path
+    file.write_text(f'[replay]\nfile = "{recording}"\n')
+    for words in (["1.0"], ["--pilot", "p"], ["--entry", "e"]):
+        code, _, err = run("explain", *words, "--config", file)
+        assert (code, "neither single jobs nor all of a pilot" in err) == (2, True)
 
 
 def test_groups_that_are_not_analysed_are_said(
@@ -727,7 +753,7 @@ def test_groups_that_are_not_analysed_are_said(
 
     def reasons(more: str = "") -> tuple[dict[str, int], int]:
         file.write_text(text + more)
-        place = "--site", "Danube_ce1_8core"
+        place = "--site", "Danube_ce1"
         code, out, _ = run("explain", "--all", *place, "--config", file, "--format", "json")
         record = json.loads(out[out.index("{\n") :])  # after a warning of too many groups
         assert code == 0

@@ -116,15 +116,6 @@ def test_names_of_expressions_are_followed() -> None:
     assert clauses.attribute_clauses(switch, "Requirements") == ("Ok > 1", "MY.Open")
 
 
-def test_references_are_followed_and_secrets_left_out() -> None:
-    ad = parse(
-        "[Requirements = Start && TARGET.Site == X; Start = MY.Y > 1 && ClaimId == 2; Y = Z]"
-    )
-    assert clauses.references(ad, "Requirements") == {
-        *("requirements", "start", "site", "x", "y", "z")
-    }
-
-
 def test_counts_add_up() -> None:
     pilots = [
         place(),

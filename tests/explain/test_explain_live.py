@@ -19,6 +19,7 @@ import pytest
 
 from gwmond.commands.explain import ad_of
 from gwmond.explain.all_jobs import NONE_KNOWN
+from gwmond.explain.reasons import Mover
 from tests.daemon.running import RunningDaemon, Tables, gwmond
 from tests.pool import feign
 from tests.pool.condor import CondorPool
@@ -284,7 +285,7 @@ def test_the_page_says_the_same(
     assert first["reason"] == {"no_pilot_of_its_vo": "start"}.get(reason, reason)
     page = unescape(daemon.get(path))
     assert f"<h1>{record['first_line']}</h1>" in page  # the same answer, kept
-    assert f"Whose move: {MOVES[reason]}." in page
+    assert f"Whose move: {Mover(MOVES[reason]).text}." in page
 
 
 def test_the_page_of_no_job(jobs: tuple[CondorPool, dict[str, str]], daemon: RunningDaemon) -> None:
@@ -347,7 +348,7 @@ def test_people_read_three_lines(jobs: tuple[CondorPool, dict[str, str]], explai
     name = f"-name {pool.schedds[0]} {numbers['too_large']}"
     assert lines[2:4] == [
         f"    condor_qedit {name} RequestMemory 4096",
-        "Whose move: you. (proven)",
+        "Whose move: the job's owner. (proven)",
     ]
     assert "TARGET.Memory >= RequestMemory" in out
 

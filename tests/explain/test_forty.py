@@ -43,10 +43,16 @@ def _patient(pool: CondorPool) -> Config:
     return Config.model_validate({"pool": {"collectors": [pool.collector]}, "poll": poll})
 
 
+ONLY_OF_ONE_JOB = {"not_considered", "held", "running", "removed", "other_universe"}
+
+
 def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) -> None:
-    """One look at the pool, then each job: what keeps it, in words, and whose move it is."""
+    """One look at the pool, then each job: what keeps it, in words, and whose move it is.
+
+    Of its group the same is said, but for what only a single job shows.
+    """
     explainer = asked(_patient(pool), Question())
-    wrong = []
+    wrong, of_jobs = [], []
     for kind in KINDS:
         schedd, number = jobs[1][kind.name]
         here = explainer.job(number, schedd)
@@ -54,6 +60,7 @@ def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) ->
         line = first_line(here, first)
         assert [one.tier for one in found] == sorted(one.tier for one in found)
         assert here.fates.total() == sum(slot.number for slot in here.slots)
+        of_jobs.append((kind.name, (first.name, first.mover.value), (schedd, here.job.identity)))
         moves = first.mover.value == MOVES.get(kind.reason, "you")
         if first.name != kind.reason or kind.words not in line or not moves:
             wrong.append((kind.name, first.name, first.mover.value, line))
@@ -61,25 +68,15 @@ def test_the_first_line_is_right_for_forty_jobs(jobs: Jobs, pool: CondorPool) ->
     assert len(KINDS) == 40
     assert not explainer.missing
 
-
-ONLY_OF_ONE_JOB = {"not_considered", "held", "running", "removed", "other_universe"}
-
-
-def test_of_a_group_the_same_is_said_as_of_its_jobs(jobs: Jobs, pool: CondorPool) -> None:
-    """Reason and mover, but for what only a single job shows."""
-    explainer = asked(_patient(pool), Question())
     groups: defaultdict[tuple[str, str], set[tuple[str, str]]] = defaultdict(set)
     for group, of_group in explainer.all_jobs():
         first = answers(of_group)[0]
         groups[group.schedd, group.identity].add((first.name, first.mover.value))
-    differ = {}
-    for kind in KINDS:
-        schedd, number = jobs[1][kind.name]
-        here = explainer.job(number, schedd)
-        first = answers(here)[0]
-        said = groups[schedd, here.job.identity]
-        if first.name not in ONLY_OF_ONE_JOB and (first.name, first.mover.value) not in said:
-            differ[kind.name] = first.name, first.mover.value, said
+    differ = {
+        name: of_job
+        for name, of_job, group in of_jobs
+        if of_job[0] not in ONLY_OF_ONE_JOB and of_job not in groups[group]
+    }
     assert not differ
 
 

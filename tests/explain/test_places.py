@@ -15,7 +15,7 @@ from gwmond.model.demand.waiting_job import JobPlace
 from gwmond.model.facts import DemandGroup, Rejection, Size
 from gwmond.model.states import State
 from gwmond.reports.render.writing import text
-from tests.build.places import FITTING, group, here, pilot
+from tests.build.places import AT, FITTING, group, here, pilot
 from tests.build.waiting import place, row
 
 
@@ -165,6 +165,12 @@ def test_pilots_of_an_entry_are_taken_together() -> None:
     found = here(FITTING, pilots=(full, pilot()), startd="")
     assert first(found).name == "not_given"
     assert place_line(found, first(found)).startswith("Entry E of S HAS 1 JOB: 3 idle jobs fit")
+
+
+def test_a_pilot_ends_when_its_ad_says() -> None:
+    """To the second, not in the steps in which pilots are grouped."""
+    soon = pilot(dies=int(AT) + 450, remaining_s=0)
+    assert "It ends in 7m30s." in text(place_document(here(FITTING, pilots=(soon,))), "table")
 
 
 def test_all_forms() -> None:

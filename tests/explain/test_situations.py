@@ -28,49 +28,26 @@ _OFFERED_AGAIN_S = 60
 
 Jobs = dict[str, str]
 
-KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "licences in use": ("pilots_busy", "none has enough left: TARGET.", {"request_licences": 1}),
-    "more licences than there are": (
-        "requirements",
-        "icences >= Requestlicences",
-        {"request_licences": 5},
-    ),
-    "GPUs in use": (
-        "pilots_busy",
-        "none has 1 core and 128 MiB, 1 GPU free",
-        {"request_gpus": 1, "require_gpus": "Capability >= 2.0"},
-    ),
-    "better GPUs": (
-        "requirements",
-        "that it wants (RequireGPUs): Capability >= 19.0",
-        {"request_gpus": 1, "require_gpus": "Capability >= 19.0"},
-    ),
-    "disk": ("requirements too_large", "Disk", {"request_disk": "900000G"}),
-    "cores by what a pilot has": (
-        "requirements",
-        "pass TARGET.Cpus >= RequestCpus",
-        {"request_cpus": "TARGET.TotalSlotCpus * 2"},
-    ),
-    "an attribute that START asks for": ("start", "The job has no ProjectName", {}),
-    "pilots that retire": ("retiring", "1 pilot (Leaving)", {}),
-    "a time in the past": ("deferred", "It was to run", {"deferral_time": 1}),
-    "a time to come": ("requirements", "It is about time", {}),
-    "parallel universe": (
-        "slots_untaken",
-        "parallel",
-        {"universe": "parallel", "machine_count": 1},
-    ),
-    "grid universe": ("other_universe", "grid", {"grid_resource": "condor a.test b.test"}),
-    "local universe": ("running", "It is running", {"universe": "local"}),
-    "removed by the pool": ("removed", "queue: it was told to go away", {"leave_in_queue": True}),
-    "held by itself": (
-        "held",
-        "too greedy",
-        {"periodic_hold": True, "periodic_hold_reason": '"too greedy"'},
-    ),
-    "suspended": ("running", "suspended", {}),
-    "released too early": ("not_offered", "It was released while it still ran", {}),
-}
+_TABLE = """
+licences in use | pilots_busy | none has enough left: TARGET. | request_licences = 1
+more licences than there are | requirements | icences >= Requestlicences | request_licences = 5
+GPUs in use | pilots_busy | none has 1 core and 128 MiB, 1 GPU free | request_gpus = 1; require_gpus = Capability >= 2.0
+better GPUs | requirements | that it wants (RequireGPUs): Capability >= 19.0 | request_gpus = 1; require_gpus = Capability >= 19.0
+disk | requirements too_large | Disk | request_disk = 900000G
+cores by what a pilot has | requirements | pass TARGET.Cpus >= RequestCpus | request_cpus = TARGET.TotalSlotCpus * 2
+an attribute that START asks for | start | The job has no ProjectName
+pilots that retire | retiring | 1 pilot (Leaving)
+a time in the past | deferred | It was to run | deferral_time = 1
+a time to come | requirements | It is about time
+parallel universe | slots_untaken | parallel | universe = parallel; machine_count = 1
+grid universe | other_universe | grid | grid_resource = condor a.test b.test
+local universe | running | It is running | universe = local
+removed by the pool | removed | queue: it was told to go away | leave_in_queue = True
+held by itself | held | too greedy | periodic_hold = True; periodic_hold_reason = "too greedy"
+suspended | running | suspended
+released too early | not_offered | It was released while it still ran
+"""  # noqa: E501
+KINDS = {name: more for name, *more in (row.split(" | ") for row in _TABLE.strip().splitlines())}
 """The reason of each job, words of its answer, and how it is submitted.
 
 A pilot of HTCondor 25 refuses what is too large for its disk; before, Requirements do.
@@ -99,7 +76,8 @@ _PILOTS: dict[str, dict[str, Any]] = {
 
 
 def _submit(pool: CondorPool, name: str) -> str:
-    commands = dict(KINDS[name][2])
+    given = filter(None, "".join(KINDS[name][2:]).split("; "))
+    commands: dict[str, Any] = dict(command.split(" = ", 1) for command in given)
     attrs: dict[str, Value] = {"GoAway": True} if name == "removed by the pool" else {}
     if "grid" in name:
         commands["universe"] = "grid"
@@ -199,7 +177,7 @@ def test_what_keeps_it_is_said(
     pool, numbers = jobs
     here: Situation = explainer.job(numbers[name], pool.schedds[0])
     first = answers(here)[0]
-    reason, words, _ = KINDS[name]
+    reason, words, *_ = KINDS[name]
     assert (first.name in reason.split(), words in first.text) == (True, True), first
     assert here.fates.total() == (sum(pilot.number for pilot in here.slots))
     assert not explainer.missing

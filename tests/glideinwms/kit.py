@@ -12,6 +12,7 @@ import base64
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ FACTORY, FRONTEND = "/var/lib/gwms-factory", "/var/lib/gwms-frontend"
 #: Where pilots' output and the factory's logs of them are.
 CLIENT_LOGS = "/var/log/gwms-factory/client"
 _ETC = Path(__file__).parent / "etc"
+_ROOT = Path(__file__).parents[2]
 _CODE = "/usr/lib/python3/dist-packages/glideinwms"
 _HOMES = {"gfactory": FACTORY, "frontend": FRONTEND}
 
@@ -73,6 +75,8 @@ class Entry:
     #: after this many seconds a glidein takes no more jobs; None: after 47 minutes
     retire_s: int | None = None
     broken: bool = False
+    #: pilots send output while the next job runs, by the lines of docs/overlap.md
+    overlap: bool = False
 
     def xml(self) -> str:
         """It in the factory's configuration."""
@@ -92,7 +96,8 @@ class Entry:
             QUEUE=self.queue,
             MEMORY=1500 * self.cores,
             LIFE=f'name="{life[0]}" value="{life[1]}"',
-            FILES=script if self.broken else "",
+            FILES=script if self.broken else "".join(_overlap_lines("file")) * self.overlap,
+            ATTRS="".join(_overlap_lines("attr")) * self.overlap,
         )
 
 
@@ -119,6 +124,12 @@ class Group:
             CURB=self.curb,
             START=self.start,
         )
+
+
+def _overlap_lines(element: str) -> list[str]:
+    """What docs/overlap.md adds to an entry; here all its pilots are to have it."""
+    text = (_ROOT / "docs/overlap.md").read_text().replace('value="50"', 'value="100"')
+    return re.findall(rf"<{element} [^`]*?/>", text)
 
 
 def _filled(template: str, **values: object) -> str:
@@ -180,6 +191,8 @@ class GlideinWMS:
         for path in _ETC.iterdir():
             (etc / path.name).write_bytes(path.read_bytes())
             (etc / path.name).chmod(0o755 if path.suffix == ".sh" else 0o644)
+        for path in (_ROOT / "etc/condor").glob("overlap.*"):
+            shutil.copy(path, self.machine.file("/etc/gwms-factory"))
         self.write_configuration()
         self._sh(_DIRECTORIES)
         self._make_keys()

@@ -38,7 +38,7 @@ SETTLE_S = 180.0
 
 ENTRIES = (
     Entry("SiteA"),
-    Entry("SiteB", cores=2, limit=1, queue="B"),
+    Entry("SiteB", cores=2, limit=1, queue="B", overlap=True),
     Entry("SiteShort", retire_s=100, limit=3),
     Entry("SiteBroken", limit=2, queue="X", broken=True),
     Entry("SiteHeld", limit=2, queue="H"),

@@ -64,13 +64,30 @@ class Told:
         rows = self("end.pilots.json")["pilots"]
         return {row["factory_job"].rpartition("#")[2]: row for row in rows}
 
+    def of_before(self, site: str, moment: str) -> bool:
+        """Whether a slot there has the START of before, as HTCondor's collector has it."""
+        slots = [ad for ad in self(f"{moment}.user.json") if ad.get("GLIDEIN_Site") == site]
+        return any("Refused" not in ad["START"] for ad in slots if "START" in ad)
+
     def lived(self) -> dict[str, dict[str, str]]:
-        """Pilots that ran, as the site's batch system has them, by their job at the factory."""
-        return {
+        """Pilots that ran, as the site's batch system has them, by their job at the factory.
+
+        Without those that the factory removed before it was told that they ran: it asks its batch
+        system now and then, and there is no other source of them.
+        """
+        logs = self.directory.glob("files/client/**/condor_activity_*.log")
+        told = re.compile(r"^001 \((\d+)\.(\d+)\.", re.M)
+        began = {
+            f"{int(cluster)}.{int(proc)}"
+            for log in logs
+            for cluster, proc in told.findall(log.read_text())
+        }
+        ran = {
             ad["SubmitterGlobalJobId"].split("#")[1]: ad
             for ad in self("site history.json")
             if "JobStartDate" in ad
         }
+        return {job: ad for job, ad in ran.items() if job in began or "RemoveReason" not in ad}
 
 
 @pytest.fixture(scope="module")
@@ -128,8 +145,16 @@ def test_units_are_as_many_as_there_are(told: Told, moment: str) -> None:
 def test_a_site_is_in_its_state_for_its_reason(
     told: Told, moment: str, site: str, state: str, reason: str, limit: str
 ) -> None:
-    """That of SiteA and SiteShort depends on the moment: on whether any of their pilots wait."""
+    """That of SiteA and SiteShort depends on the moment: on whether any of their pilots wait.
+
+    At SiteHeld new pilots may wait for a moment, and then the factory says that its limit is hit.
+    """
     found = told.sites(moment)[site]
+    if (moment, site) == ("early", "SiteHeld") and "TotalPerClass" in found["limits"]:
+        text = "GlideinMonitorStatus_GlideFactoryLimitTotalPerClass"
+        ads = told("early.wms.json")
+        assert any(name.startswith(text) for ad in ads if site in ad.get("Name", "") for name in ad)
+        reason = "factory_limit"
     if state:
         assert (found["state"], found["reason"] or "") == (state, reason)
     else:
@@ -186,6 +211,9 @@ def test_the_true_reason_is_the_answer(
     told: Told, moment: str, job: str, words: tuple[str, ...], mover: str
 ) -> None:
     text, whose = told.answer(moment, job)
+    if job == "refused" and told.of_before("SiteShort", moment) and whose != mover:
+        # Until that pilot retires it is full, and may take the job; then it refuses all, too.
+        words, mover = ("SiteShort", "A job there that ends"), "nobody: wait"
     assert [word for word in words if word not in text] == [], text
     assert whose == mover, text
 
@@ -284,6 +312,16 @@ def test_a_pilots_time_is_divided_among_what_it_was_used_for(told: Told) -> None
         assert (pilot["validation"] == "failed") == (pilot["entry"] == "SiteBroken")
         if own != "pilot_overhead":
             assert time.keys() == {own}, job
+
+
+def test_pilots_overlap_by_the_lines_of_the_page(told: Told) -> None:
+    """Those of the entry that has them, and no others: HTCondor's slot has room for a sender."""
+    for site, (there, room) in {"SiteA": (1, 0), "SiteB": (2, 2)}.items():
+        whole = [ad for ad in told.slots("early", site) if ad["SlotType"] != "Dynamic"]
+        assert whole
+        assert {int(ad["TotalSlotCpus"]) for ad in whole} == {there + room}
+        rows = [row for row in told.pilots().values() if row["site"] == site and row["runs"]]
+        assert {(row["cores"], row["senders"]) for row in rows} == {(there, room)}
 
 
 def test_why_a_validation_failed_is_told_where_the_pilot_returned_its_output(told: Told) -> None:

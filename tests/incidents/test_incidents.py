@@ -18,8 +18,8 @@ from gwmond.explain.sent_for import sent_for_answers
 from gwmond.ledger.reading.failed import validated
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
-from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, JobCount, Limit, Pilot
+from gwmond.model.demand.waiting_job import GroupOffer, PlaceOffers
+from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, Hold, JobCount, Limit, Pilot
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.model.pilot_life import Category, Validation
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow
@@ -31,7 +31,7 @@ from gwmond.reports.failures.failures import Failures
 from gwmond.reports.pilots.sent_for import sent_for
 from gwmond.reports.pilots.story import find
 from gwmond.service.pool.contradictions import of_jobs, of_queue, of_requests
-from gwmond.sites.held import Hold, held
+from gwmond.sites.held import held
 from gwmond.sites.reasons import Signs, explain
 from gwmond.sources.htcondor.factory import QueueCount
 from gwmond.sources.htcondor.histories.histories import decode
@@ -85,9 +85,9 @@ def test_9_why_pilots_are_held_and_whose_move_that_is() -> None:
         row(
             state=State.PROVISIONING_BOTTLENECK,
             reason="held_pilots",
-            hold_reason=found.reason,
-            hold_code=found.code,
-            hold_share=found.alike / found.pilots,
+            hold_reason=found.holds[0].reason,
+            hold_code=found.holds[0].code,
+            hold_share=found.holds[0].pilots / found.pilots,
         )
     )
     assert move is not None

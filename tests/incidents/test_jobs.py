@@ -12,7 +12,7 @@ import pytest
 
 from gwmond.explain.answers import answers
 from gwmond.explain.document import document, first_line
-from gwmond.explain.earlier import record
+from gwmond.explain.past import runs_record
 from gwmond.explain.reasons import Mover
 from gwmond.explain.situation import EarlierRun, Situation
 from gwmond.ledger.store import Ledger
@@ -90,7 +90,7 @@ def test_13_a_transfer_black_hole(job: dict[str, Any], begin: str, mover: Mover 
     shown = text(document(here), "text")
     assert "transfer input failed" in shown
     assert "Its runs, as the ledger has them" in shown
-    records = record(here)
+    records = runs_record(here)
     assert (len(records), records[-1]["site"]) == (len(here.earlier), "ICTS")
 
 
@@ -163,7 +163,7 @@ def test_30_twenty_minutes_of_nothing_after_a_transfer() -> None:
     here.earlier = [one._replace(phases=Phases(stage_in_us=1230 * SECOND_US))]
     shown = text(document(here), "text")
     assert "stage in 20m30s" in shown
-    assert record(here)[0]["phases"] == {"stage_in": 1230.0}
+    assert runs_record(here)[0]["phases"] == {"stage_in": 1230.0}
 
 
 def test_23_suspended_for_ever() -> None:

@@ -5,8 +5,6 @@ The ads are feigned, and go through the functions of a poll.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,10 +16,9 @@ from gwmond.explain.situation import Situation
 from gwmond.model.demand.order import Limits
 from gwmond.model.demand.waiting_job import Examined
 from gwmond.model.entries.evaluation import Evaluation
-from gwmond.model.facts import Berth, EntryKey, EntryTotals, FrontendJobs
-from gwmond.model.poll.snapshot import Checked, PilotGroup
+from gwmond.model.facts import FrontendJobs
 from gwmond.model.states import State
-from gwmond.reports.sites.sites import SiteRow, columns, cpu_rows
+from gwmond.reports.sites.sites import Polled, SiteRow, columns, cpu_rows
 from gwmond.service.pool.pool_state import limits_of
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor import schedds
@@ -62,16 +59,6 @@ OVERLOADED: dict[str, tuple[Ad, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Polled:
-    """What a poll knows of entries (``reports.sites.sites.Polled``)."""
-
-    evaluation: Evaluation
-    pilots: Mapping[Berth, PilotGroup]
-    entries: Mapping[EntryKey, EntryTotals]
-    verdicts: Mapping[EntryKey, Checked] | None = None
-
-
 def polled(more: Ad, *frontends: FrontendJobs, **asked: Any) -> tuple[SiteRow, Limits, Evaluation]:
     """An entry with a pilot and room; 300 idle jobs at ap1, and none at ap2, which is healthy."""
     scene = Answers()
@@ -89,7 +76,7 @@ def polled(more: Ad, *frontends: FrontendJobs, **asked: Any) -> tuple[SiteRow, L
     totals, facts = state.facts.totals or {}, state.facts
     facts = facts._replace(verdicts=verdicts(facts.groups, facts.templates))
     evaluation = evaluate(facts, NOW)
-    row = cpu_rows(Polled(evaluation, state.pilot_groups, totals))[A]
+    row = cpu_rows(Polled(state.pilot_groups, evaluation, totals))[A]
     return row, limits_of((), found.schedds), evaluation
 
 

@@ -14,11 +14,10 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.elapsed import Tick
 from gwmond.model.facts import EntryKey, Problem
-from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.poll.batch import Batch, EntryState, LedgerState, Peak, TimedProblem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import HOUR_S
-from gwmond.model.totals import SiteKey
+from gwmond.model.totals import SiteKey, microseconds, split_hours
 from gwmond.model.units import Resource
 
 EPOCH = 1_700_000_000 // HOUR_S * HOUR_S - 90  # the second tick crosses an hour

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
+from gwmond.ledger.reading.pilot_check import life_of, posted
 from gwmond.ledger.reading.reader import LedgerReader
-from gwmond.ledger.rows.pilot_life import life_of, posted
 from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.model.entries.experiments import CHECKED, Experiment, PilotResult, SiteVerdict
 from gwmond.model.factory.jobs import QueueRecord
@@ -142,6 +143,7 @@ def _run(pilot: int, run: int, start: int, until: int, now: int) -> RunRow | Non
     )
 
 
+@cache
 def pilots_at(number: int) -> dict[int, Pilot]:
     """All pilots after that many batches."""
     now = now_us(number)
@@ -157,6 +159,7 @@ def series_of(pilot: int, row: Row) -> PilotSeries:
     )
 
 
+@cache
 def batch(number: int) -> Batch:
     """The batch that takes a ledger from ``number - 1`` to ``number``."""
     before, after, now = pilots_at(number - 1), pilots_at(number), now_us(number)
@@ -264,6 +267,7 @@ def _counted(rows: Pilot) -> Counter[CountKey]:
     )
 
 
+@cache
 def expected_hours(number: int) -> dict[tuple[int, PilotSeries], int]:
     """What each series has in each hour after that many batches."""
     hours: Counter[tuple[int, PilotSeries]] = Counter()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -63,11 +65,29 @@ class Server:
             "shared_buffers": "16MB",
         }
         settings = [word for k, v in options.items() for word in ("-c", f"{k}={v}")]
-        with (self.root / "log").open("wb") as log:
-            self._process = subprocess.Popen(
-                [*self._as, postgres, "-D", data, *settings], stdout=log, stderr=log, cwd="/"
-            )
+        self._command = [*self._as, postgres, "-D", data, *settings]
+        self.start()
+
+    def start(self) -> None:
+        """Start it, also after it was killed; returns when it answers."""
+        with (self.root / "log").open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd="/")
         self._wait()
+
+    @property
+    def pid(self) -> int:
+        """Return the number of its first process."""
+        return self._process.pid
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to all of its processes; killed, it can be started again with its data."""
+        parent = self.pid
+        text = Path(f"/proc/{parent}/task/{parent}/children").read_text()
+        for pid in (parent, *map(int, text.split())):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        if number == signal.SIGKILL:
+            self._process.wait(30)
 
     @staticmethod
     def _run(*command: str) -> None:

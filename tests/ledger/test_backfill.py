@@ -18,6 +18,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.database.errors import LedgerCorrupt
 from gwmond.ledger.reading import hourly
 from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.rows.counters import Kind
 from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
 from gwmond.metrics import backfill, factory_queue, pilot_time, sites
@@ -27,7 +28,7 @@ from gwmond.model.pilot_life import Assumption, Category
 from gwmond.model.pilots.stored_pilots import ASSUMED, CountKey
 from gwmond.model.poll.batch import Batch
 from gwmond.model.poll.snapshot import PilotTime, Snapshot
-from gwmond.model.totals import Total
+from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import RESOURCES
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.backfilled import Filled, Labels, create_blocks
@@ -134,20 +135,29 @@ def unit(name: str) -> int:
     return 10**6 if FAMILIES[name].unit == "seconds" else 1
 
 
-@pytest.fixture
-def ledger(url: str) -> Iterator[Ledger]:
-    """A ledger in which outcomes were revised, with time of sites."""
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def filled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ledger]:
+    """The ledger that tests share which only read it."""
+    if request.param == "sqlite":
+        url = f"sqlite:///{tmp_path_factory.mktemp('filled') / 'ledger.sqlite'}"
+    else:
+        url = request.getfixturevalue("server").schema()
     with Ledger.open(url) as opened:
-        for number in range(1, 5):
-            opened.commit(poll(number))
-        for number in range(5, BATCHES + 1):
-            opened.commit(batch(number))
+        fill(opened)
         yield opened
 
 
-@pytest.fixture
-def ended(ledger: Ledger) -> Ledger:
-    """The same with what is counted when a pilot ends (all ran jobs), and all of a factory."""
+def fill(ledger: Ledger) -> None:
+    """Store polls of which outcomes were revised, with time of sites.
+
+    And what is counted when a pilot ends (all ran jobs), and all of a factory.
+    """
+    for number in range(1, 5):
+        ledger.commit(poll(number))
+    for number in range(5, BATCHES + 1):
+        ledger.commit(batch(number))
     rows = [
         row._replace(
             assumed_micros={
@@ -176,7 +186,6 @@ def ended(ledger: Ledger) -> Ledger:
         if row.end_us is not None
     )
     ledger.commit(Batch(BATCHES + 1, now_us(BATCHES), counts=ended))
-    return ledger
 
 
 @pytest.fixture
@@ -219,25 +228,25 @@ def prove(reader: LedgerReader, tmp_path: Path, **more: str) -> dict[str, Steps]
     return wanted
 
 
-def test_prometheus_has_what_the_ledger_has(ended: Ledger, tmp_path: Path) -> None:
+def test_prometheus_has_what_the_ledger_has(filled: Ledger, tmp_path: Path) -> None:
     """Each hour of each series exactly, though outcomes were revised."""
-    assert len(ended.corrections()) > 10
-    wanted = prove(ended, tmp_path, job="gwmond", instance="127.0.0.1:9818")
+    assert len(filled.corrections()) > 10
+    wanted = prove(filled, tmp_path, job="gwmond", instance="127.0.0.1:9818")
     assert all(wanted.values())
 
 
-def test_the_live_counter_goes_on(ended: Ledger) -> None:
+def test_the_live_counter_goes_on(filled: Ledger) -> None:
     """The same series; what it has last is the net total, and never more than the counter."""
     keeper = LedgerKeeper(Config())
-    keeper.use(ended)
-    shown, totals = keeper.shown(), ended.load().totals
+    keeper.use(filled)
+    shown, totals = keeper.shown(), filled.load().totals
     assert shown is not None
     net = shown._replace(
         shown={key: Total(total.net, 0) for key, total in totals.pilots.items()},
         counted={key: Total(total.net, 0) for key, total in totals.counts.items()},
     )
-    written = values(text(ended))
-    last = hourly.reach(ended).stop
+    written = values(text(filled))
+    last = hourly.reach(filled).stop
     below = 0
     for name in (RESOURCE, CANONICAL, RUNS, ENDED, ESTIMATED, *FACTORY):
         live, exact = _live(name, shown), _live(name, net)
@@ -272,13 +281,21 @@ def test_an_empty_ledger(url: str, tmp_path: Path) -> None:
     assert create_blocks(tmp_path / "past.om", tmp_path / "blocks") == []
 
 
-def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
+@pytest.fixture
+def own(url: str) -> Iterator[Ledger]:
+    """The same for the test that changes it."""
+    with Ledger.open(url) as opened:
+        fill(opened)
+        yield opened
+
+
+def test_what_retention_took_is_in_the_first_value(own: Ledger) -> None:
     """Counters begin, at the first hour that is whole, with what was spent before it."""
-    before = values(text(ended))
+    before = values(text(own))
     now = now_us(BATCHES) / 1e6
-    pruned = ended.prune(now, Retention(8 * 3600, 10 * 3600, 11 * 3600, 0))
+    pruned = own.prune(now, Retention(8 * 3600, 10 * 3600, 11 * 3600, 0))
     assert all((pruned.hours, pruned.pilots, pruned.runs))
-    after = values(text(ended))
+    after = values(text(own))
     assert set(after) == set(before)
     for name, series in after.items():
         assert set(series) == set(before[name])
@@ -291,21 +308,21 @@ def test_what_retention_took_is_in_the_first_value(ended: Ledger) -> None:
     assert any(min(record.values()) > 0 for record in after[RUNS].values())
 
 
-def test_a_part(ended: Ledger) -> None:
+def test_a_part(filled: Ledger) -> None:
     """From and to cut the text; what is left stands where it stood."""
-    every = values(text(ended))
-    reach = hourly.reach(ended)
+    every = values(text(filled))
+    reach = hourly.reach(filled)
     part = Hours(reach.start + 4, reach.stop - 3)
-    for name, series in values(text(ended, part)).items():
+    for name, series in values(text(filled, part)).items():
         for key, found in series.items():
             whole = every[name][key]
             assert found == {h: v for h, v in whole.items() if part.first <= h <= part.last}
-    assert text(ended, Hours(5, 4)) == "# EOF\n"
+    assert text(filled, Hours(5, 4)) == "# EOF\n"
 
 
-def test_each_hour_has_what_the_rows_of_the_ledger_have(ended: Ledger) -> None:
+def test_each_hour_has_what_the_rows_of_the_ledger_have(filled: Ledger) -> None:
     """A value is the sum of all hours before it, of each metric and series."""
-    written, wanted = values(text(ended)), steps(ended)
+    written, wanted = values(text(filled)), steps(filled)
     assert {name: set(series) for name, series in written.items()} == {
         name: set(series) for name, series in wanted.items()
     }
@@ -317,31 +334,52 @@ def test_each_hour_has_what_the_rows_of_the_ledger_have(ended: Ledger) -> None:
 
 
 def test_series_are_fetched_by_few_at_a_time(
-    ended: Ledger, monkeypatch: pytest.MonkeyPatch
+    filled: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Series that are one outside, whatever their numbers, are never apart."""
-    every = text(ended)
+    every = text(filled)
     monkeypatch.setattr(hourly, "_PAIRS", 1)
-    assert text(ended) == every
+    assert text(filled) == every
 
 
-def test_estimated_time_has_its_own_labels(ended: Ledger) -> None:
+def test_many_series_cost_what_they_have(file: Path) -> None:
+    """SQLite's steps are as many as rows, and not as rows times series."""
+    steps = [0]
+
+    def count() -> None:
+        steps[0] += 1
+
+    keys = [SiteKey("cpu", "provisioned", "", "site", f"e{number}") for number in range(400)]
+    spent = {(hour, key): HOUR for hour in range(1, 41) for key in keys}
+    with Ledger.open(str(file)) as opened:
+        opened.commit(Batch(before=0, now_us=now_us(0), site_time=spent, site_since=0.0))
+        with opened.reading() as connection:
+            connection.connection.driver_connection.set_progress_handler(count, 1000)  # type: ignore[union-attr]
+        hours = hourly.spent(opened, Kind.SITE, lambda labels: labels[:1], 1, 40)
+    assert hours == {("cpu",): dict.fromkeys(range(1, 41), 400 * HOUR)}
+    assert steps[0] < len(spent) // 10
+
+
+def test_estimated_time_has_its_own_labels(filled: Ledger) -> None:
     with pytest.raises(ValueError, match="labels of estimated time"):
-        next(hourly.estimated_time(ended, ("site",), lambda *_: None))
+        next(hourly.estimated_time(filled, ("site",), lambda *_: None))
 
 
-def test_hours_more_than_their_total(ended: Ledger) -> None:
+def test_hours_more_than_their_total(url: str) -> None:
     """A ledger that does not sum up gives no history that looks right."""
-    with ended.transaction() as connection:
-        connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
-    with pytest.raises(LedgerCorrupt, match="gwmond ledger check"):
-        text(ended)
+    with Ledger.open(url) as opened:
+        for number in range(1, 9):
+            opened.commit(batch(number))
+        with opened.transaction() as connection:
+            connection.exec_driver_sql("UPDATE series SET whole = 0 WHERE kind = 'pilot'")
+        with pytest.raises(LedgerCorrupt, match="gwmond ledger check"):
+            text(opened)
 
 
-def test_the_first_poll(ledger: Ledger, url: str) -> None:
+def test_the_first_poll(filled: Ledger) -> None:
     """It is when the first entry was seen, or when the first time of a site began."""
-    found = hourly.reach(ledger).first_poll_s
-    state = ledger.load()
+    found = hourly.reach(filled).first_poll_s
+    state = filled.load()
     times = [entry.first_seen for entry in state.entries.values()]
     assert found == min(times + [total.created for total in state.totals.site.values()])
 

@@ -205,7 +205,7 @@ def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
 def test_import(run: Run, tmp_path: Path) -> None:
     """After an import the file has the hours of what was imported; a second one adds nothing."""
     factory, file = tmp_path / "factory", tmp_path / "past.om"
-    generate.write(factory, 3, 80)
+    generate.write(factory, 3, 30)
     ledger = f"sqlite:///{tmp_path / 'ledger.sqlite'}"
     arguments = ("import", "--ledger", ledger, factory, "--openmetrics", file, "--label", "job=g")
     code, out, _ = run(*arguments)

@@ -79,7 +79,7 @@ def test_a_ledger_without_a_backlog_gets_one(url: str) -> None:
     with Ledger.open(url) as ledger:
         commit(ledger, 1, 0)
         with ledger.transaction() as connection:
-            for table in ("unsent", "waits"):
+            for table in ("unsent", "waits", "polls", "changes"):
                 connection.execute(text(f"DROP TABLE {table}"))
             for column in (
                 *("pilots.last_polled_us", "pilots.unit_mib", "runs.last_shown_us"),

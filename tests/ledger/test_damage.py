@@ -187,59 +187,51 @@ def test_another_programs_database(file: Path) -> None:
 FRAME = PAGE + 24
 
 
-def _damage_log(file: Path, name: str) -> None:
-    """Do to the log what ``name`` says."""
-    log = Path(f"{file}-wal")
-    size = log.stat().st_size
-    cuts = {
-        "half": size // 2,
-        "half of the frames": 32 + size // FRAME // 2 * FRAME,
-        "a page short": size - PAGE,
-        "emptied": 0,
-        "only its header": 32,
-    }
-    flips = {
-        "a byte in the middle": (size // 2, 1),
-        "a page in the middle": (size // 2, PAGE),
-        "a frame's header": (32 + 10 * FRAME, 24),
-        "its header": (0, 32),
-        "its salt": (20, 1),
-    }
-    if name in cuts:
-        os.truncate(log, cuts[name])
-    elif name in flips:
-        start, length = flips[name]
+def _cut(length: Callable[[int], int]) -> Callable[[Path, int], None]:
+    return lambda log, size: os.truncate(log, length(size))
+
+
+def _flipped(start: Callable[[int], int], length: int) -> Callable[[Path, int], None]:
+    def flip(log: Path, size: int) -> None:
         data = bytearray(log.read_bytes())
-        data[start : start + length] = (byte ^ 0x5A for byte in data[start : start + length])
+        part = slice(start(size), start(size) + length)
+        data[part] = (byte ^ 0x5A for byte in data[part])
         log.write_bytes(data)
-    else:
-        assert name == "removed"
-        log.unlink()
+
+    return flip
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "half",
-        "half of the frames",
-        "a page short",
-        "emptied",
-        "only its header",
-        "a byte in the middle",
-        "a page in the middle",
-        "a frame's header",
-        "its header",
-        "its salt",
-        "removed",
-    ],
-)
-def test_a_log_that_lost_commits(file: Path, name: str) -> None:
+FLIPPED = {
+    "a byte in the middle": _flipped(lambda size: size // 2, 1),
+    "a page in the middle": _flipped(lambda size: size // 2, PAGE),
+    "a frame's header": _flipped(lambda _: 32 + 10 * FRAME, 24),
+    "its header": _flipped(lambda _: 0, 32),
+}
+LOG_DAMAGE = {
+    **FLIPPED,
+    "its salt": _flipped(lambda _: 20, 1),
+    "half": _cut(lambda size: size // 2),
+    "half of the frames": _cut(lambda size: 32 + size // FRAME // 2 * FRAME),
+    "a page short": _cut(lambda size: size - PAGE),
+    "emptied": _cut(lambda _: 0),
+    "only its header": _cut(lambda _: 32),
+    "removed": lambda log, _: log.unlink(),
+}
+
+
+def _damage_log(file: Path, damage: Callable[[Path, int], None]) -> None:
+    log = Path(f"{file}-wal")
+    damage(log, log.stat().st_size)
+
+
+@pytest.mark.parametrize("damage", LOG_DAMAGE.values(), ids=LOG_DAMAGE)
+def test_a_log_that_lost_commits(file: Path, damage: Callable[[Path, int], None]) -> None:
     """A log that lost acknowledged commits is refused; SQLite alone would take them back.
 
     With the remedy in the message the ledger goes on from the last sound one.
     """
     killed_after(str(file), 20)
-    _damage_log(file, name)
+    _damage_log(file, damage)
     with pytest.raises(LedgerCorrupt):  # nor does a report wipe the evidence away
         LedgerReader.open(str(file))
     _is_refused(file, "-wal.*wal_checkpoint")
@@ -250,14 +242,12 @@ def test_a_log_that_lost_commits(file: Path, name: str) -> None:
         assert prove(ledger) < 20
 
 
-@pytest.mark.parametrize(
-    "name", ["a byte in the middle", "a page in the middle", "a frame's header", "its header"]
-)
-def test_a_damaged_log_without_its_index(file: Path, name: str) -> None:
+@pytest.mark.parametrize("damage", FLIPPED.values(), ids=FLIPPED)
+def test_a_damaged_log_without_its_index(file: Path, damage: Callable[[Path, int], None]) -> None:
     """Also where only file and log were copied, transactions behind a broken one are the proof."""
     killed_after(str(file), 20)
     Path(f"{file}-shm").unlink()
-    _damage_log(file, name)
+    _damage_log(file, damage)
     _is_refused(file, "-wal")
 
 

@@ -20,8 +20,8 @@ from gwmond.model.poll.batch import Batch
 from tests.ledger.batches import await_commits, batch, commit_many, fork, prove, take_over
 from tests.ledger.pilot_batches import poll, prove_polls
 
-KILLS = 12
-MOST = 60
+KILLS = 6
+MOST = 30
 
 
 def _commit_for_ever(url: str, every: list[Batch], ready: Connection, done: int) -> None:

@@ -171,6 +171,31 @@ def test_what_is_put_in_place_of_a_new_ledger_is_not_written_to(
     assert not (theirs / "ledger.sqlite").is_symlink()
 
 
+@pytest.mark.parametrize("opened", [Ledger, LedgerReader])
+def test_a_link_that_is_put_in_place_of_a_ledger_is_not_followed(
+    theirs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    opened: type[Ledger] | type[LedgerReader],
+) -> None:
+    """At the last moment; another's log would be emptied, and removed, by SQLite."""
+    ours, other = theirs / "ledger.sqlite", tmp_path / "other.sqlite"
+    for path in (ours, other):
+        Ledger.open(str(path)).close()
+    log = tmp_path / "other.sqlite-wal"
+    log.write_bytes(b"another's")
+    connect = sqlite._connect
+
+    def swapped(path: Path, mode: str, begin: str) -> Connection:
+        link(ours, other)
+        return connect(path, mode, begin)
+
+    monkeypatch.setattr(sqlite, "_connect", swapped)
+    with pytest.raises(LedgerLocation, match=r"a symbolic link to .*other.sqlite was put there"):
+        opened.open(str(ours))
+    assert log.read_bytes() == b"another's"
+
+
 def test_who_may_not_read_is_told_to_be_another_user(tmp_path: Path) -> None:
     """A command that only reads asks nobody to let it write."""
     url = f"{tmp_path}/ledger.sqlite"

@@ -63,73 +63,61 @@ _WHOLE = (
     "SELECT MAX(job) FROM runs JOIN pilots ON pilot = pilots.id "
     "WHERE runs_pruned = 0 AND closed = 1 AND cpu_canonical > 0"
 )
+
+
+def _series(change: str, kind: str, which: str = "micros") -> str:
+    """Change the first series of a kind that has any of what is named."""
+    first = f"SELECT MIN(id) FROM series WHERE kind = '{kind}' AND {which} > 0"
+    return f"UPDATE series SET {change} WHERE id = ({first})"
+
+
+def _hour(change: str, kind: str) -> str:
+    """Change the latest hour of a kind."""
+    return (
+        f"UPDATE series_hours SET amount = amount {change} WHERE (hour, series) = (SELECT hour, id "
+        f"FROM series_hours JOIN series ON series = id WHERE kind = '{kind}' AND amount > 0 "
+        "ORDER BY hour DESC, id LIMIT 1)"
+    )
+
+
+def _pilot_end(which: str) -> str:
+    """Change the end of the latest pilot."""
+    latest = f"SELECT MAX(id) FROM pilots WHERE {which}"
+    return f"UPDATE pilots SET end_us = end_us + 1 WHERE id = ({latest})"
+
+
+_FACTORY = {"factory": 1_000_000}
 PLANTED: dict[str, tuple[str, dict[str, int] | None]] = {
-    "a factory's total": (
-        "UPDATE series SET micros = micros + 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'factory')",
-        {"factory": 1_000_000},
-    ),
-    "a factory's hour": (
-        "UPDATE series_hours SET amount = amount + 1 WHERE (hour, series) = "
-        "(SELECT hour, id FROM series_hours JOIN series ON series = id WHERE kind = 'factory' "
-        "ORDER BY hour DESC, id LIMIT 1)",
-        {"factory": 1_000_000},
-    ),
+    "a factory's total": (_series("micros = micros + 1", "factory", "id"), _FACTORY),
+    "a factory's hour": (_hour("+ 1", "factory"), _FACTORY),
     "a factory's carry": (
-        "UPDATE series SET pruned_micros = pruned_micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'factory' AND pruned_micros > 0)",
-        {"factory": 1_000_000},
+        _series("pruned_micros = pruned_micros - 1", "factory", "pruned_micros"),
+        _FACTORY,
     ),
-    "a total": (
-        "UPDATE series SET micros = micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND micros > 0)",
-        {"hours": 1, "series": 1},
-    ),
+    "a total": (_series("micros = micros - 1", "pilot"), {"hours": 1, "series": 1}),
     "a counter": (
-        "UPDATE series SET high_whole = whole, high_micros = micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND micros > 0)",
+        _series("high_whole = whole, high_micros = micros - 1", "pilot"),
         {"hours": 1},
     ),
     "a carry": (
-        "UPDATE series SET pruned_micros = pruned_micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'pilot' AND pruned_micros > 0)",
+        _series("pruned_micros = pruned_micros - 1", "pilot", "pruned_micros"),
         {"hours": 1},
     ),
-    "an hour": (
-        "UPDATE series_hours SET amount = amount - 1 WHERE (hour, series) = "
-        "(SELECT hour, id FROM series_hours JOIN series ON series = id WHERE kind = 'pilot' "
-        "AND amount > 0 ORDER BY hour DESC, id LIMIT 1)",
-        {"hours": 1},
-    ),
-    "pruned pilots": (
-        "UPDATE series SET micros = micros - 1 WHERE id = "
-        "(SELECT MIN(id) FROM series WHERE kind = 'carried' AND micros > 0)",
-        {"series": 1},
-    ),
+    "an hour": (_hour("- 1", "pilot"), {"hours": 1}),
+    "pruned pilots": (_series("micros = micros - 1", "carried"), {"series": 1}),
     "a run": (
         "UPDATE runs SET cpu_canonical = cpu_canonical + 1 WHERE pilot = (SELECT MAX(pilot) "
         "FROM runs WHERE cpu_canonical > 0) AND cpu_canonical > 0",
         {"runs": 1},
     ),
-    "a run's end": (
-        f"UPDATE runs SET end_us = end_us - 1 WHERE job = ({_WHOLE})",
-        None,
-    ),
+    "a run's end": (f"UPDATE runs SET end_us = end_us - 1 WHERE job = ({_WHOLE})", None),
     "a run that is gone": (f"DELETE FROM runs WHERE job = ({_WHOLE})", None),
-    "a run without pilot": (
-        f"UPDATE runs SET pilot = 10000 WHERE job = ({_WHOLE})",
-        None,
-    ),
+    "a run without pilot": (f"UPDATE runs SET pilot = 10000 WHERE job = ({_WHOLE})", None),
     "a pilot's end": (
-        "UPDATE pilots SET end_us = end_us + 1 WHERE id = (SELECT MAX(id) FROM pilots "
-        "WHERE end_us IS NOT NULL AND runs_pruned = 0 AND known_until_us IS NULL)",
+        _pilot_end("end_us IS NOT NULL AND runs_pruned = 0 AND known_until_us IS NULL"),
         None,
     ),
-    "the end of a pilot whose runs went": (
-        "UPDATE pilots SET end_us = end_us + 1 WHERE runs_pruned > 0 AND id = "
-        "(SELECT MAX(id) FROM pilots WHERE runs_pruned > 0)",
-        None,
-    ),
+    "the end of a pilot whose runs went": (_pilot_end("runs_pruned > 0"), None),
     "site time": (
         "UPDATE series SET micros = micros - 1 WHERE kind = 'site' AND labels LIKE '%%entry-3\"]'",
         {"site_canonical": 1},

@@ -55,6 +55,12 @@ def _us(time: datetime | None) -> int | None:
     return None if time is None else round(time.timestamp() * 1_000_000)
 
 
+def _values(record: dict[str, Any], names: str) -> tuple[Any, ...]:
+    """Return some columns; times in micros."""
+    found = (record[name] for name in names.split())
+    return tuple(_us(value) if isinstance(value, datetime) else value for value in found)
+
+
 def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     """Every row is there once, with every column, and amounts are exact."""
     told: list[tuple[str, int, int]] = []
@@ -87,63 +93,46 @@ def test_all_of_it(ledger: Ledger, tmp_path: Path) -> None:
     pilots = {r["pilot"]: r for r in _read(tmp_path, "pilots")}
     rows = {row.id: row for row in ledger.pilot_rows()}
     assert pilots.keys() == rows.keys()
+    names = "name factory_job group node start end last_contact retires dies end_source validation"
     for number, row in rows.items():
-        record = pilots[number]
-        assert (record["name"], record["factory_job"]) == (
-            row.identity.name,
-            row.identity.factory_job,
+        record, of = pilots[number], row.identity
+        assert _values(record, names) == (
+            *(of.name, of.factory_job, of.group, of.node, row.start_us, row.end_us),
+            *(row.posted_last_heard_us, row.retire_us, None, row.end_source, row.validation),
         )
-        assert (record["site"], record["entry"]) == row.identity.key
-        assert (record["group"], record["node"]) == (row.identity.group, row.identity.node)
-        assert (_us(record["start"]), _us(record["end"])) == (row.start_us, row.end_us)
-        assert (_us(record["last_contact"]), _us(record["retires"])) == (
-            row.posted_last_heard_us,
-            row.retire_us,
-        )
-        assert (record["end_source"], record["validation"]) == (row.end_source, row.validation)
-        assert (record["closed"], record["ran_jobs"], record["dies"]) == (
-            row.closed,
-            row.ran_jobs,
-            None,
-        )
-        assert (record["cores"], record["memory_mib"], record["gpus"]) == row.steps[0].size
+        assert _values(record, "site entry closed ran_jobs") == (*of.key, row.closed, row.ran_jobs)
+        assert _values(record, "cores memory_mib gpus") == row.steps[0].size
         assert [_us(step["since"]) for step in record["steps"]] == [
             step.at_us for step in row.steps
         ]
-        names = ("resource", "measure", "category", "outcome")
-        settled = {tuple(s[name] for name in names): s["amount_micros"] for s in record["settled"]}
+        kind = "resource measure category outcome"
+        settled = {_values(one, kind): one["amount_micros"] for one in record["settled"]}
         assert settled == {tuple(map(str, kind)): n for kind, n in row.settled.items()}
-        assumed = {a["rule"]: (_us(a["start"]), _us(a["end"])) for a in record["assumed"]}
+        assumed = {one["rule"]: _values(one, "start end") for one in record["assumed"]}
         assert assumed == dict(row.assumed)
 
     queued = {record["number"]: record for record in _read(tmp_path, "factory_jobs")}
     every = {place.number: place for n in range(1, BATCHES + 1) for place in places(n)}
     assert queued.keys() == every.keys()
+    names = "entry instance user submitted started ended summary_duration_s"
     for name, place in every.items():
-        record = queued[name]
         (job,) = jobs(place)
-        assert (record["entry"], record["instance"], record["user"]) == (
-            place.entry,
-            job.instance,
-            job.user,
+        who = place.entry, job.instance, job.user
+        assert _values(queued[name], names) == (
+            *(*who, job.submitted_us, job.started_us, job.ended_us, 100),
         )
-        assert (_us(record["submitted"]), _us(record["started"])) == (
-            job.submitted_us,
-            job.started_us,
-        )
-        assert (_us(record["ended"]), record["summary_duration_s"]) == (job.ended_us, 100)
 
     runs = {(r["job"], r["number"]): r for r in _read(tmp_path, "runs")}
     for run, identity in ledger.run_rows():
         record = runs.pop((run.key.job, run.key.number))
-        assert (record["pilot"], record["pilot_name"]) == (run.pilot, identity.name)
-        assert (record["site"], record["entry"], record["group"]) == (*identity.key, identity.group)
-        assert (_us(record["start"]), _us(record["end"])) == (run.start_us, run.end_us)
-        assert (record["cores"], record["memory_mib"], record["gpus"]) == run.size
-        assert (record["user"], record["job_group"]) == (run.user, run.job_group)
-        outcome = (record["category"], record["outcome"], record["evidence"])
+        assert _values(record, "pilot pilot_name group start end user job_group result open") == (
+            *(run.pilot, identity.name, identity.group, run.start_us, run.end_us),
+            *(run.user, run.job_group, run.result, run.open),
+        )
+        assert _values(record, "site entry") == identity.key
+        assert _values(record, "cores memory_mib gpus") == run.size
+        outcome = _values(record, "category outcome evidence")
         assert outcome == (run.outcome or (None, None, None))
-        assert (record["result"], record["open"]) == (run.result, run.open)
         for (resource, measure), micros in run.settled.items():
             assert record[f"{resource}_{measure}_micros"] == micros
             assert record[f"{resource}_{measure}_seconds"] == micros / 1e6

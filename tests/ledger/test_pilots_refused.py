@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, cast
 
 import pytest
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
@@ -14,15 +14,14 @@ from gwmond.ledger import store
 from gwmond.ledger.database.errors import LedgerRefused
 from gwmond.ledger.database.schema import pilots, series, series_hours
 from gwmond.ledger.rows import tables, writes
-from gwmond.ledger.rows.pilot_codec import Values, pilot_values
+from gwmond.ledger.rows.pilot_codec import Values
 from gwmond.ledger.store import Ledger
-from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.facts import Gap, Pilot
 from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
 from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow
 from gwmond.model.poll.batch import Batch, Parts
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from tests.build.accounting import attached
 from tests.build.pilot_files import us
@@ -31,6 +30,7 @@ from tests.build.play import T0, record, shown
 BAD, GOOD = "bad@node", "good@node"
 STEP_S = 600
 END_S = 7200
+Bad: TypeAlias = Callable[[Any], bool]
 
 
 def poll(
@@ -71,19 +71,16 @@ def proven(ledger: Ledger) -> dict[str, PilotRow]:
     return {row.identity.name: row for row in ledger.pilot_rows()}
 
 
-@contextmanager
-def undecodable(monkeypatch: pytest.MonkeyPatch, since: int = 0) -> Iterator[None]:
-    """Let no row of the bad pilot be prepared any more, of those heard of later."""
+def undecodable(patch: pytest.MonkeyPatch, module: object, name: str, bad: Bad) -> None:
+    """Let no such row be prepared any more, where a module calls what prepares it by this name."""
+    real = getattr(module, name)
 
-    def values(row: PilotRow) -> Values:
-        if row.identity.name == BAD and row.posted_last_heard_us >= us(since):
+    def values(row: Any) -> Values:
+        if bad(row):
             raise ValueError("a bug")
-        return real(row)
+        return cast(Values, real(row))
 
-    real = pilot_values
-    with monkeypatch.context() as patch:
-        patch.setattr(writes, "pilot_values", values)
-        yield
+    patch.setattr(module, name, values)
 
 
 def both(**bad: float) -> list[Pilot]:
@@ -101,7 +98,8 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
     """With its runs, hours and counts; it is told once, and the rest is as without it."""
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
-        with undecodable(monkeypatch), capture_logs() as logs:
+        with monkeypatch.context() as patch, capture_logs() as logs:
+            undecodable(patch, writes, "pilot_values", lambda row: row.identity.name == BAD)
             play(keeper, both())
         assert keeper.ready
         assert told_of(logs) == [(BAD, "bad")]
@@ -120,11 +118,16 @@ def test_a_pilot_that_cannot_be_prepared_is_left_out(
 
 def test_a_pilot_that_is_stored_stays_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a start finds that it can be stored; then it goes on."""
+
+    def bad(row: PilotRow) -> bool:
+        return row.identity.name == BAD and row.posted_last_heard_us >= us(4300)
+
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         play(keeper, both(), last=4200)
         before, had = proven(ledger)[BAD], spent(ledger)["bad"]
-        with undecodable(monkeypatch, since=4300), capture_logs() as logs:
+        with monkeypatch.context() as patch, capture_logs() as logs:
+            undecodable(patch, writes, "pilot_values", bad)
             play(keeper, both(), 4800, 10_200)
         assert told_of(logs) == [(BAD, "bad")]
         rows = proven(ledger)
@@ -148,13 +151,6 @@ def test_a_size_that_is_absurd(url: str) -> None:
         assert spent(ledger).keys() == {"good"}
 
 
-@contextmanager
-def writing(ledger: Ledger) -> Iterator[Connection]:
-    """Change a ledger behind gwmond's back."""
-    with ledger.transaction() as connection:
-        yield connection
-
-
 def test_what_the_tables_refuse_is_left_out(url: str) -> None:
     """A correction takes from an hour what is not there: once it is there again all sums up."""
     with Ledger.open(url) as ledger:
@@ -163,7 +159,7 @@ def test_what_the_tables_refuse_is_left_out(url: str) -> None:
         proven(ledger)
         number = select(series.c.id).where(series.c.labels.contains('"bad"'))
         of_bad = series_hours.c.series.in_(number)
-        with writing(ledger) as connection:
+        with ledger.transaction() as connection:
             kept = connection.execute(select(series_hours).where(of_bad)).all()
             connection.execute(update(series_hours).where(of_bad).values(amount=0))
         late = [record(f"7.{n}", 10, 400, startd=one.name) for n, one in enumerate(both())]
@@ -171,7 +167,7 @@ def test_what_the_tables_refuse_is_left_out(url: str) -> None:
             poll(keeper, 5400, both(), late)
             play(keeper, both(), 6000)
         assert told_of(logs) == [(BAD, "bad")]
-        with writing(ledger) as connection:
+        with ledger.transaction() as connection:
             for hour, of_series, amount in kept:
                 at = series_hours.c.hour == hour, series_hours.c.series == of_series
                 connection.execute(update(series_hours).where(*at).values(amount=amount))
@@ -202,14 +198,7 @@ def test_what_fits_only_in_part_is_left_out_in_order(url: str) -> None:
 
 def test_a_place_that_cannot_be_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the queue reported of one job is left out alone."""
-
-    def values(place: QueueRecord) -> dict[str, object]:
-        if place.entry == "bad":
-            raise ValueError("a bug")
-        return real(place)
-
-    real = tables.place_values
-    monkeypatch.setattr(tables, "place_values", values)
+    undecodable(monkeypatch, tables, "place_values", lambda place: place.entry == "bad")
     with Ledger.open(url) as ledger:
         keeper = attached(ledger)
         names = [PilotName(entry=literal, cluster=1, proc=0) for literal in ("bad", "good")]
@@ -233,14 +222,7 @@ def test_what_lies_in_no_pilot_is_not_left_out(url: str) -> None:
 
 def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a search takes a bounded time; the batch waits until all are found."""
-
-    def values(row: PilotRow) -> Values:
-        if row.identity.name.startswith("bad"):
-            raise ValueError("a bug")
-        return real(row)
-
-    real = pilot_values
-    monkeypatch.setattr(writes, "pilot_values", values)
+    undecodable(monkeypatch, writes, "pilot_values", lambda row: row.identity.name[:3] == "bad")
     monkeypatch.setattr(store, "MOST_REFUSED", 10)
     some = [shown(f"{'bad' if n % 2 else 'good'}{n}@node") for n in range(60)]
     with Ledger.open(url) as ledger:
@@ -253,6 +235,6 @@ def test_very_many_are_left_out_some_at_a_time(url: str, monkeypatch: pytest.Mon
             keeper.retry()
         keeper.retry()
         assert keeper.ready
-        with writing(ledger) as connection:
+        with ledger.transaction() as connection:
             assert len(connection.execute(select(pilots.c.id)).all()) == 30
         proven(ledger)

@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, text
 
-from gwmond.ledger.database.errors import LedgerError
+from gwmond.ledger.database.errors import LedgerCorrupt, LedgerError
 from gwmond.ledger.reading.failed import NOT_JUDGED, ended_within
 from gwmond.ledger.reading.reader import LedgerReader, Order
+from gwmond.ledger.reading.recent_waits import past_waits
 from gwmond.ledger.store import Ledger
-from gwmond.model.facts import Gap, Place
-from gwmond.model.pilot_life import Category
-from gwmond.model.pilots.stored_pilots import Doing, DoingNow, PilotFilter, PilotRow, RunRow
+from gwmond.model.factory.jobs import QueueRecord
+from gwmond.model.facts import EntryKey, Gap, Place, Size
+from gwmond.model.pilot_life import Assumption, Category, SizeStep
+from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.pilot_facts import AdFacts, OutputFacts, PilotFacts, ReportedSize
+from gwmond.model.pilots.stored_pilots import (
+    Doing,
+    DoingNow,
+    PilotFilter,
+    PilotKind,
+    PilotRow,
+    RunFilter,
+    RunRow,
+)
 from gwmond.model.poll.batch import Batch
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.endings import EARLY_US
-from gwmond.model.times import ALWAYS, Period
+from gwmond.model.times import ALWAYS, SECOND_US, Period
 from gwmond.pilots.early.comparison import Result, Trial
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
+from tests.build.pilot_ledger import BASE, write
+from tests.build.trace_backlog import PILOT, commit_jobs
+from tests.build.waiting import waiting_job
 from tests.ledger.pilot_batches import (
     BLAMED,
     HOUR,
     NOTHING,
     ORIGIN,
-    Pilot,
     batch,
     identity,
     now_us,
@@ -50,17 +63,12 @@ def reader(url: str) -> Iterator[LedgerReader]:
             yield reader
 
 
-@cache
-def _known_pilots() -> Mapping[int, Pilot]:
-    return pilots_at(BATCHES)
-
-
 def _pilots() -> list[PilotRow]:
-    return [rows.row for rows in _known_pilots().values()]
+    return [rows.row for rows in pilots_at(BATCHES).values()]
 
 
 def _runs() -> list[RunRow]:
-    return [run for rows in _known_pilots().values() for run in rows.runs]
+    return [run for rows in pilots_at(BATCHES).values() for run in rows.runs]
 
 
 def _every(row: object) -> bool:
@@ -87,7 +95,8 @@ def _does(state: DoingNow) -> Holds:
 
     def holds(row: PilotRow) -> bool:
         return (
-            StoredPilot(row, _known_pilots()[row.id].runs, AsOf(NOW, 2000, SILENT)).state == state
+            StoredPilot(row, pilots_at(BATCHES)[row.id].runs, AsOf(NOW, 2000, SILENT)).state
+            == state
         )
 
     return holds
@@ -121,7 +130,8 @@ def test_pilots(reader: LedgerReader) -> None:
         (
             PilotFilter(user="user2", running=True),
             lambda row: (
-                row.end_us is None and any(a.user == "user2" for a in _known_pilots()[row.id].runs)
+                row.end_us is None
+                and any(a.user == "user2" for a in pilots_at(BATCHES)[row.id].runs)
             ),
         ),
     ]
@@ -334,3 +344,133 @@ def test_look_ups_use_indexes(file: Path) -> None:
             assert any(index in plan for plan in plans), (index, plans)
             scans = [p for p in plans if p.startswith("SCAN") and "_open" not in p]
             assert not scans, (index, plans)
+
+
+JOB = f"schedd.example.org#1.0#{BASE}"
+
+
+def test_jobs_by_their_number(url: str) -> None:
+    write(url)
+    with LedgerReader.open(url) as ledger:
+        for schedd in ("", "schedd.example.org"):
+            assert ledger.jobs_numbered("1.0", schedd, 5) == [JOB]
+            assert ledger.jobs_numbered("0", schedd, 5) == []
+            assert ledger.jobs_numbered("%", schedd, 5) == []
+        for other in ("schedd", "schedd_example.org", "%"):
+            assert ledger.jobs_numbered("1.0", other, 5) == []
+
+
+def _place(number: int, entry: str, *events: tuple[QueueState, int]) -> QueueRecord:
+    made = [QueueEvent("", PilotName(), state, at * SECOND_US) for state, at in events]
+    return QueueRecord(entry, f"{number}.0", tuple(made))
+
+
+def test_recent_waits(url: str) -> None:
+    """Jobs wait a minute; a pilot waits since its last submission, until it first begins."""
+    entry = identity(PILOT).key.entry
+    places = (
+        _place(1, entry, (QueueState.SUBMITTED, 10), (QueueState.STARTED, 70)),
+        _place(
+            *(2, entry, (QueueState.SUBMITTED, 0), (QueueState.EVICTED, 50)),
+            *((QueueState.SUBMITTED, 60), (QueueState.PENDING, 65), (QueueState.STARTED, 90)),
+        ),
+        _place(3, entry, (QueueState.SUBMITTED, 10)),
+        _place(4, "other", (QueueState.SUBMITTED, 10), (QueueState.STARTED, 70)),
+    )
+    with Ledger.open(url) as ledger:
+        commit_jobs(ledger, 1, 3)
+        ledger.commit(Batch(before=ledger.load_sites().batches, now_us=1, places=places))
+    with LedgerReader.open(url) as ledger:
+        (row, _), *_ = ledger.runs_begun(RunFilter(ALWAYS), None)
+        job = waiting_job(schedd=row.key.job.partition("#")[0], user=row.user)
+        found = past_waits(ledger, job, {entry, "nowhere"})
+        assert [one.start_s - one.queued_s for one in found.jobs[row.user]] == [60.0] * 3
+        assert {name: sorted(waits) for name, waits in found.pilots.items()} == {entry: [30, 60]}
+        assert past_waits(ledger, job._replace(schedd="other"), {entry}).jobs == {}
+        planned = job._replace(schedd="", accounting_group="group", size=Size(1, 1000, 0))
+        assert len(past_waits(ledger, planned, {entry}).jobs[""]) == 3
+        for other in (
+            planned._replace(accounting_group="others"),
+            planned._replace(size=Size(2, 1000, 0)),
+        ):
+            assert past_waits(ledger, other, {entry}).jobs == {}
+
+
+LIFE = (ORIGIN, ORIGIN + 1000)
+
+
+def rows() -> list[PilotRow]:
+    """Pilots of two entries: some alike; some that no change can be made to."""
+    like = pilots_at(9)[1].row
+    entry = like.identity._replace(key=EntryKey("S", "e"))
+    step = SizeStep(ORIGIN, Size(8, 16000))
+    part = PilotFacts(output=OutputFacts(0, 0, cores=8, gpus=0, site=True))
+    guess = {Assumption.SIZE: LIFE, Assumption.GPUS: LIFE}
+    shown = PilotFacts(ads=AdFacts(0, sizes=(step,)))
+    one = like._replace(
+        facts=shown, identity=entry, steps=(SizeStep(0, Size(1, 1)), step), assumed={}
+    )
+    of_jobs = one._replace(identity=entry._replace(origin="jobs"))
+    elsewhere = one._replace(identity=entry._replace(key=EntryKey("S", "other")))
+    lives = [
+        one,
+        one._replace(start_us=ORIGIN - 5, end_us=None),
+        one._replace(assumed=guess, facts=PilotFacts()),
+        one._replace(facts=part),
+        one._replace(steps=()),
+        of_jobs,
+        elsewhere,
+    ]
+    return [key._replace(id=number) for number, key in enumerate(lives, 1)]
+
+
+def test_kinds(url: str) -> None:
+    """Those that are alike come together; pilots of other entries do not."""
+    with Ledger.open(url) as ledger:
+        ledger.commit(Batch(0, ORIGIN, tuple(rows())))
+        key = identity(1)
+        site = key.origin == "collector"
+        size, who = Size(8, 16000), ("S", key.factory, key.group, key.origin)
+        assert ledger.pilots_by_kind("e") == {
+            PilotKind(ReportedSize(*size, site=True), size, frozenset(), *who): [1, 2],
+            PilotKind(
+                ReportedSize(site=site), size, frozenset({Assumption.SIZE, Assumption.GPUS}), *who
+            ): [3],
+            PilotKind(ReportedSize(8, None, 0, site=True), size, frozenset(), *who): [4],
+        }
+        assert ledger.pilots_by_kind("nowhere") == {}
+        with ledger.transaction() as connection:
+            connection.execute(text("UPDATE pilots SET runs_pruned = 1 WHERE id = 1"))
+        left = [number for ids in ledger.pilots_by_kind("e").values() for number in ids]
+        assert sorted(left) == [2, 3, 4]
+
+
+@pytest.mark.parametrize("facts", ["[1", '{"output":{"first_us":"one"}}', "3"])
+def test_what_cannot_be_read_is_damage(url: str, facts: str) -> None:
+    with Ledger.open(url) as ledger:
+        ledger.commit(Batch(0, ORIGIN, tuple(rows())))
+        with ledger.transaction() as connection:
+            connection.execute(
+                text("UPDATE pilots SET facts = :facts WHERE id = 4"), {"facts": facts}
+            )
+        with pytest.raises(LedgerCorrupt, match="pilot 4"):
+            ledger.pilots_by_kind("e")
+    with Ledger.open(url) as ledger, pytest.raises(LedgerCorrupt, match="pilot 4"):
+        ledger.pilots_by_id([4])
+
+
+def test_pilots_that_never_were(url: str) -> None:
+    """They and their runs are gone, others stay, and their numbers are not given again."""
+    with Ledger.open(url) as ledger:
+        for number in range(1, 8):
+            ledger.commit(batch(number))
+        before = ledger.load()
+        last = max(before.pilots, key=lambda row: row.id)
+        runs = ledger.runs_of([last.id]).get(last.id, [])
+        moved = tuple((run.pilot, run.key) for run in runs)
+        gone = Batch(before.batches, ORIGIN, moved=moved, withdrawn=(last.id, 10**6))
+        ledger.commit(gone)
+        after = ledger.load()
+        assert after.next_id == before.next_id
+        assert after.pilots == tuple(row for row in before.pilots if row.id != last.id)
+        assert ledger.pilots_by_id([last.id]) == {}

@@ -20,7 +20,6 @@ from gwmond.model.pilot_life import (
     KINDS,
     Assumption,
     Category,
-    End,
     Outcome,
     RunKey,
     SizeStep,
@@ -36,7 +35,7 @@ from gwmond.model.pilots.pilot_facts import (
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.poll.batch import Batch
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
+from gwmond.model.runs.run_facts import JobFact, Move, RunFact, Source, Transfer, Used
 from gwmond.model.units import RESOURCES
 from tests.examples import examples
 from tests.ledger.pilot_batches import now_us, pilot_at
@@ -47,136 +46,92 @@ texts = st.text(
     max_size=12,
 )
 times = st.integers(0, LATEST_US)
-maybe_times = st.none() | times
+amounts = st.integers(0, LARGEST)
 intervals = st.tuples(times, times).filter(lambda of: of[0] < of[1])
 sizes = st.builds(
-    Size,
-    *[st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False) for _ in range(3)],
+    Size, *[st.integers(0, 2**40) | st.floats(0, 2**40, allow_nan=False) for _ in range(3)]
 )
 
 
-def _ending_field(name: str) -> st.SearchStrategy[Any]:
-    if name == "over":
-        return st.booleans()
-    if name.endswith(("_code", "_signal", "_subcode", "_status")):
-        return st.none() | st.integers(-(2**31), 2**31)
-    if name == "failed_transfer":
-        return st.none() | texts
-    if name == "failed_at":
-        return st.sampled_from([None, "access_point", "execution_point"])
-    return st.sampled_from([None, True, False])
+def built(record: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Return values for all fields of a record: by its types, and times by their names."""
+    for name, kind in get_type_hints(record).items():
+        plain = {of for of in get_args(kind) or (kind,) if of is not type(None)}
+        if plain == {int}:
+            number = times if name.endswith("_us") else st.integers(0, 2**62)
+            fields.setdefault(name, number | st.none() if type(None) in get_args(kind) else number)
+        elif plain == {str}:
+            fields.setdefault(name, texts | st.none() if type(None) in get_args(kind) else texts)
+        elif plain == {Size}:
+            fields.setdefault(name, sizes | st.none() if type(None) in get_args(kind) else sizes)
+        else:
+            fields.setdefault(name, st.from_type(kind))
+    return st.builds(record, **fields)
 
 
-endings = st.builds(Ending, **{name: _ending_field(name) for name in Ending._fields})
-
-numbers = st.none() | st.integers(0, 2**62)
-transfers = st.none() | st.builds(Transfer, *[maybe_times] * 3, numbers, numbers)
-amounts_used = st.none() | st.floats(0, 1e9)
-uses = st.none() | st.builds(Used, amounts_used, amounts_used)
-jobs = st.none() | st.builds(
-    JobFact, maybe_times, numbers, texts, texts, maybe_times, numbers, texts
-)
+finite = st.none() | st.floats(0, 1e9)
+told = {
+    "ending": built(Ending),
+    "transfer_in": st.none() | built(Transfer),
+    "transfer_out": st.none() | built(Transfer),
+    "about_job": st.none() | built(JobFact),
+    "moves": st.lists(built(Move), max_size=3).map(tuple),
+    "used": st.none() | st.builds(Used, finite, finite, finite),
+}
 
 
 @st.composite
 def runs(draw: st.DrawFn) -> RunRow:
     """A run whose facts often tell what the row has."""
-    job, user, group = draw(texts), draw(texts), draw(texts)
-    key = RunKey(job, draw(st.integers(0, 10**6)))
-    start, end, size = draw(times), draw(maybe_times), draw(sizes)
+    row = built(
+        RunRow,
+        pilot=st.integers(0, 5),
+        key=st.builds(RunKey, texts, st.integers(0, 10**6)),
+        outcome=st.none() | built(Outcome),
+        result=st.sampled_from(["", "failed_early", "succeeded", "lasted"]),
+        settled=st.dictionaries(st.sampled_from(KINDS), amounts),
+        facts=st.just(()),
+    )
+    run: RunRow = draw(row)
 
     def usual(value: Any, other: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.just(value) | st.none() | other
 
-    facts = st.builds(
+    facts = built(
         RunFact,
-        st.sampled_from(Source),
-        st.just(job) | texts,
-        usual(key.number, st.integers(0, 10)),
-        st.integers(-(2**70), 2**70),
-        st.none() | st.sampled_from(["pilot", "another"]) | texts,
-        usual(start, times),
-        usual(end, times),
-        usual(size, sizes),
-        usual(user, texts),
-        usual(group, texts),
-        endings,
-        maybe_times,
-        maybe_times,
-        transfers,
-        transfers,
-        jobs,
-        uses,
+        job=st.just(run.key.job) | texts,
+        shadow_start=usual(run.key.number, st.integers(0, 10)),
+        written_us=st.integers(-(2**70), 2**70),
+        pilot=st.none() | st.sampled_from(["pilot", "another"]) | texts,
+        start_us=usual(run.start_us, times),
+        end_us=usual(run.end_us, times),
+        size=usual(run.size, sizes),
+        user=usual(run.user, texts),
+        job_group=usual(run.job_group, texts),
+        **told,
     )
-    outcome = st.builds(
-        Outcome, st.sampled_from(Category), texts, st.sampled_from(["measured", "estimated"])
-    )
-    amounts = st.dictionaries(st.sampled_from(KINDS), st.integers(0, LARGEST))
-    return RunRow(
-        draw(st.integers(0, 5)),
-        key,
-        start,
-        end,
-        size,
-        user,
-        group,
-        draw(st.none() | outcome),
-        draw(st.sampled_from(["", "failed_early", "succeeded", "lasted"])),
-        draw(st.booleans()),
-        draw(amounts),
-        tuple(draw(st.lists(facts, max_size=4))),
-        draw(maybe_times),
-    )
+    return run._replace(facts=tuple(draw(st.lists(facts, max_size=4))))
 
 
-pilots = st.builds(
+pilots = built(
     PilotRow,
-    id=st.integers(0, 2**62),
-    identity=st.builds(
-        PilotIdentity,
-        texts,
-        st.integers(0, 2**62),
-        texts,
-        texts,
-        st.builds(EntryKey, texts, texts),
-        texts,
-        texts,
-        st.sampled_from(["collector", "jobs"]),
-    ),
-    start_us=times,
-    end_us=maybe_times,
-    posted_last_heard_us=times,
-    last_heard_us=times,
+    identity=built(PilotIdentity, key=st.builds(EntryKey, texts, texts)),
     steps=st.lists(st.builds(SizeStep, times, sizes), max_size=3).map(tuple),
-    validation=st.sampled_from(Validation),
     assumed=st.dictionaries(st.sampled_from(Assumption), intervals, max_size=3),
-    validation_end_us=maybe_times,
     assumed_micros=st.dictionaries(
         st.tuples(st.sampled_from(Assumption), st.sampled_from(RESOURCES)),
         st.integers(1, LARGEST),
         max_size=3,
     ),
-    end_source=st.sampled_from(get_args(End)),
-    retire_us=maybe_times,
-    die_us=maybe_times,
-    known_until_us=maybe_times,
-    settled_until_us=times,
-    ran_jobs=st.booleans(),
-    closed=st.booleans(),
     settled=st.dictionaries(
         st.tuples(
-            st.sampled_from(RESOURCES),
-            st.sampled_from(["resource", "canonical"]),
-            st.sampled_from(Category),
-            texts,
+            *(st.sampled_from(RESOURCES), st.sampled_from(["resource", "canonical"])),
+            *(st.sampled_from(Category), texts),
         ),
-        st.integers(0, LARGEST),
+        amounts,
         max_size=6,
     ),
     runs_pruned=st.just(0),
-    last_polled_us=maybe_times,
-    unit_mib=st.integers(0, 10**9),
-    failure=texts,
     facts=st.builds(
         PilotFacts,
         ads=st.none()
@@ -215,15 +170,10 @@ ZEROS = PilotRow(
     validation_end_us=0,
     facts=PilotFacts(ads=AdFacts(0, 0), output=OutputFacts(0, 0, 0, cores=0, pid=0)),
 )
-ZERO_CODES = Ending(
-    exit_code=0,
-    exit_signal=0,
-    hold_code=0,
-    hold_subcode=0,
-    vacate_code=0,
-    vacate_subcode=0,
-    starter_status=0,
-)
+_CODES: dict[str, Any] = {
+    name: 0 for name in Ending._fields if name.endswith(("code", "signal", "status"))
+}
+ZERO_CODES = Ending(**_CODES)
 ZERO_FACT = RunFact(Source.STARTD_HISTORY, "", 0, 0, "", 0, 0, Size(0, 0, 0), "", "", ZERO_CODES)
 ZERO_RUN = RunRow(
     pilot=0,

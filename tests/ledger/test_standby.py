@@ -22,7 +22,7 @@ class Daemon:
 
     def poll(self, minute: int) -> tuple[bool, bool]:
         """Whether the ledger is written, and whether the daemon stands by."""
-        self.keeper.open(EMPTY, 720)
+        self.keeper.open(EMPTY, (720, 24))
         passed = PERIOD_S * minute
         spent = [SiteTime("cpu", "provisioned", "", EntryKey("S", "e"), 1000)]
         at = Tick(T0 + passed, 500 + passed, 600 + passed, "boot")

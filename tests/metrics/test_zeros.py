@@ -12,7 +12,7 @@ from gwmond.metrics.zeros import places
 from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category
-from gwmond.model.poll.snapshot import LedgerStatus, PilotTime, Snapshot
+from gwmond.model.poll.snapshot import GpuUse, LedgerStatus, PilotTime, Snapshot
 from gwmond.model.runs.outcomes import RUNS
 from gwmond.model.totals import Total
 from gwmond.sites.reasons import REASONS
@@ -139,3 +139,17 @@ def test_without_a_ledger_nothing_is_counted() -> None:
     for name in (SPENT, "gwmond_job_runs_total", OF_SITES):
         assert not samples(bare, name, NEW)
         assert not samples(bare, name, STARVING)
+
+
+def test_models_of_gpus_are_bounded() -> None:
+    """Pilots choose the names; those of most GPUs stand apart, and none is lost."""
+    gpus: dict[tuple[str, GpuUse], int] = {(f"GPU {n}", "idle"): 1 for n in range(60)}
+    gpus["GPU 59", "busy"] = 5
+    pilots = snapshot().pilots
+    (berth, *_), group = pilots, next(iter(pilots.values()))
+    found = samples(
+        snapshot(pilots={berth: group._replace(gpus=gpus)}), "gwmond_pilot_gpus", berth.entry
+    )
+    by_model = {sample.labels[:2]: sample.value for sample in found}
+    assert (by_model["GPU 59", "busy"], by_model["other", "idle"]) == (5, 10)
+    assert (len(by_model), sum(by_model.values())) == (52, 65)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,186 +19,154 @@ GOOD, MISCONFIGURED = Category.GOODPUT, Category.MISCONFIGURATION_BADPUT
 PREEMPTED, OTHER = Category.PREEMPTION_BADPUT, Category.UNCLASSIFIED
 
 OVER = Ending(over=True, began=True)
-DONE = OVER._replace(exit_code=0, own_accord=True)
-KILLED = OVER._replace(exit_signal=9, own_accord=False)
-SIGKILL, LOST_SHADOW = 9, 2 << 8
 
 
-def over(**fields: object) -> Ending:
-    return OVER._replace(**fields)  # type: ignore[arg-type]
+def ending(words: str) -> Ending:
+    """Read the end of a run: codes, what it did or (``!``) did not: ``done hold=13.2 !began``."""
+    fields: dict[str, Any] = {}
+    for word in re.sub(r"\(.*?\)", "", words).split():
+        name, _, value = word.partition("=")
+        if name in KINDS:
+            fields |= KINDS[name]
+        elif not value:
+            fields[name.lstrip("!")] = not name.startswith("!")
+        elif name in NUMBERS:
+            fields |= dict(zip(NUMBERS[name], map(int, value.split(".")), strict=False))
+        else:
+            fields[name] = None if value == "?" else value
+    return OVER._replace(**fields)
 
 
+KINDS: dict[str, dict[str, object]] = {
+    "over": {},
+    "done": {"exit_code": 0, "own_accord": True},
+    "killed": {"exit_signal": 9, "own_accord": False},
+}
+NUMBERS = {
+    "exit": ("exit_code",),
+    "signal": ("exit_signal",),
+    "hold": ("hold_code", "hold_subcode"),
+    "vacate": ("vacate_code", "vacate_subcode"),
+    "starter": ("starter_status",),
+}
 # One or more endings for each rule: the name of the rule that decides, and the evidence.
+TABLE = """
+# Completed, whatever the exit code.
+completed_zero: completed exit=0
+completed_nonzero: completed exit=3
+completed_signal: completed signal=11
+completed: completed
+# Disconnected and reconnected; a schedd that was restarted and reconnected: the job went on.
+completed_zero: completed exit=0 disconnected
+# The code of an earlier eviction may still be in the ad of a job that completed.
+completed_zero: completed exit=0 vacate=34 startd_ended
+# kill -9 of the shadow, or an access point gone for longer than the job lease.
+lease_expired: starter=512 !began (the access point's side); starter=512 vacate=1008 !startd_ended
+# kill -9 of the starter: the shadow cannot reconnect to it, the startd's history tells.
+starter_killed_early: starter=9 !startd_ended early
+starter_killed: starter=9 !startd_ended vacate=1008
+starter_killed_unsure: starter=9
+# Stage-in.
+input_failed: !began hold=13.256; !began vacate=13.2; hold=13.2 failed_at=execution_point
+input_unsent: hold=13.5 failed_at=access_point (EIO);
+    vacate=13 failed_at=access_point startd_ended
+cut_short: !began vacate=13.2 startd_ended; !began vacate=1021 startd_ended
+container_failed: !early vacate=1021 !startd_ended
+input_mistake: hold=13.2 failed_at=access_point; vacate=13.13 failed_at=access_point
+# Containers.
+image_failed: !began hold=35; !began hold=45 (the test is one of the job's own image)
+container_failed: !early hold=45
+image_failed: began=? vacate=1021; early vacate=1021
+container_failed: !early vacate=1021
+# Starter and shadow.
+program_failed: !began vacate=6; !began hold=6.2; !began hold=6.8 startd_ended;
+    !began hold=8.2 (no stdin there)
+starter_failed_early: !began vacate=1007; !began vacate=1007 startd_ended; early vacate=1024
+ended_with_pilot: early vacate=1007 startd_ended
+starter_failed: !early vacate=1007
+shadow_failed: !began vacate=1002; !began hold=48; !began hold=1002 (too many of them);
+    !early vacate=1002
+activation_broken: !began vacate=1031; !began vacate=1036
+not_started: !began vacate=1006; !began vacate=1003 !startd_ended
+refused: !began vacate=1029
+never_began: !began; !began vacate=1005; !began vacate=1009 superseded
+# The pilot's end: retirement, shutdown, death, draining, lost contact.
+startd_shutdown: vacate=1013; vacate=1013 !began; vacate=1016
+startd_died: vacate=1012
+drained: vacate=1014; vacate=1005 draining; killed vacate=1009 draining
+lost_contact: vacate=1008 disconnected; vacate=1008 startd_ended !began; vacate=1008 starter=9
+reconnect_failed: vacate=1008 !startd_ended
+reconnect_failed_early: vacate=1008 !startd_ended early
+ended_with_pilot: vacate=1005 startd_ended; vacate=1003 startd_ended !began;
+    vacate=1011 startd_ended; vacate=1025 startd_ended; vacate=1007 startd_ended !early
+gone_with_pilot: startd_ended; killed startd_ended; signal=15 startd_ended
+# The program was done, its output not: the job has to run again.
+output_cut_off: done sending_output startd_ended; done sending_output vacate=1008;
+    done sending_output hold=12 startd_ended
+# Vacated by a pilot's end, then removed or held while idle: the end is what happened.
+startd_shutdown: vacate=1013 removed
+ended_with_pilot: vacate=1005 removed startd_ended
+drained: vacate=1014 hold=1
+# Somebody decided against it.
+preempted: vacate=1018; vacate=1019 preempted; vacate=1015
+preempted_by_expression: vacate=1011
+preempted_flag: preempted !startd_ended
+preempted_unsure: preempted vacate=1005
+vacated_by_admin: vacate=1010
+vacated_by_schedd: vacate=1022
+removed_code: vacate=1023
+checkpointed: vacate=1025
+vacated_by_user: vacate=1004
+vacated_by_policy: vacate=1000; vacate=1001
+removed: removed; removed !began; killed removed vacate=1009; removed signal=9 vacate=0
+held_by_user: hold=1; vacate=1
+held_and_released: killed vacate=0 by_schedd superseded; !began by_schedd superseded
+ended_by_condor: killed vacate=0 by_schedd
+held_by_user: killed hold=1 vacate=0
+held_by_policy: hold=3; killed hold=3; hold=3 signal=9; hold=26
+held_for_limit: hold=34.102; done hold=34
+held_for_mistake: hold=14 !began
+held_by_startd: hold=21
+output_failed: done hold=12.2
+checkpoint_failed: hold=36
+held_by_system: hold=23; hold=999
+vacated_by_system: vacate=1999
+vacated: vacate=1005; vacate=1005 removed; vacate=1005 hold=1
+# The program ended itself, and nothing ended it from outside.
+exited_zero: done; exit=0; exit=0 vacate=1009 starter=0; done draining startd_ended;
+    done starter=512
+exited_nonzero: exit=3; done exit=3 hold=3 (ON_EXIT_HOLD); exit=3 hold=3;
+    exit=3 removed (it was to run again, then removed)
+exited_signal: signal=11; signal=9 own_accord startd_ended
+# Hardly anything is known.
+# A log tells that the access point did not get the exit, and no history tells of one.
+exit_unsent: done unsent; unsent !startd_ended superseded
+gone_with_pilot: done unsent startd_ended
+completed_zero: unsent completed exit=0
+removed: unsent removed
+lease_expired: done unsent starter=512
+# A log has a failure of a container as the run began, and no record has how it ended.
+container_logged: container_failed began=?; container_failed early startd_ended;
+    container_failed began startd_ended
+gone_with_pilot: container_failed began !early startd_ended
+exit_retried: exit=4 own_accord retried; exit=0 own_accord superseded;
+    signal=11 own_accord superseded hold=3
+exited_nonzero: exit=4 own_accord retried hold=3
+completed_nonzero: exit=4 own_accord retried completed
+ended_by_condor: exit=0 !own_accord
+program_failed: starter=9 !startd_ended hold=6
+exited_nonzero: container_failed exit=1 own_accord
+startd_shutdown: container_failed vacate=1013
+disconnected: disconnected superseded
+ended_by_condor: signal=15 !own_accord; signal=15 !own_accord superseded
+no_record: superseded; done sending_output superseded
+unknown: over; vacate=1017; hold=1009; starter=256 !startd_ended
+ended_by_condor: killed vacate=1009
+"""
 CASES: list[tuple[str, Ending]] = [
-    # Completed, whatever the exit code.
-    ("completed_zero", over(completed=True, exit_code=0)),
-    ("completed_nonzero", over(completed=True, exit_code=3)),
-    ("completed_signal", over(completed=True, exit_signal=11)),
-    ("completed", over(completed=True)),
-    # Disconnected and reconnected; a schedd that was restarted and reconnected: the job went on.
-    ("completed_zero", over(completed=True, exit_code=0, disconnected=True)),
-    # The code of an earlier eviction may still be in the ad of a job that completed.
-    ("completed_zero", over(completed=True, exit_code=0, vacate_code=34, startd_ended=True)),
-    # kill -9 of the shadow, or an access point gone for longer than the job lease.
-    ("lease_expired", over(starter_status=LOST_SHADOW, began=False)),  # the access point's side
-    ("lease_expired", over(starter_status=LOST_SHADOW, vacate_code=1008, startd_ended=False)),
-    # kill -9 of the starter: the shadow cannot reconnect to it, the startd's history tells.
-    ("starter_killed_early", over(starter_status=SIGKILL, startd_ended=False, early=True)),
-    ("starter_killed", over(starter_status=SIGKILL, startd_ended=False, vacate_code=1008)),
-    ("starter_killed_unsure", over(starter_status=SIGKILL)),
-    # Stage-in.
-    ("input_failed", over(began=False, hold_code=13, hold_subcode=256)),
-    ("input_failed", over(began=False, vacate_code=13, vacate_subcode=2)),
-    ("input_failed", over(hold_code=13, hold_subcode=2, failed_at="execution_point")),
-    ("input_unsent", over(hold_code=13, hold_subcode=5, failed_at="access_point")),  # EIO
-    ("input_unsent", over(vacate_code=13, failed_at="access_point", startd_ended=True)),
-    ("cut_short", over(began=False, vacate_code=13, vacate_subcode=2, startd_ended=True)),
-    ("cut_short", over(began=False, vacate_code=1021, startd_ended=True)),
-    ("container_failed", over(early=False, vacate_code=1021, startd_ended=False)),
-    ("input_mistake", over(hold_code=13, hold_subcode=2, failed_at="access_point")),
-    ("input_mistake", over(vacate_code=13, vacate_subcode=13, failed_at="access_point")),
-    # Containers.
-    ("image_failed", over(began=False, hold_code=35)),
-    ("image_failed", over(began=False, hold_code=45)),  # the test is one of the job's own image
-    ("container_failed", over(early=False, hold_code=45)),
-    ("image_failed", over(began=None, vacate_code=1021)),
-    ("image_failed", over(early=True, vacate_code=1021)),
-    ("container_failed", over(early=False, vacate_code=1021)),
-    # Starter and shadow.
-    ("program_failed", over(began=False, vacate_code=6)),
-    ("program_failed", over(began=False, hold_code=6, hold_subcode=2)),
-    ("program_failed", over(began=False, hold_code=6, hold_subcode=8, startd_ended=True)),
-    ("program_failed", over(began=False, hold_code=8, hold_subcode=2)),  # no stdin there
-    ("starter_failed_early", over(began=False, vacate_code=1007)),
-    ("starter_failed_early", over(began=False, vacate_code=1007, startd_ended=True)),
-    ("starter_failed_early", over(early=True, vacate_code=1024)),
-    ("ended_with_pilot", over(early=True, vacate_code=1007, startd_ended=True)),
-    ("starter_failed", over(early=False, vacate_code=1007)),
-    ("shadow_failed", over(began=False, vacate_code=1002)),
-    ("shadow_failed", over(began=False, hold_code=48)),
-    ("shadow_failed", over(began=False, hold_code=1002)),  # too many of them
-    ("shadow_failed", over(early=False, vacate_code=1002)),
-    ("activation_broken", over(began=False, vacate_code=1031)),
-    ("activation_broken", over(began=False, vacate_code=1036)),
-    ("not_started", over(began=False, vacate_code=1006)),
-    ("not_started", over(began=False, vacate_code=1003, startd_ended=False)),
-    ("refused", over(began=False, vacate_code=1029)),
-    ("never_began", over(began=False)),
-    ("never_began", over(began=False, vacate_code=1005)),
-    ("never_began", over(began=False, vacate_code=1009, superseded=True)),
-    # The pilot's end: retirement, shutdown, death, draining, lost contact.
-    ("startd_shutdown", over(vacate_code=1013)),
-    ("startd_shutdown", over(vacate_code=1013, began=False)),
-    ("startd_shutdown", over(vacate_code=1016)),
-    ("startd_died", over(vacate_code=1012)),
-    ("drained", over(vacate_code=1014)),
-    ("drained", over(vacate_code=1005, draining=True)),
-    ("drained", KILLED._replace(vacate_code=1009, draining=True)),
-    ("lost_contact", over(vacate_code=1008, disconnected=True)),
-    ("lost_contact", over(vacate_code=1008, startd_ended=True, began=False)),
-    ("lost_contact", over(vacate_code=1008, starter_status=SIGKILL)),
-    ("reconnect_failed", over(vacate_code=1008, startd_ended=False)),
-    ("reconnect_failed_early", over(vacate_code=1008, startd_ended=False, early=True)),
-    ("ended_with_pilot", over(vacate_code=1005, startd_ended=True)),
-    ("ended_with_pilot", over(vacate_code=1003, startd_ended=True, began=False)),
-    ("ended_with_pilot", over(vacate_code=1011, startd_ended=True)),
-    ("ended_with_pilot", over(vacate_code=1025, startd_ended=True)),
-    ("ended_with_pilot", over(vacate_code=1007, startd_ended=True, early=False)),
-    ("gone_with_pilot", over(startd_ended=True)),
-    ("gone_with_pilot", KILLED._replace(startd_ended=True)),
-    ("gone_with_pilot", over(exit_signal=15, startd_ended=True)),
-    # The program was done, its output not: the job has to run again.
-    ("output_cut_off", DONE._replace(sending_output=True, startd_ended=True)),
-    ("output_cut_off", DONE._replace(sending_output=True, vacate_code=1008)),
-    ("output_cut_off", DONE._replace(sending_output=True, hold_code=12, startd_ended=True)),
-    # Vacated by a pilot's end, then removed or held while idle: the end is what happened.
-    ("startd_shutdown", over(vacate_code=1013, removed=True)),
-    ("ended_with_pilot", over(vacate_code=1005, removed=True, startd_ended=True)),
-    ("drained", over(vacate_code=1014, hold_code=1)),
-    # Somebody decided against it.
-    ("preempted", over(vacate_code=1018)),
-    ("preempted", over(vacate_code=1019, preempted=True)),
-    ("preempted", over(vacate_code=1015)),
-    ("preempted_by_expression", over(vacate_code=1011)),
-    ("preempted_flag", over(preempted=True, startd_ended=False)),
-    ("preempted_unsure", over(preempted=True, vacate_code=1005)),
-    ("vacated_by_admin", over(vacate_code=1010)),
-    ("vacated_by_schedd", over(vacate_code=1022)),
-    ("removed_code", over(vacate_code=1023)),
-    ("checkpointed", over(vacate_code=1025)),
-    ("vacated_by_user", over(vacate_code=1004)),
-    ("vacated_by_policy", over(vacate_code=1000)),
-    ("vacated_by_policy", over(vacate_code=1001)),
-    ("removed", over(removed=True)),
-    ("removed", over(removed=True, began=False)),
-    ("removed", KILLED._replace(removed=True, vacate_code=1009)),
-    ("removed", over(removed=True, exit_signal=9, vacate_code=0)),
-    ("held_by_user", over(hold_code=1)),
-    ("held_by_user", over(vacate_code=1)),
-    ("held_and_released", KILLED._replace(vacate_code=0, by_schedd=True, superseded=True)),
-    ("held_and_released", over(began=False, by_schedd=True, superseded=True)),
-    ("ended_by_condor", KILLED._replace(vacate_code=0, by_schedd=True)),
-    ("held_by_user", KILLED._replace(hold_code=1, vacate_code=0)),
-    ("held_by_policy", over(hold_code=3)),
-    ("held_by_policy", KILLED._replace(hold_code=3)),
-    ("held_by_policy", over(hold_code=3, exit_signal=9)),
-    ("held_by_policy", over(hold_code=26)),
-    ("held_for_limit", over(hold_code=34, hold_subcode=102)),
-    ("held_for_limit", DONE._replace(hold_code=34)),
-    ("held_for_mistake", over(hold_code=14, began=False)),
-    ("held_by_startd", over(hold_code=21)),
-    ("output_failed", DONE._replace(hold_code=12, hold_subcode=2)),
-    ("checkpoint_failed", over(hold_code=36)),
-    ("held_by_system", over(hold_code=23)),
-    ("held_by_system", over(hold_code=999)),
-    ("vacated_by_system", over(vacate_code=1999)),
-    ("vacated", over(vacate_code=1005)),
-    ("vacated", over(vacate_code=1005, removed=True)),
-    ("vacated", over(vacate_code=1005, hold_code=1)),
-    # The program ended itself, and nothing ended it from outside.
-    ("exited_zero", DONE),
-    ("exited_zero", over(exit_code=0)),
-    ("exited_zero", over(exit_code=0, vacate_code=1009, starter_status=0)),
-    ("exited_zero", DONE._replace(draining=True, startd_ended=True)),
-    ("exited_zero", DONE._replace(starter_status=LOST_SHADOW)),
-    ("exited_nonzero", over(exit_code=3)),
-    ("exited_nonzero", DONE._replace(exit_code=3, hold_code=3)),  # ON_EXIT_HOLD
-    ("exited_nonzero", over(exit_code=3, hold_code=3)),
-    ("exited_nonzero", over(exit_code=3, removed=True)),  # it was to run again, then removed
-    ("exited_signal", over(exit_signal=11)),
-    ("exited_signal", over(exit_signal=9, own_accord=True, startd_ended=True)),
-    # Hardly anything is known.
-    # A log tells that the access point did not get the exit, and no history tells of one.
-    ("exit_unsent", DONE._replace(unsent=True)),
-    ("exit_unsent", over(unsent=True, startd_ended=False, superseded=True)),
-    ("gone_with_pilot", DONE._replace(unsent=True, startd_ended=True)),
-    ("completed_zero", over(unsent=True, completed=True, exit_code=0)),
-    ("removed", over(unsent=True, removed=True)),
-    ("lease_expired", DONE._replace(unsent=True, starter_status=LOST_SHADOW)),
-    # A log has a failure of a container as the run began, and no record has how it ended.
-    ("container_logged", over(container_failed=True, began=None)),
-    ("container_logged", over(container_failed=True, early=True, startd_ended=True)),
-    ("container_logged", over(container_failed=True, began=True, startd_ended=True)),
-    ("gone_with_pilot", over(container_failed=True, began=True, early=False, startd_ended=True)),
-    ("exit_retried", over(exit_code=4, own_accord=True, retried=True)),
-    ("exit_retried", over(exit_code=0, own_accord=True, superseded=True)),
-    ("exit_retried", over(exit_signal=11, own_accord=True, superseded=True, hold_code=3)),
-    ("exited_nonzero", over(exit_code=4, own_accord=True, retried=True, hold_code=3)),
-    ("completed_nonzero", over(exit_code=4, own_accord=True, retried=True, completed=True)),
-    ("ended_by_condor", over(exit_code=0, own_accord=False)),
-    ("program_failed", over(starter_status=9, startd_ended=False, hold_code=6)),
-    ("exited_nonzero", over(container_failed=True, exit_code=1, own_accord=True)),
-    ("startd_shutdown", over(container_failed=True, vacate_code=1013)),
-    ("disconnected", over(disconnected=True, superseded=True)),
-    ("ended_by_condor", over(exit_signal=15, own_accord=False)),
-    ("ended_by_condor", over(exit_signal=15, own_accord=False, superseded=True)),
-    ("no_record", over(superseded=True)),
-    ("no_record", DONE._replace(sending_output=True, superseded=True)),
-    ("unknown", OVER),
-    ("unknown", over(vacate_code=1017)),
-    ("unknown", over(hold_code=1009)),
-    ("unknown", over(starter_status=1 << 8, startd_ended=False)),
-    ("ended_by_condor", KILLED._replace(vacate_code=1009)),
+    (name, ending(words))
+    for name, told in re.findall(r"^(\w+): ((?:.|\n    )+)", TABLE, re.MULTILINE)
+    for words in told.split(";")
 ]
 
 

@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+import doctest
+
 import pytest
 
+from gwmond.model import digits
 from gwmond.model.facts import Size
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
 from gwmond.model.units import Resource
 from gwmond.sites.need import Need, need_at, own_need
+from gwmond.sources.gwms import pilot_output, texts
+from gwmond.sources.htcondor import glideresource
+from gwmond.sources.htcondor.access import host_and_port
+from gwmond.web.connections import host_is_known
+from tests.pool import feign
+from tests.sources.make import ATTRIBUTES, NOW, classad, heard
 
 
 @pytest.mark.parametrize(
@@ -50,3 +59,33 @@ def test_a_pilot_with_a_core_is_at_least_one_unit(size: Size, units: int, below:
     assert is_below_one_unit(size) is below
     assert (units_of(size, "cpu") == units) is not below
     assert units_of_pilot(size, "gpu") == size.gpus
+
+
+OTHERS = ("١٤", "\uff11\uff14", "१४", "1٤", "²", "1_4")
+
+
+def test_examples() -> None:
+    assert doctest.testmod(digits).failed == 0
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_digits_of_other_scripts_make_no_number(number: str) -> None:
+    """Neither of a job's file, nor of a line of its output, nor of an entry's ad."""
+    assert not digits.is_number(number)
+    assert pilot_output.job_file("job.14.0.out") is not None
+    assert pilot_output.job_file(f"job.{number}.0.out") is None
+    assert pilot_output.job_file(f"job.14.{number}.err") is None
+    assert texts.number(number) is None
+    assert texts.number(number.encode()) is None
+    assert texts.number("-14", -20) == -14
+    assert texts.wall_of_date(f"Mon Feb {number} 22:42:54 PST 2022") is None
+    ad = feign.glideresource() | {"GLIDEIN_CPUS": number, "GLIDEIN_ESTIMATED_CPUS": number}
+    (request,) = glideresource.decode([classad(heard(ad))], ATTRIBUTES, "cm", NOW).requests
+    assert request.pilot_size is None
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_they_make_no_port_and_no_address(number: str) -> None:
+    """A name is not taken for an address; a port that is none fails nothing."""
+    assert not host_is_known(f"{number}.{number}", ())
+    assert host_and_port(f"cm.example:{number}") == (f"cm.example:{number}", 9618)

@@ -208,6 +208,7 @@ def test_the_package_has_what_a_debian_expects(root: Path) -> None:
         "/usr/share/doc/gwmond/copyright",
         "/usr/share/doc/gwmond/install.md",
         "/usr/share/gwmond/condor/50-gwmond.conf",
+        "/usr/share/gwmond/gwmond-path-transfer",
         "/usr/share/gwmond/prometheus/gwmond-alerts.yml",
         "/usr/share/man/man1/gwmond-report.1.gz",
         "/usr/share/man/man5/gwmond.toml.5.gz",

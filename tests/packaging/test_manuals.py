@@ -82,6 +82,7 @@ def test_the_page_of_the_configuration_has_every_option() -> None:
         ("gwmond pilot", {"pilot", "pilots"}),
         ("gwmond report --fo", {"--format"}),
         ("gwmond report --format ", {"table", "csv", "json", "markdown", "html"}),
+        ("gwmond report --by fa", {"factory", "failure"}),
         ("gwmond ledger ", {"check", "stats", "vacuum", "export"}),
         ("gwmond ledger export --format ", {"parquet", "openmetrics"}),
         ("gwmond run --config gwm", {"gwmond.toml"}),

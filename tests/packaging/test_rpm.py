@@ -69,6 +69,7 @@ def test_an_rpm_has_what_a_system_expects(packages: tuple[Path, Path]) -> None:
         "/usr/lib/gwmond/bin/gwmond",
         "/usr/share/man/man1/gwmond-report.1",
         "/usr/share/bash-completion/completions/gwmond",
+        "/usr/share/gwmond/gwmond-path-transfer",
         "/usr/share/gwmond/prometheus/gwmond-alerts.yml",
         "/etc/gwmond/tokens.d",
     } <= files

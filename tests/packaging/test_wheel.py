@@ -76,6 +76,8 @@ def test_commands_of_an_installed_wheel(installed: Path, tmp_path: Path) -> None
     shared = installed / "share/gwmond"
     assert (shared / "gwmond.toml").read_text() == (REPOSITORY / "etc/gwmond.toml").read_text()
     assert (shared / "grafana/dashboards/gwmond-overview.json").exists()
+    plugin = shared / "gwmond-path-transfer"
+    assert '"tree"' in call([plugin, "-classad"], cwd=tmp_path, env=environment)
 
 
 def test_the_demo_of_an_installed_wheel(installed: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gwmond.model.facts import Pilot
-from gwmond.model.pilot_life import Assumption, Validation, union
+from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.file_facts import (
     CentralEvent,
     PilotName,
@@ -19,9 +19,6 @@ from gwmond.model.pilots.file_facts import (
 )
 from gwmond.model.pilots.pilot_facts import FailedAdFacts, PilotFacts
 from gwmond.model.pilots.stored_pilots import PilotIdentity
-from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.memory.cache import PilotCache
@@ -39,9 +36,9 @@ from tests.build.central_lines import (
     line,
 )
 from tests.build.facts import A
-from tests.build.pilot_files import output, queue, us
+from tests.build.pilot_files import us
 from tests.build.play import DONE, Play, claim, record, shown
-from tests.build.played import add_files
+from tests.build.playbook import Playbook, playbooks
 from tests.examples import examples
 
 FAR = 100_000
@@ -62,233 +59,216 @@ def lived(play: Play, last: int = 1200, **more: Any) -> None:
     play.live(0, last, [pilot()], **more)
 
 
-def estimated(play: Play) -> float:
-    """Core-seconds of the pilots' own time that are estimated."""
-    return sum(
-        micros / 1e6
-        for (_, pilot_series), micros in play.stored.posted.items()
-        if (pilot_series.evidence, pilot_series.measure, pilot_series.outcome)
-        == ("estimated", "resource", "")
-    )
+PLAYBOOKS = """
+A pilot that was killed ended when its log says; nothing of it is estimated
+  ad 0-1200; line end 1375; rest 3000
+  -> pilots 0-1375 central_log; assumed; time decision_problem 5500;
+  evidence decision_problem measured
+
+A site is whatever slots are configured to call so: the line has only the resource
+  ad 0-1200; line end 1375 resource; rest 3000
+  -> pilots 0-1375 central_log
+
+A line that comes late, of a pilot that was closed by its last contact, corrects
+  ad 0-1200; rest 1260; line end 1375 host; rest 60000 1
+  -> time decision_problem 5500
+
+The log knows to the second when a pilot took leave, which the poll knows within a minute
+  ad 0-1200; none 1260; line end 1221; rest 1320
+  -> pilots 0-1221 central_log
+
+What a collector still shows of a dead pilot does not call it back to life
+  ad 0-1200; line end 1230; ad 1260-1980 heard=1200; rest 2060
+  -> pilots 0-1230 central_log
+
+An ad sent before the end but seen after it is a contact, and the end stays
+  ad 0-1200; ad 1515 heard=1200; line end 1510; ad 1560 heard=1500; rest 1620
+  -> pilots 0-1510 central_log; contact 1500
+
+A master that was started again ends again: the later end counts
+  ad 0-1200; line end 1230; ad 1300 heard=1200; line end 1290; ad 1300 heard=1200; rest 1360
+  -> pilots 0-1290 central_log
+
+The same the other way round
+  ad 0-1200; line end 1290; ad 1300 heard=1200; line end 1230; ad 1300 heard=1200; rest 1360
+  -> pilots 0-1290 central_log
+
+A pilot of which its collector heard long after the line goes on
+  ad 0-1200; line end 1000; line end 1210; ad 1260-3600; ad 3660 heard=3600
+  -> pilots 0-
+
+The same where the line comes later
+  ad 0-1200; ad 1260-3600; line end 1000; line end 1210; ad 3660 heard=3600
+  -> pilots 0-
+
+It ends at its last line, whatever earlier ones said
+  ad 0-1200; line end 1210; ad 1260-4200; line end 4210; rest 4260
+  -> time decision_problem 16840
+
+Its own output knows better, whichever comes first
+  ad 0-1200 job=factory#7.0; line end 1375; none 1260; output -60-1300; line end 1375; rest 1380
+  -> pilots -60-1300 pilot_output
+
+The same where the output comes first
+  ad 0-1200 job=factory#7.0; output -60-1300; line end 1375; rest 1380
+  -> pilots -60-1300 pilot_output
+
+Killed hard and never shown: the log has the end that the output has not, told once or twice
+  line end 900; none 1000; output 0- site=Site startd=glidein_12_345 condor_start=60 logs=no;
+  none 1060; output 0- site=Site startd=glidein_12_345 condor_start=60 logs=no; rest 1120
+  -> pilots 0-900 central_log; assumed validation 0-900; time unclassified 3600
+
+A pilot of which only jobs tell went on after its last job; all of it stays an estimate
+  line end 1000; none 1100; record 1.0 100-700; none 1100; rest 1160
+  -> pilots 0-1000 central_log; origin jobs; assumed life 0-1000;
+  time goodput 600, pilot_overhead 400
+
+The same where its jobs are told first
+  record 1.0 100-700; none 1100; line end 1000; none 1100; rest 1160
+  -> pilots 0-1000 central_log; origin jobs; assumed life 0-1000;
+  time goodput 600, pilot_overhead 400
+
+A collector shows it at last: what it still shows changes neither jobs nor end
+  record 1.0 100-700; line end 1000; none 1100; ad 1200 heard=900; rest 1260
+  -> pilots 0-1000 central_log; origin collector; time goodput 600, pilot_overhead 3400
+
+A record of a run outlasts a line; that stretch is an estimate, and no more
+  ad 0-1200 with record 1.0 600-1390; line end 1375; rest 3000
+  -> pilots 0-1390 central_log; assumed end 1375-1390
+
+By site, node and time: a line without a startd's name, of the only pilot that was there then
+  ad 0-1200; line end 1230 place; rest 1260
+  -> pilots 0-1230 central_log
+
+The pilot that was there before is not meant
+  ad 0-1200 glidein_13_1@node.example.org; none 1260; ad 1320-2400 started=1320;
+  line end 2430 place; none 2460
+  -> pilots 0-1200 shutdown, 1320-2430 central_log
+
+Whose end is told was there until then, by its output
+  output 0-1200; done 2000; line end 1260 place site=entry; rest 50000
+  -> pilots 0-1200 pilot_output; unused
+
+No line is of it later than clocks may differ
+  output 0-1200; done 2000; line end 1261 place site=entry; rest 50000
+  -> pilots 0-1200 pilot_output; unused no_pilot 1
+
+The same by its factory's queue
+  queue 0-1200; output 0-; done 2000; line end 1260 place site=entry; rest 50000
+  -> pilots 0-1200 queue; unused
+
+And later than that
+  queue 0-1200; output 0-; done 2000; line end 1261 place site=entry; rest 50000
+  -> pilots 0-1200 queue; unused no_pilot 1
+
+Of two pilots on a node none is meant
+  ad 0-1200 glidein_12_345@node.example.org glidein_13_1@node.example.org; line end 1230 place;
+  rest 3000
+  -> pilots 0-1200 ad_expired, 0-1200 ad_expired; unused several_pilots 1
+
+Of a startd that was started again the last is meant
+  ad 0-600; ad 660-1200 started=660; line end 1230; rest 1260
+  -> pilots 0-600 ad_expired, 660-1230 central_log
+
+A startd's name of another is not this pilot, whatever site and node
+  ad 0-1200; line end 1230 other; rest 1260
+  -> pilots 0-1200 shutdown; unused no_pilot 1
+
+A line waits for its pilot across restarts
+  line end 1230; none 1260; restart; none 1800; restart; ad 2400 heard=1200; rest 2460
+  -> pilots 0-1230 central_log; waiting
+
+It does not wait for ever; after an hour it is counted, and forgotten
+  line end 1230; rest 1260 1; = unused; rest 4860 1
+  -> unused no_pilot 1; waiting
+
+An exit that was not sent: the run ended then, and nobody knows how
+  ad 0-300; ad 360-900 with claim 1.0 300; line unsent 870; ad 960-4800; rest 4860
+  -> runs 1.0/? 300-870 lost_contact~; time pilot_overhead 18630, unclassified 570
+
+Without the line the run ends when its slot does not show it any more
+  ad 0-300; ad 360-900 with claim 1.0 300; ad 960-4800; rest 4860
+  -> runs 1.0/? 300-900 unknown~
+
+A history knows the exit after all: the starter reconnected
+  ad 0-300; ad 360-900 with claim 1.0 300; line unsent 870; ad 960-1500; record 1.0 300-870;
+  ad 1560-2400; rest 2460
+  -> time goodput 570, pilot_overhead 9030; unused
+
+The same by its startd's history
+  ad 0-300; ad 360-900 with claim 1.0 300; line unsent 870; ad 960-1500;
+  record 1.0 300-870 source=startd_history; ad 1560-2400; rest 2460
+  -> time goodput 570, pilot_overhead 9030; unused
+
+The same by its schedd's
+  ad 0-300; ad 360-900 with claim 1.0 300; line unsent 870; ad 960-1500;
+  record 1.0 300-870 source=schedd_history ending=told; ad 1560-2400; rest 2460
+  -> time goodput 570, pilot_overhead 9030; unused
+
+And where the history is read first
+  ad 0-300; record 1.0 300-870; ad 360-1500; line unsent 870; ad 1560-2400; rest 2460
+  -> time goodput 570, pilot_overhead 9030; unused
+
+Of several runs the one that ended then is meant: records of the others say when they ended
+  ad 0-300; ad 360-840 with claim 1.0 300, claim 2.0 300, claim 3.0 300; line unsent 880;
+  ad 900-4800 with record 1.0 300-851, record 2.0 300-852; rest 4860
+  -> runs 1.0/1 300-851 exit_zero, 2.0/1 300-852 exit_zero, 3.0/? 300-880 lost_contact~
+
+A run that is shown later is not meant
+  ad 0-300; ad 360-840 with claim 1.0 300, claim 2.0 300; line unsent 860;
+  ad 900-4800 with claim 1.0 300
+  -> runs 1.0/? 300- open, 2.0/? 300-860 lost_contact~
+
+A run of which nothing says that it ended goes on when its slot shows it again
+  ad 0-300; ad 360-840 with claim 1.0 300; line unsent 860; ad 900-3000 complete=0;
+  ad 3060-6000 with claim 1.0 300
+  -> runs 1.0/? 300- open; unused no_run 1
+
+Of two runs none is meant
+  ad 0-300; ad 360-840 with claim 1.0 300, claim 2.0 300; line unsent 860; ad 900-4800; rest 4860
+  -> runs 1.0/? 300-840 unknown~, 2.0/? 300-840 unknown~; unused several_runs 1
+
+A container that could not be made is the cause where no record says how the run ended
+  ad 0-300; ad 360 with claim 1.0 300; line container 310; ad 420-4800; rest 4860
+  -> runs 1.0/? 300-360 image_failed~; time pilot_overhead 19140, unclassified 60
+
+A container that failed in a run whose end is lost: it ended at the line, not with its pilot
+  ad 0-1200; none 1260 with record 1.0 300- source=starter_log ending=begun; line container 320;
+  rest 1320
+  -> runs 1.0/1 300-320 image_failed~; time pilot_overhead 4780, unclassified 20
+
+Whoever tells the cause is believed: the program exited
+  ad 0-1200 with record 1.0 300-420 source=schedd_history ending=nonzero; line container 310;
+  rest 1260
+  -> time goodput 120, pilot_overhead 4680
+
+Or it was evicted
+  ad 0-1200 with record 1.0 300-420 source=schedd_history ending=evicted; line container 310;
+  rest 1260
+  -> time pilot_overhead 4680, preemption_badput 120
+
+A container failure of no run, such as during validation
+  ad 0-2400 with record 1.0 300-2000; line container 1500; rest 2460
+  -> time goodput 1700, pilot_overhead 7900; unused no_run 1
+
+A container that failed in a run that a history has: the history knows better
+  ad 0-1200 with record 0.0 100-400; line container 110; rest 1260
+  -> time goodput 300, pilot_overhead 4500; unused
+
+The same of each run that may be meant
+  ad 0-1200 with record 0.0 100-400, record 1.0 101-400; line container 110; rest 1260
+  -> time goodput 599, pilot_overhead 4201; unused
+
+A line about a run that is no longer in memory: the ledger has it
+  ad 0-300; ad 360-900 with claim 1.0 300; ad 960-4800; rest 4860; line unsent 870 host;
+  rest 100000 4
+  -> time pilot_overhead 18630, unclassified 570
+"""
 
 
-# -- when a pilot ended
-
-
-def test_the_end_of_a_pilot_that_was_killed(play: Play) -> None:
-    """It ended when its log says, not when it was heard of last; nothing of it is estimated."""
-    lived(play)
-    add_lines(play, line(END, 1375))
-    play.rest(3000)
-    row = play.pilot(STARTD)
-    assert (row.end_source, row.end_us, union(row.assumed.values())) == (
-        "central_log",
-        us(1375),
-        (),
-    )
-    assert play.seconds() == {"decision_problem": 4 * 1375.0}
-    assert estimated(play) == 0
-
-
-def test_a_site_is_whatever_slots_are_configured_to_call_so(play: Play) -> None:
-    """A line that has only the resource's name meets the pilots whose site that is."""
-    lived(play)
-    add_lines(play, line(END, 1375, PilotName(resource="site", node="node.example.org")))
-    play.rest(3000)
-    assert play.pilot(STARTD).end_us == us(1375)
-
-
-def test_a_line_that_comes_late_corrects(play: Play) -> None:
-    """The pilot was settled by its last contact, and closed."""
-    lived(play)
-    play.rest(1260)
-    assert play.seconds() == {"decision_problem": 4 * 1200.0}
-    add_lines(play, line(END, 1375)._replace(name=BY_STARTD._replace(node="node.example.org")))
-    play.rest(60_000, hours=1)
-    assert play.seconds() == {"decision_problem": 4 * 1375.0}
-
-
-def test_a_pilot_that_took_leave(play: Play) -> None:
-    """The log knows to the second what the poll knows within a minute."""
-    play.live(0, 1200, [pilot()])
-    play.poll(1260)
-    add_lines(play, line(END, 1221))
-    play.rest(1320)
-    assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == ("central_log", us(1221))
-
-
-def test_the_line_comes_before_the_ad_expires(play: Play) -> None:
-    """What a collector still shows of a dead pilot does not call it back to life."""
-    lived(play, 1200)
-    add_lines(play, line(END, 1230))
-    for at in range(1260, 2000, 60):
-        play.poll(at, [pilot(heard=1200)])
-    play.rest(2060)
-    assert play.pilot(STARTD).end_us == us(1230)
-
-
-def test_an_ad_sent_before_the_end_but_seen_after(play: Play) -> None:
-    """The contact is noted; the end stays."""
-    lived(play, 1200)
-    play.poll(1515, [pilot(heard=1200)])
-    add_lines(play, line(END, 1510))
-    play.poll(1560, [pilot(heard=1500)])
-    play.rest(1620)
-    assert (play.pilot(STARTD).end_us, play.pilot(STARTD).posted_last_heard_us) == (
-        us(1510),
-        us(1500),
-    )
-
-
-def test_of_two_ends_the_later_one_counts() -> None:
-    """A master that was started again ends again."""
-    for ends in ((1230, 1290), (1290, 1230)):
-        play = Play()
-        lived(play, 1200)
-        for at in ends:
-            add_lines(play, line(END, at))
-            play.poll(1300, [pilot(heard=1200)])
-        play.rest(1360)
-        assert play.pilot(STARTD).end_us == us(1290)
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_a_pilot_that_goes_on(play: Play, before: bool) -> None:
-    """Its collector heard of it long after the line: whenever that was told, it did not end."""
-    lived(play, 1200)
-    if before:
-        add_lines(play, line(END, 1000), line(END, 1210))
-    play.live(1260, 3600, [pilot()])
-    if not before:
-        add_lines(play, line(END, 1000), line(END, 1210))
-    play.poll(3660, [pilot(heard=3600)])
-    assert play.pilot(STARTD).end_us is None
-    play.live(3720, 4200, [pilot()])
-    add_lines(play, line(END, 4210))
-    play.rest(4260)
-    assert play.seconds() == {"decision_problem": 4 * 4210.0}
-
-
-def test_its_own_output_knows_better() -> None:
-    """Whichever comes first."""
-    for first in (True, False):
-        play = Play()
-        play.live(0, 1200, [pilot(factory_job="factory#7.0")])
-        name = PilotName("factory", "instance", "entry", 7, 0, "factory", "frontend", "main")
-        output = PilotOutput("job.7.0.out", name, us(-60), us(1300), validation=Validation.PASSED)
-        if first:
-            add_lines(play, line(END, 1375))
-            play.poll(1260)
-        play.add_facts([output])
-        add_lines(play, line(END, 1375))
-        play.rest(1380)
-        assert (play.pilot(STARTD).end_source, play.pilot(STARTD).end_us) == (
-            "pilot_output",
-            us(1300),
-        )
-
-
-def test_a_pilot_whose_output_has_no_end(play: Play) -> None:
-    """Killed hard, and never shown: the log tells its end, also where the output comes again."""
-    name = PilotName(
-        *("factory", "instance", "entry", 7, 0, "factory", "frontend", "main"),
-        site="Site",
-        startd=NAME,
-        node="node",
-    )
-    output = PilotOutput("job.7.0.out", name, us(0), None, cores=4, memory_mib=8000)
-    output = output._replace(validation=Validation.PASSED, condor_start_us=us(60))
-    add_lines(play, line(END, 900))
-    play.poll(1000)
-    play.add_facts([output])
-    play.poll(1060)
-    play.add_facts([output])
-    play.rest(1120)
-    (row,) = play.stored.pilots.values()
-    assert (row.end_source, row.end_us) == ("central_log", us(900))
-    # Nothing tells whether it ran jobs.
-    assert row.assumed == {Assumption.VALIDATION: (us(0), us(900))}
-    assert play.seconds() == {"unclassified": 4 * 900.0}
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_pilot_of_which_only_jobs_tell(play: Play, first: bool) -> None:
-    """It went on after its last job until its end; all of it stays an estimate."""
-    job = record("1.0", 100, 700, startd=STARTD)
-    for log in (first, not first):
-        if log:
-            add_lines(play, line(END, 1000))
-        else:
-            play.add_records([job])
-        play.poll(1100)
-    play.rest(1160)
-    row = play.pilot(STARTD)
-    assert (row.identity.origin, row.end_source, row.end_us) == ("jobs", "central_log", us(1000))
-    assert union(row.assumed.values()) == ((us(0), us(1000)),)
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 400.0}
-
-
-def test_a_collector_shows_it_at_last(play: Play) -> None:
-    """Its jobs and its end were told before; what the collector still shows changes neither."""
-    play.add_records([record("1.0", 100, 700, startd=STARTD)])
-    add_lines(play, line(END, 1000))
-    play.poll(1100)
-    play.poll(1200, [pilot(heard=900)])
-    play.rest(1260)
-    row = play.pilot(STARTD)
-    assert (row.identity.origin, row.end_source, row.end_us) == (
-        "collector",
-        "central_log",
-        us(1000),
-    )
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1000.0 - 600}
-
-
-def test_a_run_shows_that_it_lived_on(play: Play) -> None:
-    """A record of a run outlasts a line; that stretch is an estimate, and no more."""
-    lived(play, records=[record("1.0", 600, 1390, startd=STARTD)])
-    add_lines(play, line(END, 1375))
-    play.rest(3000)
-    row = play.pilot(STARTD)
-    assert (row.end_us, union(row.assumed.values())) == (us(1390), ((us(1375), us(1390)),))
-
-
-# -- whose line it is
-
-
-def test_by_site_node_and_time(play: Play) -> None:
-    """A line without a startd's name, of the only pilot that was there then."""
-    lived(play, 1200)
-    add_lines(play, line(END, 1230, BY_PLACE))
-    play.rest(1260)
-    assert play.pilot(STARTD).end_us == us(1230)
-
-
-def test_the_pilot_that_was_there_before_is_not_meant(play: Play) -> None:
-    """It was gone long before the line."""
-    play.live(0, 1200, [shown("glidein_13_1@node.example.org")])
-    play.poll(1260)
-    play.live(1320, 2400, [pilot(started=1320)])
-    add_lines(play, line(END, 2430, BY_PLACE))
-    play.poll(2460)
-    assert play.pilot(STARTD).end_us == us(2430)
-
-
-@pytest.mark.parametrize(("after", "unused"), [(60, {}), (61, {"no_pilot": 1})])
-@pytest.mark.parametrize("told_by", ["pilot_output", "queue"])
-def test_whose_end_is_told_was_there_until_then(
-    play: Play, told_by: str, after: int, unused: dict[str, int]
-) -> None:
-    """By its output or by its factory's queue: no line is of it later than clocks may differ."""
-    if told_by == "queue":
-        add_files(play, *queue(0, 1200), output(0, None))
-    else:
-        add_files(play, output(0, 1200))
-    (row,) = play.stored.pilots.values()
-    assert (row.end_source, row.end_us) == (told_by, us(1200))
-    add_lines(play, line(END, 1200 + after, PilotName(site="entry", node="node")))
-    play.rest(50_000)
-    assert dict(play.accounting.central_log.unused) == unused
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS, STARTD))
+def test_lines(playbook: Playbook) -> None:
+    playbook.check()
 
 
 def test_which_stored_pilots_without_a_name_lines_may_mean() -> None:
@@ -304,20 +284,6 @@ def test_which_stored_pilots_without_a_name_lines_may_mean() -> None:
     assert line_keys(cache, lines, Rules(), lines).nameless == set()
 
 
-def test_of_two_pilots_on_a_node_none_is_meant(play: Play) -> None:
-    """It may have been either; it is counted, with what it said."""
-    others = [pilot(), shown("glidein_13_1@node.example.org")]
-    play.live(0, 1200, others)
-    add_lines(play, line(END, 1230, BY_PLACE))
-    play.rest(3000)
-    assert {key.end_source for key in play.stored.pilots.values()} == {"ad_expired"}
-    assert dict(play.accounting.central_log.unused) == {"several_pilots": 1}
-    assert (
-        "pilot_end of Site node: message"
-        in play.accounting.central_log.examples[ProblemName.SEVERAL_PILOTS]
-    )
-
-
 def test_by_the_factorys_job(play: Play) -> None:
     """Where the line names it: before the startd's name, if any pilot is of that job."""
     play.live(0, 1200, [shown("other@node.example.org", factory_job="factory#7.0"), pilot()])
@@ -326,48 +292,6 @@ def test_by_the_factorys_job(play: Play) -> None:
     play.rest(1260)
     assert play.pilot("other@node.example.org").end_us == us(1230)
     assert play.pilot(STARTD).end_us == us(1240)
-
-
-def test_of_a_startd_that_was_started_again_the_last_is_meant(play: Play) -> None:
-    """Its name is the same; it began at 660 s once more."""
-    lived(play, 600)
-    play.live(660, 1200, [pilot(started=660)])
-    add_lines(play, line(END, 1230))
-    play.rest(1260)
-    ends = {row.identity.started: row.end_source for row in play.stored.pilots.values()}
-    assert [ends[started] == "central_log" for started in sorted(ends)] == [False, True]
-
-
-def test_a_startds_name_of_another_is_not_this_pilot(play: Play) -> None:
-    """Site and node do not matter then."""
-    lived(play)
-    add_lines(play, line(END, 1230, BY_STARTD._replace(startd="glidein_1_1")))
-    play.rest(1260)
-    assert play.pilot(STARTD).end_source == "shutdown"
-    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
-
-
-def test_a_line_waits_for_its_pilot_across_restarts(play: Play) -> None:
-    """The collector shows the pilot for the first time half an hour later."""
-    add_lines(play, line(END, 1230))
-    play.poll(1260)
-    play.restart()
-    play.poll(1800)
-    play.restart()
-    play.poll(2400, [pilot(heard=1200)])
-    play.rest(2460)
-    assert play.pilot(STARTD).end_us == us(1230)
-    assert play.stored.cursors()["central_log", "waiting"].state == ""
-
-
-def test_it_does_not_wait_for_ever(play: Play) -> None:
-    """After an hour it is counted, and forgotten."""
-    add_lines(play, line(END, 1230))
-    play.rest(1260, hours=1)
-    assert not play.accounting.central_log.unused
-    play.rest(4860, hours=1)
-    assert dict(play.accounting.central_log.unused) == {"no_pilot": 1}
-    assert play.stored.cursors()["central_log", "waiting"].state == ""
 
 
 def test_few_wait(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,72 +329,6 @@ def test_times_that_no_clock_shows(play: Play) -> None:
     assert play.pilot(STARTD).end_us == us(1600)
 
 
-# -- what happened to a run
-
-
-def alone(play: Play, *lines: CentralEvent) -> dict[str, float]:
-    """Seconds by category of a pilot whose one run only its slot showed, from 300 to 900."""
-    lived(play, 300)
-    play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-    add_lines(play, *lines)
-    play.live(960, 4800, [pilot()])
-    play.rest(4860)
-    return play.seconds()
-
-
-def test_an_exit_that_was_not_sent(play: Play) -> None:
-    """The run ended then, and nobody knows how: it is no goodput, though nothing else is known."""
-    seconds = alone(play, line(UNSENT, 870))
-    (row,) = play.stored.runs.values()
-    assert row.outcome is not None
-    assert (row.end_us, row.outcome.label, row.outcome.evidence) == (
-        us(870),
-        "lost_contact",
-        "estimated",
-    )
-    assert seconds["unclassified"] == 570
-    assert {fact.source for fact in row.facts} >= {Source.CENTRAL_LOG, Source.LIVE_SLOT}
-
-
-def test_without_it_the_run_ends_when_its_slot_does_not_show_it_any_more(play: Play) -> None:
-    """What the line adds: its end, which else is when the claim was seen last."""
-    alone(play)
-    (row,) = play.stored.runs.values()
-    assert row.end_us == us(900)
-
-
-@pytest.mark.parametrize(
-    ("source", "ending"),
-    [
-        (Source.EPOCH_HISTORY, DONE),
-        (Source.STARTD_HISTORY, DONE),
-        (Source.SCHEDD_HISTORY, Ending(over=True, completed=True)),
-    ],
-)
-@pytest.mark.parametrize("first", [True, False])
-def test_a_history_knows_the_exit_after_all(
-    play: Play, source: Source, ending: Ending, first: bool
-) -> None:
-    """The starter reconnected; whichever is told first."""
-    lived(play, 300)
-    done = record("1.0", 300, 870, source=source, startd=STARTD, ending=ending)
-    if first:
-        play.live(360, 900, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-        add_lines(play, line(UNSENT, 870))
-        play.live(960, 1500, [pilot()])
-        play.add_records([done])
-    else:
-        play.add_records([done])
-        play.live(360, 1500, [pilot()])
-        add_lines(play, line(UNSENT, 870))
-    play.live(1560, 2400, [pilot()])
-    play.rest(2460)
-    assert play.seconds()["goodput"] == 570
-    assert not play.accounting.central_log.unused
-    (row,) = play.stored.runs.values()
-    assert (Source.CENTRAL_LOG in {fact.source for fact in row.facts}) is first
-
-
 def test_a_starters_log_that_says_it_itself(play: Play) -> None:
     """The same line within the pilot's own output: exit 0, but the job runs again."""
     run = StarterRun("1.0", "<submitter>", us(100), us(700), DONE, unsent=True)
@@ -482,121 +340,6 @@ def test_a_starters_log_that_says_it_itself(play: Play) -> None:
     play.rest(4100)
     assert play.seconds()["unclassified"] == 600
     assert "goodput" not in play.seconds()
-
-
-def test_the_run_that_ended_then_is_meant(play: Play) -> None:
-    """Of several on the pilot: the records of the others tell when they ended."""
-    lived(play, 300)
-    claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2, 3)]
-    play.live(360, 840, [pilot()], claims=claims)
-    done = [record(f"{n}.0", 300, 850 + n, startd=STARTD) for n in (1, 2)]
-    add_lines(play, line(UNSENT, 880))
-    play.live(900, 4800, [pilot()], records=done)
-    play.rest(4860)
-    by_job = {key.job: row for (_, key), row in play.stored.runs.items()}
-    assert by_job["schedd#3.0#1"].end_us == us(880)
-    assert play.seconds()["goodput"] == 551 + 552
-
-
-def test_a_run_that_is_shown_later_is_not_meant(play: Play) -> None:
-    """Another one on the pilot was gone by then."""
-    lived(play, 300)
-    goes_on, gone = (claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2))
-    play.live(360, 840, [pilot()], claims=[goes_on, gone])
-    add_lines(play, line(UNSENT, 860))
-    play.live(900, 4800, [pilot()], claims=[goes_on])
-    ends = {key.job: row.end_us for (_, key), row in play.stored.runs.items()}
-    assert ends == {"schedd#1.0#1": None, "schedd#2.0#1": us(860)}
-
-
-def test_a_run_of_which_nothing_says_that_it_ended(play: Play) -> None:
-    """The line waits for that; then the run's slot shows it again."""
-    lived(play, 300)
-    running = claim("1.0", 300, startd=STARTD)
-    play.live(360, 840, [pilot()], claims=[running])
-    add_lines(play, line(UNSENT, 860))
-    play.live(900, 3000, [pilot()], complete=False)
-    play.live(3060, 6000, [pilot()], claims=[running])
-    (row,) = play.stored.runs.values()
-    assert (row.end_us, row.outcome) == (None, None)
-    assert dict(play.accounting.central_log.unused) == {"no_run": 1}
-
-
-def test_of_two_runs_none_is_meant(play: Play) -> None:
-    """Nothing tells which of them lost its exit."""
-    lived(play, 300)
-    claims = [claim(f"{n}.0", 300, startd=STARTD) for n in (1, 2)]
-    play.live(360, 840, [pilot()], claims=claims)
-    add_lines(play, line(UNSENT, 860))
-    play.live(900, 4800, [pilot()])
-    play.rest(4860)
-    assert {row.end_us for row in play.stored.runs.values()} == {us(840)}
-    assert dict(play.accounting.central_log.unused) == {"several_runs": 1}
-
-
-def test_a_container_that_could_not_be_made(play: Play) -> None:
-    """No record tells how the run ended: the pilot's container is the cause."""
-    lived(play, 300)
-    play.live(360, 360, [pilot()], claims=[claim("1.0", 300, startd=STARTD)])
-    add_lines(play, line(CONTAINER, 310))
-    play.live(420, 4800, [pilot()])
-    play.rest(4860)
-    (row,) = play.stored.runs.values()
-    assert row.outcome is not None
-    assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
-    assert play.seconds()["unclassified"] == 60  # no other place to compare with
-
-
-def test_a_container_that_failed_in_a_run_whose_end_is_lost(play: Play) -> None:
-    """Its program had begun by its starter's log; it ended at the line, not with its pilot."""
-    begun = Ending(began=True)
-    run = record("1.0", 300, None, startd=STARTD, ending=begun, source=Source.STARTER_LOG)
-    lived(play, 1200)
-    play.poll(1260, records=[run])
-    add_lines(play, line(CONTAINER, 320))
-    play.rest(1320)
-    (row,) = play.stored.runs.values()
-    assert row.outcome is not None
-    assert (row.outcome.label, row.outcome.evidence) == ("image_failed", "estimated")
-    assert (row.start_us, row.end_us) == (us(300), us(320))
-    assert play.seconds()["unclassified"] == 20
-    assert "preemption_badput" not in play.seconds()
-
-
-@pytest.mark.parametrize(
-    ("ending", "category"),
-    [
-        (Ending(over=True, completed=True, exit_code=1), "goodput"),
-        (Ending(over=True, vacate_code=1013), "preemption_badput"),
-    ],
-)
-def test_whoever_tells_the_cause_is_believed(play: Play, ending: Ending, category: str) -> None:
-    """A line is no more than what was printed at that time."""
-    job = record("1.0", 300, 420, startd=STARTD, ending=ending, source=Source.SCHEDD_HISTORY)
-    lived(play, records=[job])
-    add_lines(play, line(CONTAINER, 310))
-    play.rest(1260)
-    assert play.seconds()[category] == 120
-
-
-def test_a_container_failure_of_no_run(play: Play) -> None:
-    """Such as during validation, or far from any run's beginning: an example in the log."""
-    lived(play, 2400, records=[record("1.0", 300, 2000, startd=STARTD)])
-    add_lines(play, line(CONTAINER, 1500))
-    play.rest(2460)
-    assert play.seconds()["goodput"] == 1700
-    assert dict(play.accounting.central_log.unused) == {"no_run": 1}
-
-
-def test_a_run_that_is_no_longer_in_memory(play: Play) -> None:
-    """The line comes hours later; the ledger has the run."""
-    seconds = alone(play)
-    assert seconds["unclassified"] == 600
-    name = BY_STARTD._replace(node="node.example.org")
-    add_lines(play, line(UNSENT, 870, name))
-    play.rest(FAR, hours=4)
-    assert play.seconds()["unclassified"] == 570
-    assert play.stored.corrected
 
 
 # -- whatever comes in whatever order

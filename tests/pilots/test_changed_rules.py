@@ -17,8 +17,7 @@ from gwmond.model.facts import Pilot
 from gwmond.model.pilot_life import Category
 from gwmond.model.runs import outcomes
 from gwmond.model.runs.outcomes import Rule
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import Source
+from gwmond.model.runs.run_facts import JobRecord, Source
 from gwmond.pilots.life import merged_runs
 from gwmond.pilots.life.merged_runs import Field
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper

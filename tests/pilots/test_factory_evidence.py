@@ -9,26 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.factory.jobs import MOST, FactoryJob, QueueRecord
-from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent, QueueState
+from gwmond.model.pilots.file_facts import CompletedPilot, PilotName, QueueEvent
+from gwmond.model.times import SECOND_US
 from gwmond.pilots.factory.records import add, jobs
+from tests.build.pilot_files import S, event, line, us
 
-S = QueueState
-US = 1_000_000
 DAY = 86400
-T0 = 1_700_000_000
-
-
-def event(state: QueueState, at: int, user: str = "fe", instance: str = "i") -> QueueEvent:
-    """An event, in seconds from T0."""
-    name = PilotName(instance=instance, user=user, entry="e", cluster=7, proc=0)
-    return QueueEvent("condor_activity_20231114_fe.main.log", name, state, (T0 + at) * US)
-
-
-def line(written: int, duration: int | None = 100, user: str = "fe") -> CompletedPilot:
-    """A line, in seconds from T0."""
-    name = PilotName(user=user, frontend="fe", entry="e", cluster=7, proc=0)
-    numbers = (True, 90, 0, 0, 0, 0, 100, 1000, 0, 1000)
-    return CompletedPilot("p", name, (T0 + written) * US, duration, *numbers)
 
 
 def found(*facts: QueueEvent | CompletedPilot) -> list[FactoryJob]:
@@ -42,116 +28,121 @@ def found(*facts: QueueEvent | CompletedPilot) -> list[FactoryJob]:
     return jobs(place)
 
 
-def times(job: FactoryJob) -> tuple[int | None, ...]:
-    """Submitted, started, ended, in seconds from T0."""
-    told = job.submitted_us, job.started_us, job.ended_us
-    return tuple(None if at is None else at // US - T0 for at in told)
+def told(text: str) -> list[QueueEvent | CompletedPilot]:
+    """``submitted 0; started 9; line 700 600``: events, and lines with their duration."""
+    facts: list[QueueEvent | CompletedPilot] = []
+    for what, at, *more in (step.split() for step in text.split(";") if step):
+        of = dict(word.split("=") for word in more if "=" in word)
+        made = line(int(at), int(more[0])) if what == "line" else event(S(what), int(at), **of)
+        facts.append(made)
+    return facts
 
 
-def test_a_whole_life() -> None:
-    """Pending is of no use; the client is in the log's name."""
-    states = S.SUBMITTED, S.PENDING, S.STARTED, S.ENDED
-    (job,) = found(*(event(state, n * 100) for n, state in enumerate(states)))
-    assert times(job) == (0, 200, 300)
-    assert (job.client, job.over, job.line) == ("fe.main", True, None)
+def _seconds(at_us: int | None) -> str:
+    return "?" if at_us is None else str((at_us - us(0)) // SECOND_US)
+
+
+def seen(text: str) -> str:
+    """Of each job when it was submitted, began and ended, how it is, and when its line came."""
+    shown = []
+    for job in found(*told(text)):
+        job_times = "-".join(map(_seconds, (job.submitted_us, job.started_us, job.ended_us)))
+        how = " over" if job.over else " runs" if job.runs else ""
+        of_line = f" line {_seconds(job.line.written_us)}" if job.line else ""
+        shown.append(f"{job_times}{how}{of_line}")
+    return ", ".join(shown)
+
+
+LOST = (
+    "submitted 0; started 10",
+    "submitted 0; started 10; evicted 20; started 30",
+    "started 10",
+)
+NEXT = "submitted 9000; started 9010; ended 9100"
+THIRD = "submitted 20000; started 20010; ended 20100"
+ONE = "submitted 0; started 10; ended 20"
+DAYS = [n * DAY for n in range(3)]
+GONE = ("evicted 200", "held 200; released 300", "evicted 200; held 210; released 300")
 
 
 @pytest.mark.parametrize(
-    ("told", "expected", "over"),
+    ("text", "lives"),
     [
-        ([(S.STARTED, 100), (S.HELD, 200), (S.REMOVED, 300)], (0, 100, 200), True),
-        ([(S.STARTED, 100), (S.HELD, 200)], (0, 100, 200), True),
-        ([(S.STARTED, 100), (S.HELD, 200), (S.RELEASED, 250)], (0, 100, 200), True),
-        ([(S.STARTED, 100), (S.EVICTED, 200), (S.HELD, 250)], (0, 100, 200), True),
-        ([(S.HELD, 50)], (0, None, 50), False),
-        ([(S.HELD, 50), (S.RELEASED, 90)], (0, None, 50), False),
-        (
-            [(S.STARTED, 100), (S.HELD, 200), (S.RELEASED, 250), (S.ENDED, 300)],
-            (0, 100, 300),
-            True,
+        # Pending is of no use.
+        ("submitted 0; pending 100; started 200; ended 300", "0-200-300 over"),
+        # A hold is an end, unless the job goes on without another start.
+        ("submitted 0; started 100; held 200; removed 300", "0-100-200 over"),
+        ("submitted 0; started 100; held 200", "0-100-200 over"),
+        ("submitted 0; started 100; held 200; released 250", "0-100-200 over"),
+        ("submitted 0; started 100; evicted 200; held 250", "0-100-200 over"),
+        ("submitted 0; held 50", "0-?-50"),
+        ("submitted 0; held 50; released 90", "0-?-50"),
+        ("submitted 0; started 100; held 200; released 250; ended 300", "0-100-300 over"),
+        ("submitted 0; started 100; evicted 200", "0-100-200 over"),
+        ("submitted 0; started 100; started 150; ended 500", "0-100-500 over"),
+        ("submitted 0; held 50; removed 90", "0-?-50 over"),
+        ("submitted 0; failed 50", "0-?-50 over"),
+        ("submitted 0; started 100", "0-100-? runs"),
+        # Each start is an execution: the first has the submission, the last a line.
+        *(
+            (
+                f"submitted 0; started 100; {gone}; started 400{last}; line 600 100",
+                f"0-100-200 over, ?-400-{then} line 600",
+            )
+            for gone in (*GONE, "failed 200")
+            for last, then in (
+                ("", "?"),
+                ("; ended 500", "500 over"),
+                ("; held 500", "500 over"),
+            )
         ),
-        ([(S.STARTED, 100), (S.EVICTED, 200)], (0, 100, 200), True),
-        ([(S.STARTED, 100), (S.STARTED, 150), (S.ENDED, 500)], (0, 100, 500), True),
-        ([(S.HELD, 50), (S.REMOVED, 90)], (0, None, 50), True),
-        ([(S.FAILED, 50)], (0, None, 50), True),
-        ([(S.STARTED, 100)], (0, 100, None), False),
+        # Copies that differ by a second are one; so does one that was removed once it had ended.
+        ("submitted 0; started 100; ended 300; ended 301", "0-100-300 over"),
+        ("submitted 0; started 100; ended 300; removed 900", "0-100-300 over"),
+        # A lost end is that of one job: it had left the queue when the number came again.
+        *(
+            (
+                f"{lost}; {NEXT}; {last}; {THIRD}",
+                f"{of}, 9000-9010-9100 over, 20000-20010-20100 over",
+            )
+            for lost, of in zip(LOST, ("0-10-?", "0-10-20 over, ?-30-?", "?-10-?"), strict=True)
+            for last in ("ended 9100", "ended 9130", "removed 9900")
+        ),
+        # Each end is lost: the last may still run; one that was submitted twice is one.
+        (
+            "; ".join(f"submitted {n}; submitted {n + 1}; started {n + 10}" for n in DAYS),
+            ", ".join(f"{n}-{n + 10}-?{' runs' * (n == DAYS[2])}" for n in DAYS),
+        ),
+        # Another submission, another directory, or two months later: another job.
+        (f"{ONE}; submitted 500; started 600", "0-10-20 over, 500-600-? runs"),
+        (f"{ONE}; started 15 instance=other", "0-10-20 over, ?-15-? runs"),
+        (f"{ONE}; started {100 * DAY}", f"0-10-20 over, ?-{100 * DAY}-? runs"),
+        # Lines find their job by user and time; of two lines of one job the later counts.
+        ("submitted 0; started 10; ended 110; line 150 100; line 160 99", "0-10-110 over line 160"),
+        (
+            "submitted 0; started 10; ended 110; line 150 100; submitted 500; line 900 100",
+            "0-10-110 over line 150, 500-?-? line 900",
+        ),
     ],
 )
-def test_the_start_and_the_first_end_after_it(
-    told: list[tuple[QueueState, int]], expected: tuple[int | None, ...], over: bool
-) -> None:
-    """A hold is an end, unless the job goes on without another start."""
-    (job,) = found(event(S.SUBMITTED, 0), *(event(*of) for of in told))
-    assert (times(job), job.over) == (expected, bool(over))
+def test_the_jobs_of_a_number(text: str, lives: str) -> None:
+    """In whatever order they are told."""
+    assert seen(text) == lives
 
 
-@pytest.mark.parametrize(
-    "gone",
-    [
-        [(S.EVICTED, 200)],
-        [(S.HELD, 200), (S.RELEASED, 300)],
-        [(S.EVICTED, 200), (S.HELD, 210), (S.RELEASED, 300)],
-        [(S.FAILED, 200)],
-    ],
-)
-@pytest.mark.parametrize("last", [[], [(S.ENDED, 500)], [(S.HELD, 500)]])
-def test_each_start_is_an_execution(
-    gone: list[tuple[QueueState, int]], last: list[tuple[QueueState, int]]
-) -> None:
-    """The first has the submission; a line is of the last one, as it is written at the end."""
-    told = [(S.SUBMITTED, 0), (S.STARTED, 100), *gone, (S.STARTED, 400), *last]
-    one, two = found(*(event(*of) for of in told), line(600))
-    assert (times(one), one.over, one.line) == ((0, 100, 200), True, None)
-    assert (times(two), two.line and two.line.written_us) == (
-        (None, 400, 500 if last else None),
-        (T0 + 600) * US,
-    )
-    assert two.over is bool(last)
+def test_what_else_is_known_of_them() -> None:
+    """The client is in the log's name; a lost job is settled with the next, and says no more."""
+    (job,) = found(*told(ONE))
+    assert job.client == "fe.main"
+    one, two = found(*told("submitted 0; started 100; evicted 200; started 400"))
     assert one.first_us == two.first_us
-
-
-def test_copies_that_differ_by_a_second_are_one() -> None:
-    """So does one that was removed once it had ended."""
-    for last in (S.ENDED, 301), (S.REMOVED, 900):
-        (job,) = found(
-            event(S.SUBMITTED, 0), event(S.STARTED, 100), event(S.ENDED, 300), event(*last)
-        )
-        assert times(job) == (0, 100, 300)
-
-
-@pytest.mark.parametrize(
-    "lost",
-    [
-        [(S.SUBMITTED, 0), (S.STARTED, 10)],
-        [(S.SUBMITTED, 0), (S.STARTED, 10), (S.EVICTED, 20), (S.STARTED, 30)],
-        [(S.STARTED, 10)],
-    ],
-)
-@pytest.mark.parametrize("last", [(S.ENDED, 9100), (S.ENDED, 9130), (S.REMOVED, 9900)])
-def test_a_lost_end_is_that_of_one_job(
-    lost: list[tuple[QueueState, int]], last: tuple[QueueState, int]
-) -> None:
-    """It had left the queue when the number came again; the jobs after it are whole."""
-    second = [(S.SUBMITTED, 9000), (S.STARTED, 9010), (S.ENDED, 9100), last]
-    third = [(S.SUBMITTED, 20_000), (S.STARTED, 20_010), (S.ENDED, 20_100)]
-    *_, first, then, later = found(*(event(*of) for of in [*lost, *second, *third]))
-    assert (first.ended_us, first.life, first.over, first.runs) == (None, None, False, False)
-    assert first.settled_us == (T0 + 9000) * US
-    assert [times(pilot_name) for pilot_name in (then, later)] == [
-        (9000, 9010, 9100),
-        (20_000, 20_010, 20_100),
-    ]
-
-
-def test_jobs_of_which_each_end_is_lost() -> None:
-    """The last may still run; one that was submitted twice is one."""
-    told = [(S.SUBMITTED, n * DAY + at) for n in range(3) for at in (0, 1)]
-    told += [(S.STARTED, n * DAY + 10) for n in range(3)]
-    every = found(*(event(*of) for of in told))
-    assert [job.runs for job in every] == [False, False, True]
-    assert [times(pilot_name) for pilot_name in every] == [
-        (n * DAY, n * DAY + 10, None) for n in range(3)
-    ]
+    for lost in LOST:
+        *_, first, _, _ = found(*told(f"{lost}; {NEXT}; {THIRD}"))
+        assert (first.ended_us, first.life, first.settled_us) == (None, None, us(9000))
+    (job,) = found(*told("submitted 0; started 10; ended 110; line 160 99"))
+    assert job.life == (us(10), us(110))
+    first, second = found(*told("started 10; ended 110; line 150 100; submitted 500; line 900 100"))
+    assert (first.settled_us, second.settled_us) == (us(110), us(900))
 
 
 def test_which_events_are_kept() -> None:
@@ -161,66 +152,45 @@ def test_which_events_are_kept() -> None:
     assert (place.cut_us, new, cut) == (0, several[1:], False)
     last = event(S.ENDED, 9000)
     place, new, cut = add(place, [*several, last])
-    assert (len(place.events), place.cut_us) == (MOST, (T0 + 1) * US)
+    assert (len(place.events), place.cut_us) == (MOST, us(1))
     assert (new, cut) == ([last], True)
     assert add(place, several[1:]) == (place, [], False)
     assert add(place, several) == (place, [], True)
-    place, _, cut = add(QueueRecord("e", "7.0"), [line(at) for at in range(MOST + 1)])
-    assert (place.cut_us, cut) == ((T0 + 1) * US, True)
-
-
-def test_a_number_that_comes_again() -> None:
-    """Another submission, another directory, or two months later: another job."""
-    one = [event(S.SUBMITTED, 0), event(S.STARTED, 10), event(S.ENDED, 20)]
-    assert len(found(*one, event(S.SUBMITTED, 500), event(S.STARTED, 600))) == 2
-    assert len(found(*one, event(S.STARTED, 15, instance="other"))) == 2
-    assert len(found(*one, event(S.STARTED, 100 * DAY))) == 2
+    place, _, cut = add(QueueRecord("e", "7.0"), [line(at, 100) for at in range(MOST + 1)])
+    assert (place.cut_us, cut) == (us(1), True)
 
 
 def test_lines_that_are_too_far_apart_are_of_jobs_of_one_user() -> None:
     """Of none the directory of an instance is known."""
-    told = found(line(0), line(61 * DAY))
+    told = found(line(0, 100), line(61 * DAY, 100))
     assert [(job.instance, job.user) for job in told] == [("", "fe")] * 2
 
 
-def test_lines_find_their_job() -> None:
-    """By user and time; of two lines of one job the later counts."""
-    one = [event(S.SUBMITTED, 0), event(S.STARTED, 10), event(S.ENDED, 110)]
-    (job,) = found(*one, line(150), line(160, 99))
-    assert job.line is not None
-    assert job.line.duration_s == 99
-    assert job.life == ((T0 + 10) * US, (T0 + 110) * US)
-    other, mine = found(*one, line(150, user="cms"))
+def test_a_line_of_another_user_is_of_another_job() -> None:
+    name = PilotName(user="cms")
+    other, mine = found(*told("submitted 0; started 10; ended 110"), line(150, 100, name=name))
     assert {other.line is None, mine.line is None} == {True, False}
-    first, second = found(*one, line(150), event(S.SUBMITTED, 500), line(900))
-    assert [
-        (pilot_name.settled_us or 0, pilot_name.line and pilot_name.line.written_us)
-        for pilot_name in (first, second)
-    ] == [
-        ((T0 + 110) * US, (T0 + 150) * US),
-        ((T0 + 900) * US, (T0 + 900) * US),
-    ]
 
 
 @pytest.mark.parametrize(
-    ("duration", "life"), [(100, ((T0 + 900) * US, (T0 + 1000) * US)), (0, None), (None, None)]
+    ("duration", "life"), [(100, (us(900), us(1000))), (0, None), (None, None)]
 )
 def test_a_line_alone(duration: int | None, life: tuple[int, int] | None) -> None:
     """Durations of 0 and -1 tell nothing."""
     (job,) = found(line(1000, duration))
     assert job.life == life
-    assert job.settled_us == (T0 + 1000) * US
+    assert job.settled_us == us(1000)
 
 
 def test_which_pilot_it_may_be() -> None:
     """One that began while the job was there, within an hour."""
     (job,) = found(event(S.SUBMITTED, 0), event(S.STARTED, 5000), event(S.ENDED, 9000))
     starts = (-3601, -3599, 8000, 12_599, 12_601)
-    assert [job.fits((T0 + at) * US) for at in starts] == [False, True, True, True, False]
+    assert [job.fits(us(at)) for at in starts] == [False, True, True, True, False]
 
 
 facts_of = st.one_of(
-    st.builds(event, st.sampled_from(S), st.integers(0, 300 * DAY), st.sampled_from("ab")),
+    st.builds(event, st.sampled_from(S), st.integers(0, 300 * DAY), user=st.sampled_from("ab")),
     st.builds(line, st.integers(0, 300 * DAY), st.none() | st.integers(0, 99999)),
 )
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 import pytest
 
 from gwmond.model.facts import Pilot, Size
 from gwmond.model.pilot_life import Assumption, Validation
+from gwmond.model.pilots.file_facts import FileFact, PilotOutput
 from gwmond.model.pilots.pilot_facts import (
     FailedAdFacts,
     Origin,
@@ -16,17 +18,19 @@ from gwmond.model.pilots.pilot_facts import (
     PilotFacts,
     RunBounds,
 )
-from gwmond.model.pilots.stored_pilots import PilotIdentity
-from gwmond.model.times import SECOND_US
-from gwmond.pilots.memory.failed import follow
+from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow
+from gwmond.pilots.memory.ends import follow
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.memory.sizes import Sizes
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
+from gwmond.sources.gwms import pilot_output
 from tests.build.facts import A
-from tests.build.pilot_files import FAILED, JOB, output, queue, us
-from tests.build.play import T0, Play, record, shown
-from tests.build.played import add_files as add_factory_files
-from tests.build.played import add_outputs, only
+from tests.build.gwms import generate
+from tests.build.gwms.simulated import one
+from tests.build.pilot_files import JOB, SIZE, line, output, queue, us
+from tests.build.play import T0, Play, shown
+from tests.build.playbook import Playbook, playbooks
+from tests.build.played import only
 
 DIES = 1199
 
@@ -51,36 +55,86 @@ def wait(play: Play, first: int = 0, last: int = DIES + 800, **more: Any) -> Non
         play.poll(at, [ad(sent, oldest, oldest // 300, **more)] if visible else [])
 
 
-def own(play: Play) -> dict[str, float]:
-    """Core-seconds of pilots' own time by evidence."""
-    sums: Counter[str] = Counter()
-    for (_, series), micros in play.stored.posted.items():
-        if (series.resource, series.measure, series.outcome) == ("cpu", "resource", ""):
-            sums[series.evidence] += micros
-    return {name: n / SECOND_US for name, n in sums.items() if n}
+PLAYBOOKS = """
+All of its time is lost, from its first ad to the end that it announces; ads that live on are none
+  failing 0-1999; rest 2099
+  -> pilots 0-1199 assumed; validation failed; failure validate_node.sh; counted pilots 1;
+  time validation_fails 1199; evidence validation_fails estimated;
+  assumed end 900-1199, size 0-1199
+
+It counts while it waits: no job can come
+  failing 0-600
+  -> pilots 0-; time validation_fails 480
+
+Its output meets its ads: they are one pilot, and what it says replaces what was assumed
+  failing 0-1999; = time validation_fails 1199; output -60-1210 validation=failed; done 3000
+  -> time validation_fails 5080; pilots -60-1210 pilot_output; assumed;
+  failure WN_Resource main/validate_node.sh; evidence validation_fails measured
+
+The same where it comes first
+  output -60-1210 validation=failed; failing 0-1999; rest 2099
+  -> time validation_fails 5080; pilots -60-1210 pilot_output; assumed;
+  failure WN_Resource main/validate_node.sh; evidence validation_fails measured
+
+Its output comes while its ads live on, which do not move the end
+  failing 0-1260; output -60-1210 validation=failed; failing 1320-1999; rest 2099
+  -> pilots -60-1210 pilot_output; time validation_fails 5080
+
+An output without an end and a size: its ads have the one, and its entry the other
+  failing 0-1999; output -60- validation=failed cores=none; done 3000
+  -> pilots -60-1199 assumed; assumed end 900-1199, size -60-1199
+
+Its factory's queue had told of it: the ad says why, the queue when it was
+  queue -100-1204; done 2000; = validation unknown; failing 50000 sent=900; rest 50060;
+  = failure validate_node.sh; = time validation_fails 5216; queue -100-1205; done 100000
+  -> validation failed; pilots -100-1204 queue
+
+Its factory's queue tells of it later: it is the same pilot
+  failing 0-1999; queue -100-1204; done 3000
+  -> validation failed; failure validate_node.sh; pilots 0-1204 queue
+
+Ads that are heard after the end, such as the last one, which says that it ends now
+  failing 0-1440 sent=now; rest 1499
+  -> pilots 0-1199 ad_expired; time validation_fails 1199
+
+An end before its first ad makes no sense: the last ad counts
+  failing 0-600 sent=now dies=-10; rest 660
+  -> pilots 0-600 ad_expired
+
+So does one that no clock shows
+  failing 0-600 sent=now dies=1000000000000000; rest 660
+  -> pilots 0-600 ad_expired
+
+One that was killed has been silent for longer than its ads take, and ended with its last
+  failing 0-1200 sent=300; none 1260-1440; rest 1500
+  -> pilots 0-300 ad_expired; assumed size 0-300
+
+One that says no end ended with its last ad
+  failing 0-1999 dies=none; rest 2099
+  -> pilots 0-900 ad_expired
+
+gwmond was down meanwhile: it is taken to have ended when it had announced
+  failing 0; restart; rest 20000
+  -> pilots 0-1199 assumed; time validation_fails 1199
+
+The same a while later
+  failing 0-300; restart; rest 20000
+  -> pilots 0-1199 assumed; time validation_fails 1199
+
+One that is seen late began at the latest when it sent the first ad that is still there
+  failing 600-1999
+  -> pilots 0-1199 assumed
+
+It had registered before: its HTCondor ran and ended badly, so it has passed, and goes on
+  ad -600-0 glidein@node started=-600 job=factory#7.0 with record 1.0 -500--100;
+  failing 120-600 sent=now; = pilots -600-; none 660-840; rest 1000
+  -> validation passed; failure; pilots -600-600 shutdown
+"""
 
 
-def test_all_of_its_time_is_lost(play: Play) -> None:
-    """From its first ad to the end that it announces; the ads that live on change nothing."""
-    wait(play)
-    play.rest(DIES + 900)
-    assert play.seconds() == {"validation_fails": float(DIES)}
-    row = only(play)
-    assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
-    assert row.end_us == (T0 + DIES) * SECOND_US
-    assert play.counted()["pilots"] == 1
-    assert "runs" not in play.counted()
-    assert own(play) == {"estimated": float(DIES)}
-    assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
-    assert row.assumed[Assumption.SIZE] == (row.start_us, row.end_us)
-    assert row.assumed[Assumption.END] == ((T0 + 900) * SECOND_US, row.end_us)
-
-
-def test_it_counts_while_it_waits(play: Play) -> None:
-    """Its time is settled before it has ended: no job can come."""
-    wait(play, last=600)
-    assert play.seconds()["validation_fails"] > 300
-    assert only(play).end_us is None
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_failing(playbook: Playbook) -> None:
+    playbook.check()
 
 
 @pytest.mark.parametrize(
@@ -112,34 +166,6 @@ def test_a_single_unit_gives_way_to_what_is_learnt(play: Play) -> None:
     assert play.seconds() == {"validation_fails": 4.0 * DIES}
 
 
-@pytest.mark.parametrize("first", ["ads", "output"])
-def test_its_output_meets_its_ads(play: Play, first: str) -> None:
-    """They are one pilot; what the output tells replaces what was assumed, before or after."""
-    its = output(-60, 1210, validation=Validation.FAILED, failure=FAILED)
-    if first == "ads":
-        wait(play)
-        assert play.seconds() != {}
-    add_outputs(play, its, at=3000) if first == "ads" else play.add_facts([its])
-    if first == "output":
-        wait(play)
-        play.rest(DIES + 900)
-    assert play.seconds() == {"validation_fails": 4 * 1270.0}
-    row = only(play)
-    assert (row.failure, row.end_source) == ("WN_Resource main/validate_node.sh", "pilot_output")
-    assert row.assumed == {}
-    assert own(play) == {"measured": 4 * 1270.0}
-
-
-def test_its_output_comes_while_its_ads_live_on(play: Play) -> None:
-    """They do not move the end that the output has told."""
-    wait(play, last=1260)
-    play.add_facts([output(-60, 1210, validation=Validation.FAILED, failure=FAILED)])
-    wait(play, first=1320)
-    play.rest(DIES + 900)
-    assert only(play).end_us == (T0 + 1210) * SECOND_US
-    assert play.seconds() == {"validation_fails": 4 * 1270.0}
-
-
 def test_what_the_list_of_pilots_says(play: Play) -> None:
     """While it waits, and after."""
     wait(play, last=600)
@@ -148,107 +174,6 @@ def test_what_the_list_of_pilots_says(play: Play) -> None:
         assert (line.state, line.doing) == (state, "failed validation: validate_node.sh")
         wait(play, first=660)
         play.rest(DIES + 900)
-
-
-def test_an_output_that_has_no_end_and_no_size(play: Play) -> None:
-    """The ads tell the one, and the entry the other."""
-    wait(play)
-    its = output(-60, None, validation=Validation.FAILED, failure=FAILED, cores=None)
-    add_outputs(play, its, at=3000)
-    row = only(play)
-    assert (row.start_us, row.end_us) == ((T0 - 60) * SECOND_US, (T0 + DIES) * SECOND_US)
-    assert set(row.assumed) == {Assumption.SIZE, Assumption.END}
-
-
-def test_its_factorys_queue_had_told_of_it(play: Play) -> None:
-    """The ad tells why; when it began and ended the queue knows better."""
-    add_factory_files(play, *queue(-100, DIES + 5))
-    before = only(play)
-    assert before.validation is not Validation.FAILED
-    play.poll(50_000, [ad(900, 600)])
-    play.rest(50_060)
-    row = only(play)
-    assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
-    assert (row.start_us, row.end_us) == (before.start_us, before.end_us)
-    assert play.seconds() == {"validation_fails": 4.0 * (DIES + 105)}
-    add_factory_files(play, *queue(-100, DIES + 6), at=100_000)
-    assert only(play).validation is Validation.FAILED
-
-
-def test_its_factorys_queue_tells_of_it_later(play: Play) -> None:
-    """It is the same pilot."""
-    wait(play)
-    add_factory_files(play, *queue(-100, DIES + 5), at=3000)
-    row = only(play)
-    assert (row.validation, row.failure) == (Validation.FAILED, "validate_node.sh")
-    assert set(play.seconds()) == {"validation_fails"}
-    assert (row.end_us or 0) / SECOND_US - T0 in {DIES, DIES + 5}
-
-
-def test_ads_that_are_heard_after_the_end(play: Play) -> None:
-    """Such as the last one, which tells that it ends now; or clocks that differ a bit."""
-    for at in range(0, DIES + 300, 60):
-        play.poll(at, [ad(at)])
-    play.rest(DIES + 300)
-    assert only(play).end_us == (T0 + DIES) * SECOND_US
-    assert play.seconds() == {"validation_fails": float(DIES)}
-
-
-@pytest.mark.parametrize("dies", [-10, 10**15])
-def test_an_end_that_makes_no_sense(play: Play, dies: int) -> None:
-    """It is before its first ad, or no time that a clock shows: the last ad counts."""
-    for at in range(0, 660, 60):
-        play.poll(at, [ad(at, dies=dies)])
-    play.rest(660)
-    assert only(play).end_us == (T0 + 600) * SECOND_US
-
-
-def test_one_that_was_killed(play: Play) -> None:
-    """It has been silent for longer than its ads take, and ended with its last."""
-    for at in range(0, 1500, 60):
-        play.poll(at, [ad(300)] if at <= 1200 else [])
-    play.rest(1500)
-    row = only(play)
-    assert (row.end_us, row.end_source) == ((T0 + 300) * SECOND_US, "ad_expired")
-    assert Assumption.END not in row.assumed
-
-
-def test_one_that_tells_no_end(play: Play) -> None:
-    """It ended with its last ad."""
-    wait(play, dies=None)
-    play.rest(DIES + 900)
-    assert only(play).end_us == (T0 + 900) * SECOND_US
-
-
-@pytest.mark.parametrize("last", [0, 300])
-def test_gwmond_was_down_meanwhile(play: Play, last: int) -> None:
-    """Nobody watched its ads: it is taken to have ended when it had announced."""
-    wait(play, last=last)
-    play.restart()
-    play.rest(20_000)
-    assert play.seconds() == {"validation_fails": float(DIES)}
-    assert only(play).end_us == (T0 + DIES) * SECOND_US
-
-
-def test_one_that_is_seen_late(play: Play) -> None:
-    """It began at the latest when it sent the first ad that is still there."""
-    wait(play, first=600)
-    assert only(play).start_us == T0 * SECOND_US
-
-
-def test_it_had_registered_before(play: Play) -> None:
-    """Then its HTCondor ran and ended badly: it has passed, and goes on until it ends."""
-    play.live(-600, 0, [shown(started=-600, factory_job=JOB)], records=[record("1.0", -500, -100)])
-    for at in range(60, 900, 60):
-        play.poll(at, [ad(at - at % 300)] if 60 < at <= 600 else [])
-        if at == 600:
-            (pilot,) = play.accounting.pilots
-            assert (pilot.end_us, pilot.missing_since_us) == (None, None)
-    play.rest(1000)
-    row = only(play)
-    assert (row.validation, row.failure) == (Validation.PASSED, "")
-    assert row.end_us == (T0 + 600) * SECOND_US
-    assert "validation_fails" not in play.seconds()
 
 
 @pytest.mark.parametrize("job", ["", JOB])
@@ -302,3 +227,91 @@ def test_an_ad_after_the_end_of_one_that_passed() -> None:
     assert (pilot.end_us, pilot.last_heard_us) == (None, us(600))
     assert pilot.facts.failed_ads is not None
     assert pilot.facts.failed_ads.end_us is None
+
+
+DENIED = (
+    '11/18/26 10:00:00 ERROR: SECMAN:2010:Received "DENIED" from server for user '
+    "pilot@example.org using method GSI.\n"
+    "11/18/26 10:00:00 Failed to start non-blocking update to <192.0.2.1:9618>.\n"
+)
+CLAIMED = "11/18/26 10:00:00 slot1_1: Changing state: Unclaimed -> Claimed\n"
+
+
+def parsed(seconds: int, startd_log: str) -> PilotOutput:
+    """The output of a pilot whose HTCondor ran so long, and no job, with this log of its startd."""
+    pilot = one("good", cores=4)
+    start, _ = pilot.condor or (0, 0)
+    pilot = pilot._replace(condor=(start, start + seconds), end=start + seconds + 10, jobs=())
+    raw = generate.err(pilot) + generate.log("StartdLog", startd_log.encode())
+    return pilot_output.parse("p", generate.out(pilot), raw)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "log", "registered"),
+    [
+        (3, "", False),  # as GlideinWMS has it: below 5 s all is validation
+        (5, "", None),
+        (3, DENIED, False),
+        (1190, DENIED * 4, False),  # each of its updates
+        (1190, DENIED * 3, False),  # three of four: a collector that hears of it does not refuse
+        (1190, DENIED * 2, None),
+        (1190, DENIED, None),  # one of four
+        (1190, DENIED * 4 + CLAIMED, None),
+        (1190, "", None),
+    ],
+)
+def test_what_its_output_tells(seconds: int, log: str, registered: bool | None) -> None:
+    assert parsed(seconds, log).registered is registered
+
+
+def test_one_that_ran_a_job_had_registered() -> None:
+    pilot = one("good", cores=4)
+    raw = generate.err(pilot) + generate.log("StartdLog", (DENIED * 9999).encode())
+    assert pilot_output.parse("p", generate.out(pilot), raw).registered is None
+
+
+def never(**more: object) -> PilotOutput:
+    """An output from 0 to 1260 by which HTCondor ran three seconds."""
+    return output(0, 1260, registered=False, activations=0, **more)
+
+
+SUMMARY = line(1300, 1260, condor_s=3, validation=1000)
+
+
+def played(facts: Sequence[FileFact]) -> PilotRow:
+    """The pilot by these, each read long after the one before."""
+    play = Play()
+    for number, fact in enumerate(facts):
+        play.add_facts([*queue(-5, 1265), fact], SIZE)
+        play.rest(2000 + 20_000 * number, hours=5)
+        play.restart()
+    play.rest(100_000)
+    play.stored.prove()
+    assert not play.accounting.contradictions
+    (row,) = play.stored.pilots.values()
+    assert set(play.seconds()) == {"validation_fails"}
+    return row
+
+
+@pytest.mark.parametrize("facts", list(permutations([never(), SUMMARY])))
+def test_output_and_summary_agree(facts: Sequence[FileFact]) -> None:
+    """Whichever comes first; what the output's numbers say is an estimate for the whole pilot."""
+    row = played(facts)
+    assert row.assumed[Assumption.VALIDATION] == (row.start_us, row.end_us)
+
+
+def test_by_its_summary_alone() -> None:
+    assert played([SUMMARY]).assumed.keys() >= {Assumption.NO_OUTPUT}
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_one_that_a_collector_showed_had_registered(play: Play, first: bool) -> None:
+    """It never ran a job, which is a decision problem, whenever its output is read."""
+    if first:
+        play.add_facts([never()._replace(end_us=None)], SIZE)
+    play.live(0, 1200, [shown(factory_job=JOB)])
+    play.rest(1260, hours=1)
+    play.add_facts([never()], SIZE)
+    play.rest(10_000)
+    assert set(play.seconds()) == {"decision_problem"}
+    play.stored.prove()

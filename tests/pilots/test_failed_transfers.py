@@ -8,8 +8,7 @@ import pytest
 
 from gwmond.model.names import NameLimits, Names
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import Source
+from gwmond.model.runs.run_facts import JobRecord, Source
 from gwmond.sources import folding
 from gwmond.sources.htcondor.histories import histories
 from gwmond.sources.htcondor.histories.history_endings import server_of
@@ -27,6 +26,11 @@ REASONS = {
     ),
     "using protocol osdf. Details: 404 ( URL file = osdf:///ospool/PUBLIC/a.txt )|": "osdf",
     "using protocol https. Details: no answer": "https",
+    "using protocol tree. Details: https://u:p@store.example.org/me/: no answer ( URL file = "
+    "tree://PathTree/out )|": "https store.example.org",
+    "using protocol tree. Details: it has no paths ( URL file = tree://PathTree/out )|": (
+        "tree pathtree"
+    ),
     "while receiving files from access point vm. Details: reading from file /home/u/a: (errno 2) "
     "No such file or directory": "cedar",
     "while receiving files from access point vm. Details: Error from slot1_3@p: Failed to transfer "

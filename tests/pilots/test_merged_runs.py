@@ -178,6 +178,17 @@ def test_an_exit_that_a_history_tells_was_not_lost() -> None:
     assert merged(lost, fact(SCHEDD, completed=False)).ending.unsent is True
 
 
+def test_who_ended_itself_was_not_killed() -> None:
+    """Records of a real job with exit code 0: its schedd's clock stepped as it ended."""
+    killed = fact(STARTD, exit_signal=15, own_accord=False)
+    shadow = fact(EPOCH, exit_code=0, own_accord=True)
+    one = merged(killed, shadow, fact(SCHEDD, exit_code=0, own_accord=True, completed=True))
+    assert (one.ending.exit_code, one.ending.exit_signal) == (0, None)
+    assert differing(one) >= {("exit_code", EPOCH, STARTD)}
+    killed_by_both = merged(killed, fact(EPOCH, exit_signal=9, own_accord=False))
+    assert killed_by_both.ending.exit_signal == 15
+
+
 def test_of_two_records_of_one_source_the_later_decides() -> None:
     """ON_EXIT_HOLD leaves two epoch ads: the exit, then the hold; neither contradicts."""
     one = merged(

@@ -59,10 +59,6 @@ def output(
     )
 
 
-def add_lines(play: Play, *facts: CentralEvent | PilotOutput | QueueEvent) -> None:
-    play.add_facts(facts)
-
-
 def told(play: Play) -> list[tuple[str, float | None]]:
     """How, and when after T0, each pilot ended, by start."""
     rows = sorted(play.stored.pilots.values(), key=lambda pilot: (pilot.start_us, pilot.id))
@@ -72,120 +68,109 @@ def told(play: Play) -> list[tuple[str, float | None]]:
 def played(*facts: CentralEvent | PilotOutput | QueueEvent) -> Play:
     """The accounting with these outputs, and with lines when all is settled."""
     play = Play()
-    add_lines(play, *(fact for fact in facts if not isinstance(fact, CentralEvent)))
+    play.add_facts([fact for fact in facts if not isinstance(fact, CentralEvent)])
     ends = [fact.at_us for fact in facts if isinstance(fact, CentralEvent)]
     at = max([50_000, *(end_us // SECOND_US - T0 for end_us in ends)])
     play.rest(100)
     play.rest(at)
     assert not play.accounting.pilots
-    add_lines(play, *(fact for fact in facts if isinstance(fact, CentralEvent)))
+    play.add_facts([fact for fact in facts if isinstance(fact, CentralEvent)])
     play.rest(at + 50_000, hours=3)
     return play
 
 
-@pytest.mark.parametrize("name", [FIGURE_7, BY_PLACE, FIGURE_7._replace(site="", resource="site")])
-@pytest.mark.parametrize("at", [900, 1100, 3000, LATER])
-def test_a_line_in_figure_7s_form(name: PilotName, at: int) -> None:
-    """The only one that may have been there: however long nothing was heard of it."""
-    play = played(output(), line(at, name))
-    assert told(play) == [("central_log", at)]
-    assert sum(play.seconds().values()) == at
-    assert not play.accounting.central_log.unused
+BOTH, SEVERAL, NONE = "assumed 100, assumed 150", {"several_pilots": 1}, {"no_pilot": 1}
+NO_SITE = output()._replace(name=output().name._replace(site=""))
+SOME = [FIGURE_7, BY_PLACE, FIGURE_7._replace(site="", resource="site")]
+BY_ENTRY = BY_PLACE._replace(entry="entry")
+
+
+def queued(at: float, state: QueueState) -> QueueEvent:
+    """An event of the pilot."""
+    return QueueEvent("condor_activity_20231114_fe.main.log", output().name, state, us(at))
+
+
+QUEUE = [queued(-10, QueueState.STARTED), queued(2000, QueueState.ENDED)]
+
+
+@pytest.mark.parametrize(
+    ("some", "end", "ends", "unused"),
+    [
+        # The only one that may have been there: however long nothing was heard of it.
+        *(
+            ([output()], line(at, name), f"central_log {at}", {})
+            for name in SOME
+            for at in (900, 1100, 3000, LATER, DAYS_60)
+        ),
+        ([output()], line(DAYS_60 + 1), "assumed 100", NONE),
+        ([output(pid=77)], line(LATER), "assumed 100", NONE),  # another process
+        ([output(node="other")], line(LATER), "assumed 100", NONE),
+        ([output(start=LATER + 100)], line(LATER), f"assumed {LATER + 200}", NONE),  # not begun
+        ([output(pid=None)], line(LATER), f"central_log {LATER}", {}),  # it may be this one
+        # The process tells which of two it is, or the entry, or that one had ended.
+        ([output(), output(8, 50, pid=77)], line(LATER), f"central_log {LATER}, assumed 150", {}),
+        ([output(pid=77), output(8, 50)], line(LATER), f"assumed 100, central_log {LATER}", {}),
+        ([output(), output(8, 50, pid=None)], line(LATER), f"central_log {LATER}, assumed 150", {}),
+        (
+            [output(), output(8, 50, end=2000)],
+            *(line(LATER), f"central_log {LATER}, pilot_output 2000", {}),
+        ),
+        (
+            [output(), output(8, 50, entry="other")],
+            *(line(LATER, BY_ENTRY), f"central_log {LATER}, assumed 150", {}),
+        ),
+        # Of two none is meant.
+        ([output(), output(8, 50)], line(LATER), BOTH, SEVERAL),
+        ([output(pid=None), output(8, 50, pid=None)], line(LATER), BOTH, SEVERAL),
+        ([output(), output(8, 50, pid=77)], line(LATER, BY_PLACE), BOTH, SEVERAL),
+        ([output(), output(8, 50)], line(LATER, FIGURE_7._replace(startd="x")), BOTH, SEVERAL),
+        # Where the site is not known its process, or its entry, and the host tell.
+        ([NO_SITE], line(LATER), f"central_log {LATER}", {}),
+        ([NO_SITE], line(LATER, BY_ENTRY), f"central_log {LATER}", {}),
+        (
+            [NO_SITE],
+            line(LATER, BY_PLACE),
+            "assumed 100",
+            NONE,
+        ),  # any other of the host may be meant
+        (
+            [NO_SITE._replace(name=NO_SITE.name._replace(pid=None))],
+            line(LATER),
+            "assumed 100",
+            NONE,
+        ),
+        ([NO_SITE], line(LATER, FIGURE_7._replace(entry="other")), "assumed 100", NONE),
+        # Who is known to be there comes first; the other may have gone long ago.
+        (
+            [output(pid=77), output(8, 50, end=LATER + 10)],
+            *(line(LATER, BY_PLACE), f"assumed 100, pilot_output {LATER + 10}", {}),
+        ),
+        # An end that the queue tells stays; a line after it is of another pilot.
+        ([output(), *QUEUE], line(1990), "queue 2000", {}),
+        ([output(), *QUEUE], line(2100), "queue 2000", NONE),
+    ],
+)
+def test_which_one(
+    some: list[PilotOutput | QueueEvent], end: CentralEvent, ends: str, unused: dict[str, int]
+) -> None:
+    """How each pilot ended, by start; and whether the line was of none."""
+    play = played(*some, end)
+    assert ", ".join(f"{how} {at:.12g}" for how, at in told(play)) == ends
+    assert dict(play.accounting.central_log.unused) == unused
+    lived = sum((pilot.end_us or 0) - pilot.start_us for pilot in play.stored.pilots.values())
+    assert sum(play.seconds().values()) == lived / SECOND_US
 
 
 def test_without_a_line_it_ends_with_its_output() -> None:
     assert told(played(output())) == [("assumed", 100)]
 
 
-@pytest.mark.parametrize(
-    ("some", "ends"),
-    [
-        ([output(pid=77)], [100]),  # glidein_startup.sh was another process
-        ([output(node="other")], [100]),
-        ([output(start=LATER + 100)], [LATER + 200]),  # it had not begun
-        ([output(pid=None)], [LATER]),  # it may be this one
-        ([output(), output(8, 50, pid=77)], [LATER, 150]),
-        ([output(pid=77), output(8, 50)], [100, LATER]),
-        ([output(), output(8, 50, pid=None)], [LATER, 150]),  # the process tells
-        ([output(), output(8, 50, end=2000)], [LATER, 2000]),  # that one had ended
-    ],
-)
-def test_which_one(some: list[PilotOutput], ends: list[int]) -> None:
-    assert [end for _, end in told(played(*some, line(LATER)))] == ends
-
-
-@pytest.mark.parametrize(
-    ("some", "name"),
-    [
-        ([output(), output(8, 50)], FIGURE_7),
-        ([output(pid=None), output(8, 50, pid=None)], FIGURE_7),
-        ([output(), output(8, 50, pid=77)], BY_PLACE),
-        ([output(), output(8, 50)], FIGURE_7._replace(startd="other")),
-    ],
-)
-def test_of_two_none_is_meant(some: list[PilotOutput], name: PilotName) -> None:
-    play = played(*some, line(LATER, name))
-    assert told(play) == [("assumed", 100), ("assumed", 150)]
-    assert dict(play.accounting.central_log.unused) == {"several_pilots": 1}
-
-
-def test_the_entry_tells() -> None:
-    """Where a line has it."""
-    some = [output(), output(8, 50, entry="other")]
-    play = played(*some, line(LATER, BY_PLACE._replace(entry="entry")))
-    assert told(play) == [("central_log", LATER), ("assumed", 150)]
-
-
-@pytest.mark.parametrize(
-    ("name", "pilot_output", "ended"),
-    [
-        (FIGURE_7, output(), "central_log"),
-        (BY_PLACE._replace(entry="entry"), output(), "central_log"),
-        (BY_PLACE, output(), "assumed"),  # any other pilot of the host may be meant
-        (FIGURE_7, output(pid=None), "assumed"),
-        (FIGURE_7._replace(entry="other"), output(), "assumed"),
-    ],
-)
-def test_a_pilot_of_which_the_site_is_not_known(
-    name: PilotName, pilot_output: PilotOutput, ended: str
-) -> None:
-    """Its process, or its entry, and the host tell."""
-    play = played(
-        pilot_output._replace(name=pilot_output.name._replace(site="")), line(LATER, name)
-    )
-    assert [how for how, _ in told(play)] == [ended]
-
-
-def test_no_pilot_lasts_longer_than_any() -> None:
-    assert told(played(output(), line(DAYS_60 + 1))) == [("assumed", 100)]
-    assert told(played(output(), line(DAYS_60))) == [("central_log", DAYS_60)]
-
-
-def test_who_is_known_to_be_there_comes_first() -> None:
-    """The line is of the one that its output says ended then; the other may have gone long ago."""
-    play = played(output(pid=77), output(8, 50, end=LATER + 10), line(LATER, BY_PLACE))
-    assert told(play) == [("assumed", 100), ("pilot_output", LATER + 10)]
-
-
-def test_an_end_that_the_queue_tells_stays() -> None:
-    """A line after it is of another pilot."""
-    name = output().name
-    events = [
-        QueueEvent("condor_activity_20231114_fe.main.log", name, state, us(at))
-        for state, at in ((QueueState.STARTED, -10), (QueueState.ENDED, 2000))
-    ]
-    for at, unused in ((1990, {}), (2100, {"no_pilot": 1})):
-        play = played(output(), *events, line(at))
-        assert told(play) == [("queue", 2000)]
-        assert dict(play.accounting.central_log.unused) == unused
-
-
 def test_its_own_startd_comes_first(play: Play) -> None:
     """A collector shows the pilot that is meant after the line has come: the other is not."""
-    add_lines(play, output())
+    play.add_facts([output()])
     for at in range(0, 9000, 600):
         play.poll(at)
-    add_lines(play, line(8000), line(8001, FIGURE_7._replace(startd="glidein_1_1")))
+    play.add_facts([line(8000), line(8001, FIGURE_7._replace(startd="glidein_1_1"))])
     play.poll(9000)
     assert told(play) == [("assumed", 100)]
     play.restart()
@@ -197,13 +182,13 @@ def test_its_own_startd_comes_first(play: Play) -> None:
 
 def test_a_startd_that_was_forgotten_meanwhile_comes_first(play: Play) -> None:
     """The line waits for a run on it, and is not another pilot's when it has waited enough."""
-    add_lines(play, output())
+    play.add_facts([output()])
     startd = f"{STARTD}@node.example.org"
     play.live(0, 1200, [shown(startd)])
     unsent = line(1000)._replace(kind=CentralKind.EXIT_UNSENT)
     play.poll(1260)
     play.rest(1320, hours=1)
-    add_lines(play, unsent)
+    play.add_facts([unsent])
     play.rest(6000)
     assert dict(play.accounting.central_log.unused) == {"no_run": 1}
 
@@ -211,7 +196,7 @@ def test_a_startd_that_was_forgotten_meanwhile_comes_first(play: Play) -> None:
 def test_an_output_that_is_whole_at_last() -> None:
     """It knows better than the line."""
     play = played(output(), line(3000))
-    add_lines(play, output(end=3300))
+    play.add_facts([output(end=3300)])
     play.rest(200_000)
     assert told(play) == [("pilot_output", 3300)]
 
@@ -248,15 +233,15 @@ def ordered(
     """Lines in two parts: both after the outputs, or both before, and the accounting made anew."""
     play = Play()
     if not first:
-        add_lines(play, *outputs)
+        play.add_facts(outputs)
         play.rest(100)
     play.rest(50_000, hours=1)
-    add_lines(play, *lines[:cut])
+    play.add_facts(lines[:cut])
     play.poll(54_000)
     play.restart()
-    add_lines(play, *lines[cut:])
+    play.add_facts(lines[cut:])
     if first:
-        add_lines(play, *outputs)
+        play.add_facts(outputs)
     play.rest(54_600)
     return play
 

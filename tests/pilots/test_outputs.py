@@ -10,79 +10,81 @@ from gwmond.model.facts import Size
 from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.file_facts import (
     PilotOutput,
-    StarterRun,
 )
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.run_facts import Source
-from tests.build.pilot_files import FAILED, JOB, output, us
-from tests.build.play import DONE, Play, claim, record, shown
+from gwmond.pilots.factory import entry_defaults
+from tests.build.pilot_files import JOB, output, us
+from tests.build.play import Play
+from tests.build.playbook import Playbook, playbooks
 from tests.build.played import add_outputs
+from tests.build.played import one as numbered
+
+PLAYBOOKS = """
+All time of a pilot whose validation failed is lost, its deliberate sleep too
+  output 0-1200 validation=failed; done 2000
+  -> time validation_fails 4800; failure WN_Resource main/validate_node.sh; origin files;
+  counted pilots 1
+
+It began before its startd and ended after: the output corrects what a collector knows
+  ad 300-1200 started=300 job=factory#7.0 with record 1.0 400-1000 started=300; rest 1260 1;
+  = time goodput 600, pilot_overhead 3000; output 0-1230; done 6000
+  -> time goodput 600, pilot_overhead 4320; pilots 0-1230 pilot_output
+
+A run that its startd's history has is not taken from a starter's log again
+  output 0-1200 with record 1.0 100-700 startd= source=startd_history, log 1.0 101-700,
+  log 2.0 720-800;
+  done 2000
+  -> time goodput 680, pilot_overhead 4120
+
+An end of a run that nothing tells is inferred, and an estimate
+  output 0-1200 with log 1.0 100-; done 2000
+  -> runs 1.0/? 100-1200 lost_contact~; facts inferred, starter_log
+
+So is that of a claim that is gone; what was inferred contradicts nothing
+  ad 0-600 job=factory#7.0 with claim 1.0 100; ad 660-9000 job=factory#7.0;
+  = facts inferred, live_slot; ad 9060 heard=9000 job=factory#7.0 with record 1.0 100-500
+  -> contradictions
+
+A pilot that never returned its end ended with the last time in its output: an estimate
+  output 0- condor_start=60 with record 1.0 100-700 startd= source=startd_history; done 2000
+  -> pilots 0-700 assumed; evidence goodput measured, pilot_overhead estimated
+
+An output that is read again when it has grown: nothing counts twice
+  output 0- condor_start=100; done 2000;
+  output 0-1200 with record 1.0 200-800 startd= source=startd_history; done 60000;
+  output 0-1200 with record 1.0 200-800 startd= source=startd_history; done 120000
+  -> time goodput 600, pilot_overhead 4200
+
+What nothing tells is unclassified: neither that it passed its validation, nor that it failed
+  output 0-1200 validation=unknown; done 2000
+  -> time unclassified 4800
+
+A job that was cut off with its pilot: its own output says that it ended
+  output 0-1200 with record 1.0 100-1190 startd= source=startd_history ending=cut; done 2000
+  -> time pilot_overhead 3710, preemption_badput 1090
+
+A pilot that only a record of a job told of has an output after all
+  record 1.0 400-1000 started=300; rest 2000 3; = origin jobs;
+  output 0-1230 startd=glidein node=node; done 20000
+  -> pilots 0-1230 pilot_output; origin files; assumed; time goodput 600, pilot_overhead 4320
+
+A number of its factory that is used again years later is another pilot's
+  output 0-1200; done 2000; output 34560000-34560600; done 34562000
+  -> pilots 0-1200 pilot_output, 34560000-34560600 pilot_output
+
+An end that was to come when its files were written: clocks and zones may differ by a day
+  output 0-87500 condor_end=1000 written=1200; done 100000
+  -> pilots 0-87500 pilot_output; closed True
+
+More is not believed
+  output 0-87700 condor_end=1000 written=1200; done 100000
+  -> pilots 0-1000 assumed; closed True; time unclassified 4000
+"""
 
 
-def test_a_pilot_whose_validation_failed(play: Play) -> None:
-    """No collector has ever seen it; all of its time is lost, its deliberate sleep too."""
-    add_outputs(play, output(validation=Validation.FAILED, failure=FAILED))
-    assert play.seconds() == {"validation_fails": 4 * 1200.0}
-    (row,) = play.stored.pilots.values()
-    assert row.failure == "WN_Resource main/validate_node.sh"
-    assert (row.identity.origin, row.identity.factory_job) == ("files", JOB)
-    assert play.counted() == {"pilots": 1}
-
-
-def test_it_began_before_its_startd_and_ended_after(play: Play) -> None:
-    """The collector knows neither the validation nor the end; the output corrects both."""
-    live = shown(started=300, factory_job=JOB)
-    play.live(300, 1200, [live], records=[record("1.0", 400, 1000, started=300)])
-    play.rest(1260, hours=1)
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 900.0 - 600}
-    add_outputs(play, output(0, 1230), at=6000)
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
-    assert len(play.stored.pilots) == 1
-    assert play.pilot().end_source == "pilot_output"
-
-
-def test_runs_of_its_startds_history_and_of_its_starter_logs(play: Play) -> None:
-    """A run that the history has is not taken from the log again."""
-    known = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    same = StarterRun("1.0", "<submitter>", us(101), us(700), DONE)
-    other = StarterRun("2.0", "<submitter>", us(720), us(800), DONE)
-    add_outputs(play, output(records=(known,), runs=(same, other)))
-    seconds = play.seconds()
-    assert len(play.stored.runs) == 2
-    # Nothing tells how large the other's slot was: it is taken for one unit.
-    assert seconds["goodput"] == 600 + 80
-    assert sum(seconds.values()) == 4 * 1200
-
-
-def test_an_end_that_nothing_tells_is_inferred() -> None:
-    """Of a run without an end in its starter's log, and of a claim that is gone."""
-    play = Play()
-    run = StarterRun("1.0", "<submitter>", us(100), None, Ending(began=True))
-    add_outputs(play, output(runs=(run,)))
-    (row,) = play.stored.runs.values()
-    assert {fact.source for fact in row.facts} == {Source.STARTER_LOG, Source.INFERRED}
-    assert row.outcome is not None
-    assert row.outcome.evidence == "estimated"
-    play = Play()
-    live = shown(factory_job=JOB)
-    play.live(0, 600, [live], claims=[claim("1.0", 100)])
-    play.live(660, 9000, [live])
-    (row,) = play.stored.runs.values()
-    assert {fact.source for fact in row.facts} == {Source.LIVE_SLOT, Source.INFERRED}
-    ended = [record("1.0", 100, 500)]
-    play.poll(9060, [live._replace(last_heard=live.started + 9000)], records=ended)
-    assert not play.accounting.contradictions  # what was inferred contradicts nothing
-
-
-def test_a_pilot_that_never_returned_its_end(play: Play) -> None:
-    """It ended with the last time in its output; that is an estimate."""
-    job = record("1.0", 100, 700, source=Source.STARTD_HISTORY, startd="")
-    add_outputs(play, output(end=None, records=(job,), condor_start_us=us(60)))
-    (row,) = play.stored.pilots.values()
-    assert (row.end_us, row.end_source) == (us(700), "assumed")
-    own = [series for series in play.series() if not series.outcome]
-    assert {series.evidence for series in own} == {"estimated"}
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_outputs(playbook: Playbook) -> None:
+    playbook.check()
 
 
 @pytest.mark.parametrize(
@@ -105,69 +107,11 @@ def test_a_pilot_whose_size_is_not_known(
     assert {series.evidence for series in play.series()} == {"estimated"}
 
 
-def test_an_output_is_read_again_when_it_has_grown(play: Play) -> None:
-    """Nothing counts twice, and what is new is added."""
-    first = output(end=None, condor_start_us=us(100))
-    add_outputs(play, first, at=2000)
-    whole = output(records=(record("1.0", 200, 800, source=Source.STARTD_HISTORY, startd=""),))
-    add_outputs(play, whole, at=60_000)
-    add_outputs(play, whole, at=120_000)
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1200.0 - 600}
-
-
 def test_an_empty_output_is_no_pilot(play: Play) -> None:
     """It tells nothing of its pilot; that it does is said where it is read, with its name."""
     add_outputs(play, PilotOutput("job.7.0.out", output().name))
     assert not any(play.accounting.left_out.values())
     assert play.stored.pilots == {}
-
-
-def test_what_nothing_tells_is_unclassified(play: Play) -> None:
-    """Neither that it passed its validation, nor that it failed."""
-    add_outputs(play, output(validation=Validation.UNKNOWN))
-    assert play.seconds() == {"unclassified": 4 * 1200.0}
-
-
-def test_a_job_that_was_cut_off_with_its_pilot(play: Play) -> None:
-    """The pilot's own output tells that it ended."""
-    cut = Ending(over=True, vacate_code=1005, began=True)
-    job = record("1.0", 100, 1190, source=Source.STARTD_HISTORY, startd="", ending=cut)
-    add_outputs(play, output(records=(job,)))
-    assert play.seconds()["preemption_badput"] == 1090
-
-
-def test_jobs_told_of_it_first(play: Play) -> None:
-    """A pilot that only a record of a job told of has an output after all: that tells its life."""
-    play.add_records([record("1.0", 400, 1000, started=300)])
-    play.rest(2000, hours=3)
-    assert play.pilot().identity.origin == "jobs"
-    name = output().name._replace(startd="glidein", node="node")
-    add_outputs(play, output(0, 1230, name=name), at=20_000)
-    row = play.pilot()
-    assert (row.start_us, row.end_us, row.end_source) == (us(0), us(1230), "pilot_output")
-    assert (row.identity.origin, row.identity.factory_job, row.assumed) == ("files", JOB, {})
-    assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
-
-
-def test_a_number_of_its_factory_that_is_used_again(play: Play) -> None:
-    """Years later another pilot has the number of this one."""
-    later = 400 * 86400
-    add_outputs(play, output(0, 1200))
-    add_outputs(play, output(later, later + 600), at=later + 2000)
-    assert sorted(row.end_us or 0 for row in play.stored.pilots.values()) == [
-        us(1200),
-        us(later + 600),
-    ]
-
-
-def test_an_end_that_was_to_come_when_its_files_were_written() -> None:
-    """It is not believed; clocks and zones may differ by a day."""
-    for end, until in ((1200 + 86_300, 1200 + 86_300), (1200 + 86_500, 1000), (10**9, 1000)):
-        play = Play()
-        add_outputs(play, output(0, end, condor_end_us=us(1000), written_us=us(1200)), at=100_000)
-        (row,) = play.stored.pilots.values()
-        assert (row.end_us, row.closed) == (us(until), True)
-        assert sum(play.seconds().values()) == 4.0 * until
 
 
 @pytest.mark.parametrize("late", [{"start_us": us(10**9)}, {"condor_end_us": us(10**9)}])
@@ -200,3 +144,15 @@ def test_a_number_that_another_pilot_had(schedd: str, start: int) -> None:
             [(JOB, us(0)), (f"{schedd}#7.0", us(start))]
         )
         assert play.seconds() == {"validation_fails": 2 * 4 * 1200.0}
+
+
+def test_sites_of_forgotten_entries_are_asked_of_the_ledger(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names come and go: of those of the past few are in memory."""
+    monkeypatch.setattr(entry_defaults, "MOST_ENTRIES", 2)
+    for n in range(6):
+        add_outputs(play, numbered(n, site=f"S{n}", entry=f"e{n}"), at=2000 + 100_000 * n)
+        assert len(play.accounting.files.entries) <= 3
+    add_outputs(play, numbered(6000, site="", entry="e0"), at=700_000)
+    assert sorted(row.identity.key for row in play.stored.pilots.values())[:2] == [("S0", "e0")] * 2

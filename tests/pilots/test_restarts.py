@@ -6,12 +6,11 @@ import pytest
 
 from gwmond.model.facts import Pilot
 from gwmond.model.pilot_life import Validation
-from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from tests.build.pilot_files import queue
-from tests.build.play import T0, Play, claim, record, shown
+from tests.build.play import T0, Play, record, shown
+from tests.build.playbook import ENDINGS, Playbook, playbooks
 
 MEMORY_MIB = 2000
 
@@ -22,60 +21,46 @@ def small(heard: int | None = None) -> list[Pilot]:
     return [pilot if heard is None else pilot._replace(last_heard=T0 + heard)]
 
 
-def test_the_last_job_of_a_pilot_is_posted_once() -> None:
-    """A slot shows it before and after the restart, its record comes after the pilot's end, and
-    then another that says otherwise when it ended."""
-    play = Play()
-    play.live(0, 600, small())
-    play.poll(660, small(), [record("1.0", 100, 600)])
-    for at in range(720, 7320, 60):
-        play.poll(at, small(at), claims=[claim("2.0", 700)])
-        if at == 3000:
-            play.restart()
-    play.poll(7380)
-    play.poll(7440, records=[record("2.0", 700, 7350)])
-    play.poll(7500, records=[record("2.0", 700, 7349, source=Source.STARTD_HISTORY)])
-    play.rest(7560)
-    assert play.seconds() == {"goodput": 500.0 + 6649, "pilot_overhead": 200.0}
-    play.stored.prove()
+PLAYBOOKS = """
+The last job of a pilot is posted once: a slot shows it, its record comes late, then another one
+  ad 0-600 cores=1 memory=2000; ad 660 cores=1 memory=2000 with record 1.0 100-600;
+  ad 720-3000 cores=1 memory=2000 with claim 2.0 700; ?restart;
+  ad 3060-7260 cores=1 memory=2000 with claim 2.0 700; none 7380;
+  none 7440 with record 2.0 700-7350; none 7500 with record 2.0 700-7349 source=startd_history;
+  rest 7560
+  -> time goodput 7149, pilot_overhead 200
+
+An exit completed nothing if the job runs again, also on another pilot
+  ad 0-600 cores=1 memory=2000; ad 660 cores=1 memory=2000 with record 1.0 100-600 ending=exit;
+  ad 720-1200 cores=1 memory=2000; rest 1260 1; = goodput 500; ?restart;
+  none 4800 with record 1.0 1000-1100 run=2 startd=glidein@b started=none; rest 4860
+  -> goodput 100; unclassified 500
+
+However much later, when the pilot is closed
+  ad 0-600 cores=1 memory=2000; ad 660 cores=1 memory=2000 with record 1.0 100-600 ending=exit;
+  ad 720-1200 cores=1 memory=2000; rest 1260 16; = goodput 500; ?restart;
+  none 63600 with record 1.0 59800-59900 run=2 startd=glidein@b started=none; rest 63660
+  -> goodput 100; unclassified 500
+
+When a claim was shown last is known after a restart: nothing tells the end of its job
+  ad 0-60 cores=1 memory=2000; ad 120-600 cores=1 memory=2000 with claim 1.0 100;
+  ad 660-3000 cores=1 memory=2000; ?restart; ad 3060-3600 cores=1 memory=2000; rest 3660
+  -> time pilot_overhead 3100, unclassified 500
+
+What a slot shows goes on though no collector shows its pilot, for longer than it may be silent
+  none 60; none 120-3000 with claim 1.0 100; ?restart; none 3060-7260 with claim 1.0 100;
+  = pilots 0-; none 7320; ?restart; none 7380-8940; rest 9000
+  -> time pilot_overhead 100, preemption_badput 7160
+
+A factory's queue has no site: that of an entry is that of its pilots
+  queue -3000--600; ad 60-600 cores=1 memory=2000; ?restart; rest 660
+  -> site Site; origin collector, files
+"""
 
 
-EXIT = Ending(over=True, exit_code=1, own_accord=True, began=True, early=False)
-
-
-@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
-@pytest.mark.parametrize("later_s", [1200, 60_000], ids=["soon", "when the pilot is closed"])
-def test_an_exit_completed_nothing_if_the_job_runs_again(later_s: int, restart: bool) -> None:
-    """However much later it runs again, on another pilot, and whoever knew of the first run."""
-    play = Play()
-    play.live(0, 600, small())
-    play.poll(660, small(), [record("1.0", 100, 600, ending=EXIT)])
-    play.live(720, 1200, small())
-    play.rest(1260, hours=max(1, (later_s - 1260) // 3600))
-    assert play.seconds()["goodput"] == 500
-    if restart:
-        play.restart()
-    again = record("1.0", later_s - 200, later_s - 100, run=2, startd="glidein@b", started=None)
-    play.poll(later_s + 3600, records=[again])
-    play.rest(later_s + 3660)
-    assert play.seconds()["goodput"] == 100
-    assert play.seconds()["unclassified"] == 500
-    play.stored.prove()
-
-
-def test_a_restart_keeps_when_a_claim_was_shown_last() -> None:
-    """No slot shows the job from 660 on; nothing tells its end, and the restart is much later."""
-    seconds = []
-    for restart in (False, True):
-        play = Play()
-        for at in range(0, 3660, 60):
-            play.poll(at, small(at), claims=[claim("1.0", 100)] if 100 <= at <= 600 else [])
-            if restart and at == 3000:
-                play.restart()
-        play.rest(3660)
-        play.stored.prove()
-        seconds.append(play.seconds())
-    assert seconds[0] == seconds[1]
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_restarts(playbook: Playbook) -> None:
+    playbook.check()
 
 
 def test_a_pilot_keeps_its_unit_of_memory() -> None:
@@ -111,7 +96,7 @@ def test_what_is_decided_anew_rests_on_all_runs_of_the_job(restart: bool) -> Non
     play = Play(Rules(refresh_us=0, quiet_us=300 * SECOND_US))
     play.live(0, 600, small())
     again = record("1.0", 700, 800, run=2, startd="glidein@b", started=None)
-    play.poll(960, small(), [record("1.0", 100, 600, ending=EXIT), again])
+    play.poll(960, small(), [record("1.0", 100, 600, ending=ENDINGS["exit"]), again])
     play.live(1020, 1500, small())
     assert play.pilot("glidein@b").closed
     assert play.seconds()["unclassified"] == 500
@@ -122,21 +107,6 @@ def test_what_is_decided_anew_rests_on_all_runs_of_the_job(restart: bool) -> Non
     assert play.seconds()["unclassified"] == 500
     play.rest(1860)
     assert play.seconds()["goodput"] == 100 + 60
-    play.stored.prove()
-
-
-@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
-def test_what_a_slot_shows_goes_on_though_no_collector_shows_its_pilot(restart: bool) -> None:
-    """A job that runs for longer than a pilot may be silent, and of which nothing tells the end."""
-    play = Play()
-    for at in range(60, 9000, 60):
-        play.poll(at, claims=[claim("1.0", 100)] if 100 <= at <= 7260 else [])
-        if at < 7260:
-            assert not [row for row in play.stored.pilots.values() if row.end_us is not None]
-        if restart and at in {3000, 7320}:
-            play.restart()
-    play.rest(9000)
-    assert play.seconds() == {"pilot_overhead": 100.0, "preemption_badput": 7160.0}
     play.stored.prove()
 
 
@@ -153,20 +123,6 @@ def test_a_restart_keeps_when_a_pilot_is_looked_at_again() -> None:
         posted.append(at_each_poll)
     assert 10 < len(set(posted[0])) < 15
     assert all(other == posted[0] for other in posted)
-
-
-@pytest.mark.parametrize("restart", [False, True], ids=["", "restart"])
-def test_the_site_of_an_entry_is_that_of_its_pilots(restart: bool) -> None:
-    """A factory's queue has no site.  What it says is read before and after a collector shows
-    another pilot of the entry."""
-    play = Play()
-    play.add_facts(queue(-3000, -600))
-    play.live(60, 600, small())
-    if restart:
-        play.restart()
-    play.rest(660)
-    sites = {row.identity.origin: row.identity.key.site for row in play.stored.pilots.values()}
-    assert sites == {"collector": "Site", "files": "Site"}
 
 
 @pytest.mark.parametrize("away_s", [None, 0, 1200], ids=["", "restart", "a while"])

@@ -17,12 +17,13 @@ from gwmond.model.pilots.update_gaps import FEW
 from gwmond.model.poll.batch import Batch
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.factory import returned_outputs
+from gwmond.pilots.factory import records
 from gwmond.pilots.factory.entry_defaults import Entries
-from gwmond.pilots.factory.queue_records import QueueRecords
+from gwmond.pilots.factory.queue_records import Agenda, QueueRecords
 from gwmond.pilots.life.rules import EARLIEST_US, LATEST_US, ExpectedInput, Rules, sane
 from gwmond.pilots.memory.ad_times import (
     SOURCE,
+    Looks,
     Silence,
     StoredGaps,
     is_silent,
@@ -30,16 +31,15 @@ from gwmond.pilots.memory.ad_times import (
     silent_pilots,
 )
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.missing_end import is_given_up, may_run_at, read_until, waits_until
+from gwmond.pilots.memory.ends import is_given_up, may_run_at, read_until, waits_until
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.memory.sights import Looks
 from gwmond.pilots.memory.sizes import Sizes
 from gwmond.pilots.sources import central_log
 from gwmond.pilots.sources.central_log import LineWaits
-from tests.build.central_lines import BY_STARTD, CONTAINER, STARTD, line
+from tests.build.central_lines import BY_STARTD
 from tests.build.facts import A
 from tests.build.pilot_files import event, output, us
-from tests.build.play import Play, record, shown
+from tests.build.play import Play, claim, record, shown
 
 LINGER_S = 1800
 RULES = Rules(refresh_us=0, linger_us=LINGER_S * SECOND_US)
@@ -92,26 +92,18 @@ def test_until_when_a_pilot_is_settled_outlasts_a_restart() -> None:
     assert pilot.settled_until_us == play.pilot().settled_until_us == us(600)
 
 
-def test_a_pilot_known_by_its_jobs_does_not_linger() -> None:
-    """That nothing was heard of it was waited for already."""
-    play = Play(RULES._replace(quiet_us=600 * SECOND_US))
-    play.poll(100, records=[record("1.0", 0, 60)])
-    play.poll(60 + 600 + 120 + 60)
-    assert play.pilot().closed
-
-
-@pytest.mark.parametrize("runs", [1, 2])
-def test_a_container_that_failed_in_a_run_that_a_history_tells(play: Play, runs: int) -> None:
-    """The history knows better, of one run or of each that may be meant: the line is used up."""
-    records = [record(str(number), 100 + number, 400, startd=STARTD) for number in range(runs)]
-    play.live(0, 1200, [shown(STARTD)], records=records)
-    before = play.seconds()
-    play.add_facts([line(CONTAINER, 110)])
-    play.rest(1260)
-    assert dict(play.accounting.central_log.unused) == {}
-    assert (
-        play.seconds()["goodput"] == before["goodput"] == 400 * runs - sum(range(100, 100 + runs))
-    )
+def test_a_claim_that_could_not_be_looked_up_is_taken_in_by_the_next_poll() -> None:
+    """The ledger failed meanwhile: that the claim is shown with the same words says nothing."""
+    play = Play(RULES)
+    play.live(0, 60, [shown()])
+    step = play.accounting.add_claims(us(120), [claim("1", 60)], complete=False)
+    next(step)  # asks for what is stored of its job
+    step.close()
+    (pilot,) = play.accounting.pilots
+    assert not pilot.runs
+    for _ in range(2):
+        play.add_claims(us(120), [claim("1", 60)], complete=False)
+    assert [run.key.job for run in pilot.runs.values()] == [claim("1", 60).fact.job]
 
 
 def test_the_times_between_updates_outlast_a_restart() -> None:
@@ -120,11 +112,12 @@ def test_the_times_between_updates_outlast_a_restart() -> None:
     assert gaps.cursors(us(0)) == ()
     assert gaps.two_updates_us(us(900) - us(0), us(0)) == 600 * SECOND_US  # two thirds of it
     for _ in range(FEW):
-        gaps.note(100 * SECOND_US + 1)
+        gaps.note(100 * SECOND_US + 1, timed=True)
+    gaps.note(7 * SECOND_US, timed=False)
     assert gaps.two_updates_us(900 * SECOND_US + 1, us(0)) == 200 * SECOND_US
     (cursor,) = gaps.cursors(us(0))
     assert (cursor.source, cursor.kind) == (SOURCE, UPDATE_GAPS)
-    assert cursor.state == f"{us(0) // SECOND_US // 3600} 100 100 100 100 100"
+    assert cursor.state == f"{us(0) // SECOND_US // 3600} 100 100 100 100 100,0 0 0 1 0 0 0 5"
     assert gaps.cursors(us(0)) == (cursor,)
     gaps.stored()
     assert gaps.cursors(us(0)) == ()
@@ -236,13 +229,13 @@ def started(at: int | None, written: int = 0) -> PilotOutput:
 def test_an_output_without_a_beginning_is_new_only_where_there_is_no_other() -> None:
     """It may be any of the others, as it was when it had just begun."""
     empty, one, other = started(None, 5), started(1, 6), started(2, 7)
-    known, new = returned_outputs.taken((), [empty])
+    known, new = records.taken((), [empty])
     assert (known, new) == (((None, us(5)),), [empty])
-    known, new = returned_outputs.taken(((us(1), us(6)),), [empty])
+    known, new = records.taken(((us(1), us(6)),), [empty])
     assert (known, new) == (((us(1), us(6)),), [])
-    known, new = returned_outputs.taken(((us(1), us(6)),), [other])
+    known, new = records.taken(((us(1), us(6)),), [other])
     assert (known, new) == (((us(1), us(6)), (us(2), us(7))), [other])
-    known, new = returned_outputs.taken((), [empty, one])
+    known, new = records.taken((), [empty, one])
     assert (known, new) == (((us(1), us(6)),), [one])
 
 
@@ -307,9 +300,9 @@ def _micros(batch: Batch) -> int:
 def test_of_very_many_outputs_the_first_are_kept() -> None:
     """What is beyond is not counted; one that is known still is when it was written again."""
     many = [started(at, at) for at in range(MOST + 1)]
-    known, new = returned_outputs.taken((), many)
+    known, new = records.taken((), many)
     assert (len(known), new) == (MOST, many[:-1])
-    again, new = returned_outputs.taken(known, [many[0]._replace(written_us=us(9999)), many[-1]])
+    again, new = records.taken(known, [many[0]._replace(written_us=us(9999)), many[-1]])
     assert (dict(again)[us(0)], len(again), new) == (us(9999), MOST, [])
 
 
@@ -418,3 +411,23 @@ def test_records_of_no_known_place_are_counted_without_a_name(play: Play) -> Non
     files.places.named[ProblemName.AMBIGUOUS] = "entry#7.0"
     found = files.shown(ProblemName.AMBIGUOUS, 2)
     assert found == "2 records, the latest of the pilot entry#7.0"
+
+
+def test_each_name_when_it_is_due_first() -> None:
+    """The earliest time counts, and what is later is to be added again."""
+    agenda = Agenda()
+    for name, due_us in (("a", 50), ("b", 20), ("a", 30), ("a", 70)):
+        agenda.add(name, due_us)
+    assert agenda.take(19) == set()
+    assert agenda.take(30) == {"a", "b"}
+    agenda.add("a", 40)
+    assert agenda.take(60) == {"a"}
+    assert agenda.take(100) == set()
+
+
+def test_what_is_put_off_again_and_again_takes_no_room() -> None:
+    """As a pilot whose output grows, which is waited for anew each time."""
+    agenda = Agenda()
+    for due_us in range(1000):
+        agenda.add("a", due_us)
+    assert len(agenda) == 1

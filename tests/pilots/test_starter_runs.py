@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from itertools import permutations
 
 import pytest
 
@@ -13,12 +11,12 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.run_facts import Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.runs.starter_runs import Better, fact_of
-from tests.build.pilot_files import JOB, output, us
+from tests.build.pilot_files import output, us
 from tests.build.play import DONE, Play, claim, record, shown
+from tests.build.playbook import Playbook, playbooks
 from tests.build.played import add_outputs, booked
 
 LATER = 100_000
-HISTORY = Source.STARTD_HISTORY
 
 
 def run(job: str, start: float, end: float | None, submitter: str = "submitter") -> StarterRun:
@@ -77,22 +75,6 @@ def test_an_output_that_is_read_again(play: Play) -> None:
     assert play.stored.corrected == corrections
 
 
-def test_a_run_of_a_job_that_had_one_on_another_pilot() -> None:
-    """Which of a job's runs one is does not depend on whether the others are in memory."""
-    runs = []
-    here = output(runs=(run("2.0", 100, 300),))
-    there = output(0, 1300, runs=(run("2.0", 700, 900),))
-    there = there._replace(name=there.name._replace(proc=1))
-    for first, second in ((here, there), (there, here)):
-        play = Play()
-        add_outputs(play, first)
-        add_outputs(play, second, at=LATER)
-        prove(play)
-        runs.append(sorted((row.key, row.start_us) for row in play.stored.runs.values()))
-    assert runs[0] == runs[1]
-    assert len({key for key, _ in runs[0]}) == 2
-
-
 def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on(play: Play) -> None:
     """The first is not in memory any more, the other is."""
     pilot = shown()
@@ -109,82 +91,48 @@ def test_a_run_is_told_again_while_a_later_one_of_its_job_goes_on(play: Play) ->
     prove(play)
 
 
-Step = Callable[[Play, int], None]
+LOGS = "output 0-1200 with log 1.0 110-700, log 1.0 800-900, log 2.0 400-1100"
+HISTORY = (
+    "output 0-1200 with record 1.0 100-700 source=startd_history startd= cores=2, "
+    "record 2.0 100-1100 source=startd_history startd= ending=over"
+)
+SCHEDD = "record 1.0 100-700 startd=7.0@instance.entry started=none cores=2"
+STDOUT = "output 0-1200 with told 1.0 105-700, told 2.0 395-1100"
+PLAYBOOKS = f"""
+A run of a log that its startd's history has counts once, whatever is told first; that lacks one run
+  any {LOGS} | {HISTORY} | restart
+  -> runs 1.0/1 100-700 exit_zero, 2.0/1 100-1100 lost_contact~, 1.0/? 800-900 exit_zero~;
+  time goodput 1300, pilot_overhead 2500, preemption_badput 1000
+
+That the schedd has, which does not know the second run either
+  any {LOGS} | {SCHEDD} | restart
+  -> runs 1.0/1 100-700 exit_zero, 2.0/? 400-1100 exit_zero~, 1.0/? 800-900 exit_zero~;
+  time goodput 2000, pilot_overhead 2800
+
+That its stdout tells of, which has less than its logs do
+  any {LOGS} | {STDOUT} | restart
+  -> runs 1.0/? 110-700 exit_retried~, 2.0/? 400-1100 exit_zero~, 1.0/? 800-900 exit_zero~;
+  time goodput 800, pilot_overhead 3410, unclassified 590
+
+All of them, in any order
+  any {LOGS} | {HISTORY} | {SCHEDD} | {STDOUT}
+  -> runs 1.0/1 100-700 exit_zero, 2.0/1 100-1100 lost_contact~, 1.0/? 800-900 exit_zero~;
+  time goodput 1300, pilot_overhead 2500, preemption_badput 1000
+
+A slot that showed the run first: the log of a pilot that was watched has it, too
+  ad 300-1200 started=300 job=factory#7.0 with claim 1.0 400 started=300;
+  rest 1260 1; output 0-1230 with log 1.0 405-1100, log 2.0 500-510; done 60000
+  -> runs 1.0/? 400-1200 lost_contact~, 2.0/? 500-510 exit_zero~
+
+A run of a job that had one on another pilot: which run it is does not depend on what is in memory
+  any output 0-1200 with log 2.0 100-300 | output 0-1300 proc=1 with log 2.0 700-900
+  -> runs 2.0/? 100-300 exit_retried~, 2.0/? 700-900 exit_zero~
+"""
 
 
-def of_logs(play: Play, at: int) -> None:
-    """The pilot's output, with no history in it."""
-    runs = (run("1.0", 110, 700), run("1.0", 800, 900), run("2.0", 400, 1100))
-    add_outputs(play, output(runs=runs), at=at)
-
-
-def of_history(play: Play, at: int) -> None:
-    """The same output with the history of its startd, which lacks one run."""
-    records = (
-        record("1.0", 100, 700, source=HISTORY, startd="", cores=2),
-        record("2.0", 100, 1100, source=HISTORY, startd="", ending=Ending(over=True)),
-    )
-    add_outputs(play, output(records=records), at=at)
-
-
-def of_schedd(play: Play, at: int) -> None:
-    """What the schedd's epoch history tells, which does not know the second either."""
-    name = "7.0@instance.entry"
-    play.add_records([record("1.0", 100, 700, startd=name, started=None, cores=2)])
-    play.rest(at)
-
-
-def of_stdout(play: Play, at: int) -> None:
-    """What its stdout reports of its runs, which is less than its logs do."""
-    add_outputs(play, output(runs=(run("1.0", 105, 700, ""), run("2.0", 395, 1100, ""))), at=at)
-
-
-def restart(play: Play, at: int) -> None:
-    """Only what is stored is known."""
-    play.restart()
-    play.rest(at)
-
-
-@pytest.mark.parametrize("better", [of_history, of_schedd, of_stdout])
-def test_a_run_of_a_log_that_something_better_tells_of(better: Step) -> None:
-    """It counts once, whatever was told first, also long ago."""
-    results = []
-    for order in permutations([of_logs, better, restart]):
-        play = Play()
-        for number, step in enumerate(order):
-            step(play, 2000 + number * LATER)
-            prove(play)
-        results.append(result(play))
-        assert len(play.stored.runs) == 3
-        assert sum(play.seconds().values()) == 4 * 1200
-    assert all(of == results[0] for of in results)
-
-
-def test_all_of_them() -> None:
-    """A log, a history, a schedd and stdout, in any order."""
-    results = []
-    for order in permutations([of_logs, of_history, of_schedd, of_stdout]):
-        play = Play()
-        for number, step in enumerate(order):
-            step(play, 2000 + number * LATER)
-        prove(play)
-        results.append(result(play))
-    assert all(of == results[0] for of in results)
-
-
-def test_a_slot_that_showed_the_run_first(play: Play) -> None:
-    """The log of a pilot that was watched has it, too; and a job that no poll has shown."""
-    live = shown(started=300, factory_job=JOB)
-    play.live(300, 1200, [live], claims=[claim("1.0", 400, started=300)])
-    play.rest(1260, hours=1)
-    add_outputs(
-        play, output(0, 1230, runs=(run("1.0", 405, 1100), run("2.0", 500, 510))), at=60_000
-    )
-    assert sorted(run.key.job for run in play.stored.runs.values()) == [
-        "schedd#1.0#1",
-        "submitter#2.0#",
-    ]
-    prove(play)
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_runs_of_logs(playbook: Playbook) -> None:
+    playbook.check()
 
 
 def test_what_a_central_log_said_of_a_run_of_a_log(play: Play) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gwmond.model.pilot_life import Assumption, Category, Validation
+from gwmond.model.pilot_life import Assumption, Category
 from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.model.times import SECOND_US
@@ -15,7 +15,8 @@ from gwmond.pilots.life.rules import ExpectedInput
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot
 from tests.build.pilot_files import JOB, SIZE, S, event, line, output, queue, us
 from tests.build.play import T0, Play, record, shown
-from tests.build.played import lives, only, vanish
+from tests.build.playbook import Playbook, playbooks
+from tests.build.played import lives, only
 
 HOUR = 3600
 
@@ -37,30 +38,70 @@ def ended(play: Play) -> int:
     return play.counted().get("pilots", 0)
 
 
-def test_one_that_streams_is_open_as_long_as_its_queue_says(play: Play) -> None:
-    """It writes nothing for hours; when all of its output is there it is one pilot, ended once."""
-    follow(play, 200, 7 * HOUR, event(S.SUBMITTED, -300), event(S.STARTED, 0), begun())
-    row = only(play)
-    assert (row.end_us, row.end_source, row.assumed) == (None, "", {})
-    assert (play.seconds(), ended(play)) == ({}, 0)
-    play.restart()
-    follow(play, 7 * HOUR + 300, 9 * HOUR)
-    assert (only(play).end_us, ended(play)) == (None, 0)
-    follow(play, 9 * HOUR + 300, 12 * HOUR, event(S.ENDED, 9 * HOUR), output(0, 9 * HOUR - 5))
-    assert (only(play).end_us, only(play).end_source) == (us(9 * HOUR - 5), "pilot_output")
-    assert play.seconds() == {"decision_problem": 4 * (9.0 * HOUR - 5)}
-    assert (ended(play), play.stored.corrected) == (1, 0)
+BEGUN = "output 0- condor_start=60 logs=no"
+"""An output up to the start of HTCondor."""
+PLAYBOOKS = f"""
+One that streams is open as long as its queue says, though it writes nothing for hours
+  event submitted -300; event started 0; {BEGUN} written=100; look 200-25200; ?restart;
+  look 25500-32400; = pilots 0-; = assumed; = time; = counted; event ended 32400; output 0-32395;
+  look 32700-43200
+  -> pilots 0-32395 pilot_output; time decision_problem 129580; counted pilots 1; corrected 0
+
+Without a queue nothing is known as long as it may be written
+  {BEGUN} written=100; look 200-3600; = pilots 0-; = time; = counted; look 3760-10800
+  -> pilots 0-60 assumed; assumed end 0-60, validation 0-60; time unclassified 240;
+  counted pilots 1
+
+A clock that is ahead does not keep it open: the factory's files are dated from tomorrow on
+  {BEGUN} written=80000; look 200-7200
+  -> pilots 0-60 assumed
+
+After a restart it may have grown while gwmond was down: it is read before it is given up
+  {BEGUN} written=100; look 200-600; restart; look 18000; = pilots 0-; output 0-17900;
+  look 18300-21600; rest 25200
+  -> pilots 0-17900 pilot_output; counted pilots 1; corrected 0; closed True
+
+A restart just before it is given up delays that a little; and no longer
+  {BEGUN} written=100; look 200-600; restart; look 3700-4900; = pilots 0-; look 5200-5500
+  -> pilots 0-60 assumed
+
+When its output was written last is known as before after a restart: it is waited for
+  {BEGUN} written=100; look 200-600; {BEGUN} written=2990; look 3000-3300; ?restart;
+  look 3600-3900; ?restart; look 4500-6290; = pilots 0-; = counted; look 6590
+  -> pilots 0-60 assumed
+
+What the queue says of its end is waited with, as the output may be on its way; the output comes
+  queue 0-7990; {BEGUN} written=100; look 200-8000; = pilots 0-; = counted; output 0-7980;
+  look 8300-15200
+  -> pilots 0-7980 pilot_output; counted pilots 1; corrected 0
+
+It does not
+  queue 0-7990; {BEGUN} written=100; look 200-8000; look 8300-15200
+  -> pilots 0-7990 queue; counted pilots 1; corrected 0
+
+A summary ends it too: its duration tells when
+  {BEGUN} written=100; summary 1300 1200; look 200-10800
+  -> pilots 0-1200 queue
+
+Given up, and then it goes on: what is posted is corrected; it ends once
+  {BEGUN} written=100; look 200-10800; {BEGUN} written=14400 condor_end=14400; look 14400;
+  = pilots 0-; = counted; = time; ?restart; output 0-18000; look 17400-32400
+  -> pilots 0-18000 pilot_output; time decision_problem 72000; counted pilots 1
+
+A shorter copy takes no end back
+  output 0-1200; look 3000-8000; {BEGUN} written=100; look 9000-20000
+  -> pilots 0-1200 pilot_output
+
+A collector says when it was gone: it is not waited for as if only its output were known
+  output 0- condor_start=20 written=20; look 30; ad 0-600 job=factory#7.0;
+  ad 660-1440 job=factory#7.0 heard=600; none 1560; rest 1620 3
+  -> pilots 0-600 ad_expired; validation passed
+"""
 
 
-def test_without_a_queue_it_ended_when_nothing_was_written_for_long(play: Play) -> None:
-    """It ended with the last thing that it tells; the rest of its time is not known."""
-    follow(play, 200, 100 + HOUR - 100, begun())
-    assert (only(play).end_us, ended(play), play.seconds()) == (None, 0, {})
-    follow(play, 100 + HOUR + 60, 3 * HOUR)
-    row = only(play)
-    assert (row.end_us, row.end_source) == (us(60), "assumed")
-    assert row.assumed[Assumption.END] == (us(0), us(60))
-    assert (sum(play.seconds().values()), ended(play)) == (4 * 60.0, 1)
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_unended(playbook: Playbook) -> None:
+    playbook.check()
 
 
 def test_what_is_written_keeps_it_open(play: Play) -> None:
@@ -71,69 +112,6 @@ def test_what_is_written_keeps_it_open(play: Play) -> None:
     assert (only(play).end_us, play.seconds()) == (None, {})
     follow(play, 4 * HOUR, 9 * HOUR)
     assert only(play).end_us == us(50 + 3 * HOUR)
-
-
-def test_a_clock_that_is_ahead_does_not_keep_it_open(play: Play) -> None:
-    """The factory's files are dated from tomorrow on."""
-    follow(play, 200, 2 * HOUR, begun(80_000))
-    assert only(play).end_us == us(60)
-
-
-def test_after_a_restart_it_is_waited_for(play: Play) -> None:
-    """It may have grown while gwmond was down: it is read before it is given up."""
-    follow(play, 200, 600, begun())
-    play.restart()
-    follow(play, 5 * HOUR, 5 * HOUR)
-    assert only(play).end_us is None
-    follow(play, 5 * HOUR + 300, 6 * HOUR, output(0, 5 * HOUR - 100))
-    assert (only(play).end_source, ended(play), play.stored.corrected) == ("pilot_output", 1, 0)
-    play.rest(7 * HOUR)
-    assert only(play).closed
-
-
-@pytest.mark.parametrize("restarts", [(), (3600,), (3300, 3900, 4500)])
-def test_a_restart_does_not_begin_the_wait_anew(play: Play, restarts: tuple[int, ...]) -> None:
-    """There is no queue: when its output was written last is known as before, though not read."""
-    follow(play, 200, 600, begun())
-    follow(play, 3000, 3000, begun(2990))
-    last = 3300
-    for at in (*restarts, 2990 + HOUR):
-        follow(play, last, at - 300)
-        assert (only(play).end_us, ended(play)) == (None, 0)
-        last = at
-        if at in restarts:
-            play.restart()
-    follow(play, 2990 + HOUR, 2990 + HOUR)
-    assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
-
-
-def test_a_restart_just_before_it_is_given_up(play: Play) -> None:
-    """Its files are read first, as they may have grown; if they have not, it is given up soon."""
-    follow(play, 200, 600, begun())
-    play.restart()
-    follow(play, 100 + HOUR, 100 + HOUR + 1200)
-    assert only(play).end_us is None
-    follow(play, 100 + HOUR + 1500, 100 + HOUR + 1800)
-    assert (only(play).end_us, only(play).end_source) == (us(60), "assumed")
-
-
-@pytest.mark.parametrize("whole_us", [None, us(8000)])
-def test_the_queue_tells_the_end_and_the_whole_output_follows(
-    play: Play, whole_us: int | None
-) -> None:
-    """What the queue says is waited with, as the output may be on its way."""
-    follow(play, 200, 8000, *queue(0, 7990), begun())
-    assert (only(play).end_us, ended(play)) == (None, 0)
-    follow(play, 8300, 8000 + 2 * HOUR, *([output(0, 7980)] if whole_us else []))
-    end = (us(7980), "pilot_output") if whole_us else (us(7990), "queue")
-    assert (only(play).end_us, only(play).end_source) == end
-    assert (ended(play), play.stored.corrected) == (1, 0)
-
-
-def test_a_summary_ends_it_too(play: Play) -> None:
-    """There is no queue; the line's duration tells when."""
-    follow(play, 200, 3 * HOUR, begun(), line(1300, 1200))
-    assert (only(play).end_us, only(play).end_source) == (us(1200), "queue")
 
 
 def imported(
@@ -165,26 +143,6 @@ def test_an_import() -> None:
     assert (only(play).end_us, only(play).end_source) == (us(300), "queue")
 
 
-def test_given_up_and_then_it_goes_on(play: Play) -> None:
-    """It was silent for longer than it is waited for: what is posted is corrected."""
-    follow(play, 200, 3 * HOUR, begun())
-    assert ended(play) == 1
-    follow(play, 4 * HOUR, 4 * HOUR, begun(4 * HOUR, condor_end_us=us(4 * HOUR)))
-    assert (only(play).end_us, ended(play)) == (None, 0)
-    assert sum(play.seconds().values()) == 0
-    play.restart()
-    follow(play, 5 * HOUR - 600, 9 * HOUR, output(0, 5 * HOUR))
-    assert play.seconds() == {"decision_problem": 4 * 5.0 * HOUR}
-    assert (ended(play), len(play.stored.pilots)) == (1, 1)
-
-
-def test_a_shorter_copy_takes_no_end_back(play: Play) -> None:
-    """Its own output has told the end."""
-    follow(play, 3000, 8000, output(0, 1200))
-    follow(play, 9000, 20_000, begun())
-    assert (only(play).end_us, only(play).end_source) == (us(1200), "pilot_output")
-
-
 def _shown(play: Play) -> None:
     live = shown(started=70, factory_job=JOB)
     play.live(120, 1200, [live], records=[record("1.0", 400, 1000, started=70)])
@@ -207,16 +165,6 @@ def test_a_collector_shows_what_streams(order: tuple[str, ...]) -> None:
     assert (row.start_us, row.end_us, row.end_source) == (us(0), us(1230), "pilot_output")
     assert (row.identity.origin, row.identity.name) == ("collector", "glidein@node")
     assert play.seconds() == {"goodput": 600.0, "pilot_overhead": 4 * 1230.0 - 600}
-
-
-def test_a_collector_says_when_it_was_gone(play: Play) -> None:
-    """Its output told that it began; it is not waited for as if only that were known."""
-    follow(play, 30, 30, output(end=None, condor_start_us=us(20), written_us=us(20)))
-    vanish(play)
-    play.rest(1620, hours=3)
-    row = only(play)
-    assert (row.start_us, row.end_us, row.end_source) == (us(0), us(600), "ad_expired")
-    assert row.validation is Validation.PASSED
 
 
 def test_its_name_and_site_are_told_later(play: Play) -> None:

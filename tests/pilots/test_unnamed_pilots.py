@@ -2,109 +2,120 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from gwmond.model.pilots.file_facts import FileFact, PilotOutput
-from gwmond.model.pilots.stored_pilots import PilotRow
-from tests.build.pilot_files import JOB, event, line, output, queue, us
+from tests.build.pilot_files import JOB, output, queue, us
 from tests.build.play import Play, record, shown
+from tests.build.playbook import Playbook, playbooks
 from tests.build.played import add_files
 
-S_NAMES = {"factory": "", "frontend": "", "group": ""}
+CUT = "output ?-1200 condor_start=100 factory= frontend= group="
+"""An output without its head: it is not known when it began, nor for whom."""
+PLAYBOOKS = f"""
+The queue tells for whom a pilot ran
+  {CUT}; queue 0-1210; done 2000; {CUT}; queue 0-1210; done 20000
+  -> pilots 0-1200 pilot_output; groups fe.main 4800
+
+The same where it is told later
+  {CUT}; done 2000; {CUT}; done 20000; queue 0-1210; done 52000
+  -> pilots 0-1200 pilot_output; groups fe.main 4800
+
+And where it is told first
+  queue 0-1210; done 2000; {CUT}; done 52000
+  -> pilots 0-1200 pilot_output; groups fe.main 4800
+
+Without the queue its summary tells
+  {CUT}; summary 1300 1200; done 2000
+  -> groups fe_main 4400
+
+Without either nothing does
+  {CUT}; done 2000
+  -> groups - 4400
+
+Its own output knows better that has its group
+  {CUT}; queue 0-1210; done 2000; output ?-1200 condor_start=100; queue 0-1210; done 52000
+  -> groups frontend.main 4800
+
+Also where the one that has none comes later
+  output ?-1200 condor_start=100; queue 0-1210; done 2000; {CUT}; queue 0-1210; done 52000
+  -> groups frontend.main 4800
+
+A collector knows better, also where the output and the queue come later again
+  {CUT}; queue 0-1210; done 1300 1; ad 6000 heard=1100 job=factory#7.0; = origin collector;
+  {CUT}; queue 0-1210; event started 3; done 60000
+  -> groups frontend.main 4800
+
+Where the queue may mean another schedd's pilot it tells nothing
+  {CUT}; queue 0-1210; output 10-1200 schedd=other; done 2000; output 10-1200 schedd=other;
+  done 60000
+  -> groups - 4400, frontend.main 4760
+
+Whether that is told before or after
+  {CUT}; queue 0-1210; done 2000; output 10-1200 schedd=other; done 60000
+  -> groups - 4400, frontend.main 4760
+
+A pilot of which records of jobs told first gets its group
+  none 1000 with record 1.0 100-700 startd=glidein_1_2@node;
+  output ?-1200 condor_start=100 factory= frontend= group= startd=glidein_1_2; queue 0-1210;
+  done 2000
+  -> groups fe.main 4800
+
+A pilot of which only files tell: the job's record has its job, though its output has no startd
+  output 0-1230; done 6000;
+  none 6100 with record 1.0 100-700 startd=glidein_5_6@node factory_job=factory#7.0 entry=entry
+  -> pilots 0-1230 pilot_output; time goodput 600, pilot_overhead 4320
+
+A pilot that no collector saw has the job's name for it, and so its output is found to be its own
+  none 2000 with record 1.0 100-700 startd=glidein_5_6@node site=Site factory_job=factory#7.0
+  entry=entry factory=factory; output 0-1230; done 6000
+  -> pilots 0-1230 pilot_output; time goodput 600, pilot_overhead 4320
+
+A collector shows the same number of another schedd: that is another pilot
+  output 0-; done 600 0; ad 660 glidein@node started=300 heard=600 job=other#7.0
+  -> pilots 0-, 300-
+
+A collector shows who only jobs told of, whose startd cannot have begun after the job ended
+  none 200 with record 1.0 10-100 started=none startd=glidein@node;
+  ad 300 glidein@node started=160 heard=300
+  -> origin collector
+
+By more than clocks may differ
+  none 200 with record 1.0 10-100 started=none startd=glidein@node;
+  ad 300 glidein@node started=161 heard=300
+  -> origin collector, jobs
+"""
 
 
-def cut(start: float | None = None, end: float = 1200, **of: Any) -> PilotOutput:
-    """An output without its head: it is not known when it began, nor for whom."""
-    made = output(start, end, condor_start_us=us(100))
-    return made._replace(name=made.name._replace(**(S_NAMES | of)))
-
-
-def one(play: Play) -> PilotRow:
-    """The pilot 7.0."""
-    (row,) = (pilot for pilot in play.stored.pilots.values() if pilot.identity.factory_job == JOB)
-    return row
-
-
-def groups(play: Play) -> dict[str, float]:
-    """Core-seconds of all pilots by group."""
-    sums: dict[str, float] = {}
-    for (_, pilot_series), micros in play.stored.posted.items():
-        if (pilot_series.measure, pilot_series.resource) == ("resource", "cpu"):
-            sums[pilot_series.group] = sums.get(pilot_series.group, 0) + micros / 1e6
-    return {group: seconds for group, seconds in sums.items() if seconds}
-
-
-@pytest.mark.parametrize("first", ["output", "queue", "both"])
-def test_the_queue_tells_for_whom_it_ran(play: Play, first: str) -> None:
-    """Whichever is told first: all of its time is the group's."""
-    parts: dict[str, list[list[FileFact]]] = {
-        "output": [[cut()], [*queue(0, 1210)]],
-        "queue": [[*queue(0, 1210)], [cut()]],
-        "both": [[cut(), *queue(0, 1210)]],
-    }
-    for number, facts in enumerate(parts[first]):
-        add_files(play, *facts, at=2000 + 50_000 * number)
-        add_files(play, *facts, at=20_000 + 50_000 * number)  # again
-    assert (one(play).identity.group, one(play).start_us) == ("fe.main", us(0))
-    assert groups(play) == {"fe.main": 4 * 1200.0}
-    play.stored.prove()
-
-
-def test_without_the_queue_its_summary_tells(play: Play) -> None:
-    add_files(play, cut(), line(1300, 1200))
-    assert groups(play).keys() == {"fe_main"}
+@pytest.mark.parametrize("playbook", playbooks(PLAYBOOKS))
+def test_named_by_others(playbook: Playbook) -> None:
+    playbook.check()
 
 
 def test_a_queue_without_a_client_tells_the_user(play: Play) -> None:
     """Whose pilots they are is not in the name of the log then."""
+    cut = output(None, 1200, condor_start_us=us(100))
+    cut = cut._replace(name=cut.name._replace(factory="", frontend="", group=""))
     path = "/x/condor_activity_20231114.log"
-    add_files(play, cut(), *(of._replace(path=path) for of in queue(0, 1210)))
-    assert groups(play).keys() == {"fe"}
+    add_files(play, cut, *(of._replace(path=path) for of in queue(0, 1210)))
+    assert {series.group for series in play.series()} == {"fe"}
 
 
-def test_without_either_nothing_does(play: Play) -> None:
-    add_files(play, cut())
-    assert groups(play).keys() == {""}
+def test_the_pilot_that_has_the_job_before_one_that_has_none(play: Play) -> None:
+    """Its startd was started again at 300 s, within what clocks may differ."""
+    both = [shown(started=0, heard=600, factory_job=JOB), shown(started=300, heard=600)]
+    play.poll(600, both)
+    told = record("1.0", 340, 500, started=None)._replace(factory_job=JOB, entry="entry")
+    play.poll(660, both, records=[told])
+    (run,) = play.stored.runs.values()
+    assert play.stored.pilots[run.pilot].identity.factory_job == JOB
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_its_own_output_knows_better(play: Play, first: bool) -> None:
-    """An output of it that tells its group, before or after the one that does not."""
-    whole = cut(factory="factory", frontend="frontend", group="main")
-    for number, pilot_name in enumerate((cut(), whole) if first else (whole, cut())):
-        add_files(play, pilot_name, *queue(0, 1210), at=2000 + 50_000 * number)
-    assert (one(play).identity.group, one(play).identity.factory) == ("frontend.main", "factory")
-    assert groups(play).keys() == {"frontend.main"}
-
-
-def test_a_collector_knows_better(play: Play) -> None:
-    """Also where the output and the queue come later again."""
-    add_files(play, cut(), *queue(0, 1210), at=1300, hours=1)
-    play.poll(6000, [shown(factory_job=JOB, heard=1100)])
-    assert one(play).identity.origin == "collector"
-    add_files(play, cut(), *queue(0, 1210), event(queue(0, 1)[1].state, 3), at=60_000)
-    assert groups(play).keys() == {"frontend.main"}
-
-
-@pytest.mark.parametrize("late", [True, False])
-def test_where_the_queue_may_mean_another_it_tells_nothing(late: bool) -> None:
-    """Of another schedd's pilot with its number; whether that is told before or after."""
-    play, other = Play(), output(10, 1200)
-    facts: list[FileFact] = [cut(), *queue(0, 1210)]
-    another = other._replace(name=other.name._replace(schedd="other"))
-    add_files(play, *facts, *([] if late else [another]))
-    add_files(play, another, at=60_000)
-    assert groups(play).keys() == {"", "frontend.main"}
-
-
-def test_a_pilot_of_jobs_gets_its_group(play: Play) -> None:
-    """Records of jobs told of it first, and not for whom it ran."""
-    name = "glidein_1_2@node"
-    told_of = record("1.0", 100, 700, startd=name)
-    play.poll(1000, records=[told_of])
-    pilot_name = cut()
-    made = pilot_name._replace(name=pilot_name.name._replace(startd="glidein_1_2"))
-    add_files(play, made, *queue(0, 1210), at=2000)
-    assert groups(play).keys() == {"fe.main"}
+def test_of_two_pilots_with_the_same_startds_name(play: Play) -> None:
+    """The one of the job that is named, though the other began later and fits as well."""
+    first = shown(started=0, heard=600, factory_job="schedd#1.0")
+    second = shown(started=300, heard=600, factory_job="schedd#2.0")
+    play.poll(600, [first, second])
+    told = record("1.0", 400, 500, started=None)._replace(factory_job="schedd#1.0", entry="entry")
+    play.poll(660, [first, second], records=[told])
+    (run,) = play.stored.runs.values()
+    assert play.stored.pilots[run.pilot].identity.factory_job == "schedd#1.0"

@@ -8,6 +8,7 @@ import pytest
 
 from gwmond.model.facts import Place
 from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import JobFact, JobRecord, Source
 from gwmond.model.runs.waits import Wait, Why
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
@@ -23,9 +24,8 @@ CUT = Ending(over=True, vacate_code=1005, began=True)
 
 def waits(play: Play) -> tuple[Wait, ...]:
     accounting = play.accounting
-    runs = (run for pilot in accounting.pilots for run in pilot.runs.values())
     silent_us = accounting.silence.before_us
-    return what_waits(runs, accounting.rules, silent_us, (), LATER_S * SECOND_US)
+    return what_waits(accounting.pilots, accounting.rules, silent_us, (), LATER_S * SECOND_US)
 
 
 def decided(play: Play, first: int, step: Callable[[int], None], most: int = 12 * HOUR) -> int:
@@ -127,3 +127,54 @@ def test_a_reader_of_the_ledger_says_the_same(play: Play) -> None:
         "latest; 1 without a record of the end, given up by 2023-11-14 23:35:00 UTC at the "
         "latest."
     )
+
+
+def queued(found: JobRecord, at: float) -> JobRecord:
+    """A record that has when its job was submitted, in seconds from T0."""
+    about = JobFact(queued_us=round((T0 + at) * SECOND_US))
+    return found._replace(fact=found.fact._replace(about_job=about))
+
+
+def counted(play: Play) -> dict[str, int]:
+    """How many waited at most how long, and the sum in seconds."""
+    return {
+        key.outcome or "sum": number if key.what == "queue" else number // SECOND_US
+        for key, number in play.stored.counts.items()
+        if number and key.what.startswith("queue")
+    }
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_wait_is_counted_once(play: Play, restart: bool) -> None:
+    """By whatever records, in whatever order, also after a restart."""
+    first, second = record("1.0", 100, 400), record("1.0", 500, 600, run=2)
+    play.live(0, 60, [shown()])
+    assert counted(play) == {}
+    for at, found in enumerate((first, first, second, first._replace(site="elsewhere"))):
+        play.live(660 + 60 * at, 660 + 60 * at, [shown()], records=[queued(found, -200)])
+        if restart:
+            play.restart()
+    startds = record("1.0", 100, 400, source=Source.STARTD_HISTORY)
+    play.live(900, 1200, [shown()], records=[startds])
+    play.rest(1260)
+    assert counted(play) == {"300": 1, "sum": 300}
+
+
+def test_what_is_not_known_is_not_counted(play: Play) -> None:
+    """A record without QDate, or of a later run alone."""
+    later = queued(record("2.0", 100, 400, run=2), -5000)
+    play.live(0, 600, [shown()], records=[record("1.0", 100, 400), later])
+    play.rest(1260)
+    assert counted(play) == {}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_record_that_says_more_later(play: Play, restart: bool) -> None:
+    """The wait is counted when it is known, and corrected with the date of the run's begin."""
+    play.live(0, 600, [shown()], records=[record("1.0", 100, 400)])
+    if restart:
+        play.restart()
+    again = queued(record("1.0", 100, 400, source=Source.SCHEDD_HISTORY), -4000)
+    play.live(660, 1200, [shown()], records=[again])
+    play.rest(1260)
+    assert counted(play) == {"14400": 1, "sum": 4100}

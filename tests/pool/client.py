@@ -146,9 +146,9 @@ class PoolClient:
             wait_until("the shadows' ends", lambda: not self.jobs(schedd, ending, ["ClusterId"]))
         return self._act(action, schedd, constraint, user)
 
-    def release_now(self, schedd: str, constraint: str, *, user: str = "") -> Any:
+    def release_now(self, schedd: str, constraint: str) -> Any:
         """Release one's own jobs, also such whose shadows still end."""
-        return self._act("Release", schedd, constraint, user)
+        return self._act("Release", schedd, constraint, "")
 
     def _act(self, action: str, schedd: str, constraint: str, user: str) -> Any:
         return self._call("act", user, 120, schedd=schedd, action=action, constraint=constraint)

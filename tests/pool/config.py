@@ -26,6 +26,8 @@ DAEMON_LIST = {daemons}
 # Else the master, being root, rewrites sysctls of the whole machine.
 ENABLE_KERNEL_TUNING = False
 LINUX_KERNEL_TUNING_SCRIPT =
+# The other ones are Python programs, which each start of a starter asks what they can.
+FILETRANSFER_PLUGINS = $(LIBEXEC)/curl_plugin
 UPDATE_INTERVAL = 5
 MASTER_UPDATE_INTERVAL = 5
 # A startd of another master on the same machine is refused with a family session.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -57,6 +58,13 @@ class Program:
             error.add_note((self._dir / "log").read_text(errors="replace"))
             self.stop()
             raise
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal; killed, it can be started again with its data."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        if number == signal.SIGKILL:
+            self._process.wait(30)
 
     def _ready(self) -> bool:
         if self._process is not None and self._process.poll() is not None:

@@ -102,7 +102,7 @@ def wait_until(
 ) -> T:
     """The first result of `probe` that is true; TimeoutError after `timeout` seconds.
 
-    A probe that takes long, which a process of its own does, comes less often than `pause` says.
+    A probe that takes long comes less often than `pause` says: who waits leaves others the machine.
     """
     deadline = time.monotonic() + timeout
     while True:
@@ -112,7 +112,7 @@ def wait_until(
             return result
         if time.monotonic() > deadline:
             raise TimeoutError(f"waited {timeout:.0f} s in vain for {what}; last seen: {result!r}")
-        time.sleep(max(pause, min(time.monotonic() - began, 2.0)))
+        time.sleep(max(pause, min(5 * (time.monotonic() - began), 2.0)))
 
 
 @cache

@@ -97,6 +97,7 @@ class Plan:
             "requirements": f"({allowed}) && ({self.requirements})",
             "rank": 'TARGET.ProofPilot =?= "shelter"',
             "job_lease_duration": 20,
+            **_FOR_WHOM[self.owner],
             **self.commands,
         }
 
@@ -113,6 +114,12 @@ LARGE_INPUT = "input-that-is-large"
 LARGE_BYTES = 600_000_000
 #: An input file that is removed after the submission.
 LOST_INPUT = "input-that-is-removed"
+
+#: The other ones have no project; HTCondor puts each user's name behind the accounting group.
+_FOR_WHOM: dict[str, dict[str, object]] = {
+    "alice": {"My.ProjectName": '"proof"', "accounting_group": "group_proof"},
+    "bob": {},
+}
 
 PLANS: tuple[Plan, ...] = (
     # The program ends itself.

@@ -38,6 +38,7 @@ ATTRIBUTES = (
     *("JobDisconnectedDate", "ReconnectAttempts", "MachineAttrGLIDEIN_Site0", "Machine", "Name"),
     *("RunInstanceId", "EpochAdType", "JobLeaseDuration", "LastJobLeaseRenewal"),
     *("JobLastStartDate", "LastVacateTime", "RecentJobStarts", "SlotName", "StartdName"),
+    *("User", "ProjectName", "AcctGroup"),
 )
 
 

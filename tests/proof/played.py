@@ -22,7 +22,7 @@ from tests.proof.pilots import PILOTS, POOL_CONFIG
 from tests.proof.scenario import Run, Scenario
 from tests.proof.truth import Truth
 
-KILLS = 20
+KILLS = 8
 INTERVAL_S = 3.0
 RESOLUTION_S = INTERVAL_S + 1
 AWAY_S = 8.0
@@ -75,7 +75,7 @@ def _kill(
 
     def live(seconds: float, enough: Callable[[], bool], patience_s: float) -> None:
         began = time.monotonic()
-        while not done.wait(0.3):
+        while not done.wait(0.5):
             passed = time.monotonic() - began
             if passed >= seconds and (enough() or passed >= seconds + patience_s):
                 return

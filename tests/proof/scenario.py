@@ -235,13 +235,13 @@ class Scenario:
         return self._known(name, (), SEEN_WITHIN_S)
 
     def _known(self, name: str, runs: Collection[Run], patience_s: float) -> bool:
-        """Whether who watches knows, who is asked once a second, or was waited for long enough."""
+        """Whether who watches knows, who is asked every 3 s, or was waited for long enough."""
         now = time.monotonic()
         since, next_s = self._held.setdefault((name, bool(runs)), (now, now))
         if now >= next_s:
             if self._knows(name, runs):
                 since = -math.inf
-            self._held[name, bool(runs)] = since, now + 1
+            self._held[name, bool(runs)] = since, now + 3
         return now - since > patience_s
 
     def _over(self, *tags: str) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.build.meanwhile import Meanwhile
 from tests.pool.sandbox import Process
 
-PAUSE_S = 0.05
+PAUSE_S = 0.1
 _YOUNG_S = 15.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -43,7 +42,6 @@ class Shown(NamedTuple):
     most_pilots: int
     least_pilots: int
     most_idle_jobs: int
-    seconds_a_poll: float
     changes_a_poll: float
     states: dict[str, int]
     reasons: dict[str, int]
@@ -58,9 +56,12 @@ class SteppedClock(ReplayClock):
 
     def tick(self) -> Tick:
         """Return the time to which it was set."""
-        start = self._start
-        wall, boot = start.wall + self.passed, start.boot + self.passed
-        return Tick(wall, boot, boot, start.boot_id)
+        return super().tick()._replace(wall=self._start + self.passed)
+
+    def next_tick(self, after: Tick | None) -> Tick:
+        """Return it."""
+        del after
+        return self.tick()
 
 
 def start_children(*modules: str) -> None:
@@ -90,7 +91,7 @@ def show(path: Path, every: int) -> Shown:
     reasons: Counter[str] = Counter()
     problems: Counter[str] = Counter()
     samples: dict[str, int] = {}
-    pilots, idle, seconds = [], [], []
+    pilots, idle = [], []
     keys: set[EntryKey] = set()
     changes = 0
     before: dict[tuple[EntryKey, Resource], State] = {}
@@ -104,7 +105,6 @@ def show(path: Path, every: int) -> Shown:
         keys |= {key for key, _ in rows}
         pilots.append(sum(group.registered for group in snapshot.pilots.values()))
         idle.append(sum(count.jobs for count in snapshot.jobs if count.status == "idle"))
-        seconds.append(snapshot.poll_seconds)
         for family in factory.FAMILIES:
             number = sum(1 for _ in family.samples(snapshot))
             samples[family.name] = min(number, samples.get(family.name, number))
@@ -116,30 +116,12 @@ def show(path: Path, every: int) -> Shown:
         most_pilots=max(pilots),
         least_pilots=min(pilots),
         most_idle_jobs=max(idle),
-        seconds_a_poll=round(sum(seconds) / len(seconds), 2),
         changes_a_poll=round(changes / max(1, len(pilots) - 1), 1),
         states=dict(states),
         reasons=dict(reasons),
         problems=dict(problems),
         samples=samples,
     )
-
-
-def summarise(path: Path, every: int = 6) -> str:
-    """Return how large a recording is, and what it shows, as text."""
-    streams: Counter[str] = Counter()
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            streams[member.filename.rpartition("/")[2]] += member.compress_size
-    lines = [f"{path}: {path.stat().st_size / 1024:.0f} KiB"]
-    lines += [f"  {n / 1024:8.0f} KiB {name}" for name, n in streams.most_common()]
-    for name, value in show(path, every)._asdict().items():
-        if isinstance(value, dict):
-            lines.append(f"{name}:")
-            lines += [f"  {n:6} {what}" for what, n in sorted(value.items())]
-        else:
-            lines.append(f"{name.replace('_', ' ')}: {value}")
-    return "\n".join(lines)
 
 
 def _main() -> None:

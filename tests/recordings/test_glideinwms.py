@@ -44,7 +44,7 @@ ASKED: dict[str, tuple[Query, ...]] = {
     "Submitter": (*QUERIES["Submitter ads"], order._SUBMITTERS),
     "Negotiator": (order._NEGOTIATORS, order._CYCLES),
     "Collector": (collector.QUERY,),
-    "queue": (*QUERIES["Idle jobs"], *QUERIES["One job"]),
+    "queue": (*QUERIES["Idle jobs"], *QUERIES["Running jobs"], *QUERIES["One job"]),
     "epochs": QUERIES["Epoch history"],
     "history": QUERIES["Schedd history"],
     "startd_history": QUERIES["Startd history"],

@@ -2,52 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.sources.htcondor.histories import histories
 from gwmond.sources.htcondor.pilots import claims
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
-from gwmond.sources.recording.recording import Writer
-from tests.build.recordings import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made
+from tests.build.histories import parsed, rows
+from tests.build.recordings import BEGIN, CLAIMS, HOST, NEVER, SHIFT_S, Made, write
 from tests.sources.fake_history import SCHEDD
-from tests.sources.make import classad
-
-REAL = Path(__file__).with_name("histories") / "25"
-
-
-def real(kind: str) -> list[Ad]:
-    """What real daemons told (make_histories.py), oldest first."""
-    found: list[Ad] = json.loads((REAL / f"{kind}.json").read_text())
-    return found
 
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Real records and claims, recorded in one frame."""
-    path = tmp_path_factory.mktemp("real") / "r.zip"
-    writer = Writer(path, {"collectors": [HOST]})
     answers: dict[str, list[Ad]] = {
         recorded_runs.stream(SCHEDD.name, kind): [
-            recorded_runs.dump(parsed(ad), histories.query(kind).projection) for ad in real(kind)
+            recorded_runs.dump(parsed(ad), histories.query(kind).projection)
+            for ad in rows(kind, "25")
         ]
         for kind in recorded_runs.KINDS
     }
     answers[CLAIMS] = recording.dump(
-        [parsed(ad) for ad in real("claims")], claims.query().attributes
+        [parsed(ad) for ad in rows("claims", "25")], claims.query().attributes
     )
-    writer.add(BEGIN, answers)
-    writer.close()
-    return Made(path, [])
-
-
-def parsed(ad: Ad) -> object:
-    return classad("[" + "; ".join(f"{name} = {text}" for name, text in ad.items()) + "]")
+    return Made(write(tmp_path_factory.mktemp("real") / "r.zip", {BEGIN: answers}), [])
 
 
 def plain(record: JobRecord, shift: int) -> JobRecord:
@@ -82,7 +64,7 @@ def test_records_say_the_same_as_live_but_at_another_time(
     """All times move alike, also those within texts; nothing else that is decoded changes."""
     query = histories.query(kind)
     found = replayed.at(0, shift).history(SCHEDD, kind, query, -1, "")[::-1]
-    live = [histories.decode(kind, parsed(ad)) for ad in real(kind)]
+    live = [histories.decode(kind, parsed(ad)) for ad in rows(kind, "25")]
     told = [histories.decode(kind, ad) for ad in found]
     pairs = [
         (a, b)
@@ -127,6 +109,8 @@ def test_what_nobody_needs_to_know_is_not_recorded(replayed: Made) -> None:
     assert "failure at access point" in everything
     for word in ("alice", "/bin/sh", "/tmp", "127.0.0.1", "alias", "JobLeaseDuration"):
         assert word not in everything
-    wide = parsed({**real("epochs")[0], "ClaimId": '"<1>#2#secret"', "Environment": '"A=secret"'})
+    wide = parsed(
+        {**rows("epochs", "25")[0], "ClaimId": '"<1>#2#secret"', "Environment": '"A=secret"'}
+    )
     names = (*histories.query("epochs").projection, "ClaimId", "Environment")
-    assert "secret" not in json.dumps(recorded_runs.dump(wide, names))
+    assert "secret" not in str(recorded_runs.dump(wide, names))

@@ -22,7 +22,9 @@ from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.pilots import advertised, slots
 from gwmond.sources.recording import deltas, recording
 from gwmond.sources.recording.deltas import Ad, Answer
-from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
+from gwmond.sources.recording.recording import Recording, ReplayAccess
+from tests.build import recordings
+from tests.build.histories import parsed
 from tests.examples import examples
 from tests.pool import feign
 from tests.pool.adtext import Ad as AdOfValues
@@ -52,11 +54,9 @@ def by_text(found: list[Ad]) -> list[list[tuple[str, str]]]:
 
 def write(path: Path, *frames: dict[str, list[Ad]]) -> Recording:
     """A recording of a frame each minute."""
-    writer = Writer(path, {"collectors": ["c:9618"], "factory_schedds": []})
-    for number, frame in enumerate(frames):
-        writer.add(60.0 * number, frame)
-    writer.close()
-    return Recording(str(path))
+    asked = {"collectors": ["c:9618"], "factory_schedds": []}
+    told = {60.0 * number: frame for number, frame in enumerate(frames)}
+    return Recording(str(recordings.write(path, told, asked)))
 
 
 def everything(path: Path) -> str:
@@ -197,7 +197,7 @@ def test_a_recorded_ad_of_an_entry_says_what_the_whole_ad_says() -> None:
 
 def recorded(query: Query, ad: AdOfValues) -> classad2.ClassAd:
     (kept,) = recording.dump([classad(ad)], (*query.attributes, "GLIDEIN_Site"))
-    return classad("[" + "; ".join(f"{name} = {text}" for name, text in kept.items()) + "]")
+    return parsed(kept)
 
 
 def test_user_names_become_the_same_pseudonyms_everywhere(tmp_path: Path) -> None:
@@ -305,9 +305,8 @@ def test_kinds_of_sources_are_those_that_were_asked_for(tmp_path: Path) -> None:
     """Also those that never answered; of a recording that does not list them, those that did."""
     write(tmp_path / "r.zip", {STREAMS[2]: []}, {SLOTS: []})
     assert Recording(str(tmp_path / "r.zip")).kinds == {"slots"}
-    writer = Writer(tmp_path / "k.zip", {"kinds": ["slots", "negotiators"]})
-    writer.add(0.0, {SLOTS: []})
-    writer.close()
+    kinds = {"kinds": ["slots", "negotiators"]}
+    recordings.write(tmp_path / "k.zip", {0.0: {SLOTS: []}}, kinds)
     assert Recording(str(tmp_path / "k.zip")).kinds == {"slots", "negotiators"}
 
 
@@ -318,6 +317,25 @@ def test_a_stream_that_failed_fails_when_replayed(tmp_path: Path) -> None:
     assert ReplayAccess(str(tmp_path / "r.zip"), 0.0, 0.0).job_ads(schedd, query) == []
     with pytest.raises(QueryError, match="did not answer when recorded"):
         ReplayAccess(str(tmp_path / "r.zip"), 60.0, 0.0).job_ads(schedd, query)
+
+
+def test_single_jobs_and_pilots_are_found_where_they_were_recorded(tmp_path: Path) -> None:
+    """By the constraint of the query; a recording without them knows none."""
+    jobs = [{"ClusterId": "7", "ProcId": str(n), "JobPrio": str(n)} for n in range(3)]
+    seen = [{"Name": f'"slot1@{n}"', "SlotType": '"Partitionable"'} for n in "ab"]
+    stream, of_slots = "schedd/ap/job", "collector/c:9618/slots"
+    path = tmp_path / "r.zip"
+    assert write(path, {stream: jobs, of_slots: seen}).has_jobs
+    access, schedd = ReplayAccess(str(path), 0.0, 0.0), Daemon("ap", "<x>")
+    query = Query("job", "", "ClusterId == 7 && ProcId == 1", ("JobPrio",))
+    assert [ad["JobPrio"] for ad in access.job_ads(schedd, query)] == [1]
+    every = slots.query(ATTRIBUTES_OF_POOL)
+    only = every._replace(constraint=f'{every.constraint} && (Name == "slot1@b")')
+    assert [len(access.collector_ads("c:9618", asked)) for asked in (every, only)] == [2, 1]
+    assert access.collector_ads("c:9618", Query("negotiators", "Negotiator", "", ())) == []
+    without = tmp_path / "without.zip"
+    assert not write(without, {of_slots: seen}).has_jobs
+    assert ReplayAccess(str(without), 0.0, 0.0).job_ads(schedd, query) == []
 
 
 def test_epochs_are_moved_alike_throughout_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
 from gwmond.sources.htcondor.pilots import claims
 from gwmond.sources.recording import recorded_runs, recording
 from gwmond.sources.recording.deltas import Ad
-from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
-from gwmond.sources.recording.shifted import moved
-from tests.build.recordings import BEGIN, CLAIMS, EVERY_S, HOST, NEVER, SHIFT_S, Made, make
+from gwmond.sources.recording.recording import Recording, ReplayAccess
+from gwmond.sources.recording.replayed_runs import moved
+from tests.build.recordings import BEGIN, CLAIMS, EVERY_S, HOST, NEVER, SHIFT_S, Made, make, write
 from tests.examples import examples
 from tests.sources.fake_history import SCHEDD, FakeHistory, Row
 from tests.sources.make import classad
@@ -133,13 +133,10 @@ def test_a_backlog_of_a_pass_is_drained_like_any_other(tmp_path: Path) -> None:
 
 def test_silence_is_replayed(tmp_path: Path) -> None:
     """A schedd that did not answer in a frame does not; one without epochs says that."""
-    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
     stream = recorded_runs.stream(SCHEDD.name, "history")
     told: list[dict[str, list[Ad]]] = [{}, {stream: []}, {}]
-    for number, answers in enumerate(told):
-        writer.add(BEGIN + EVERY_S * number, {CLAIMS: [], **answers})
-    writer.close()
-    made = Made(tmp_path / "r.zip", [])
+    frames = {float(BEGIN + EVERY_S * n): {CLAIMS: [], **answers} for n, answers in enumerate(told)}
+    made = Made(write(tmp_path / "r.zip", frames), [])
     assert made.at(1).history(SCHEDD, "history", NEVER, -1, "") == []
     for frame, kind, problem in ((0, "history", "unreachable"), (1, "epochs", "not_kept")):
         with pytest.raises(QueryError, match=problem):
@@ -157,29 +154,46 @@ def test_claims_are_narrowed_like_a_collector_does(tmp_path: Path) -> None:
         {"Name": f'"slot1_{n}@p"', "JobStart": str(BEGIN + 1000 * n), "GlobalJobId": f'"s#{n}.0#1"'}
         for n in range(4)
     ]
-    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
-    for number in (0, 4000):
-        writer.add(BEGIN + number, {CLAIMS: slots})
-    writer.close()
+    path = write(tmp_path / "r.zip", {BEGIN + number: {CLAIMS: slots} for number in (0, 4000)})
     for at, since, number in ((1, 2500, 4), (4001, None, 4), (4001, 2000, 2), (4001, 2001, 1)):
-        access = ReplayAccess(str(tmp_path / "r.zip"), float(BEGIN + at), float(SHIFT_S))
+        access = ReplayAccess(str(path), float(BEGIN + at), float(SHIFT_S))
         query = claims.query(None if since is None else BEGIN + since + SHIFT_S)
         assert len(access.collector_ads(HOST, query)) == number
 
 
 def test_an_ad_that_was_old_stays_old(tmp_path: Path) -> None:
     """The ads of a pilot that was killed do not come to life in the replay."""
-    writer = Writer(tmp_path / "r.zip", {"collectors": [HOST]})
     found = [
         classad({"Name": f"slot1@{n}", "LastHeardFrom": BEGIN - age})
         for n, age in enumerate((0, 300, 500))
     ]
-    writer.add(BEGIN, {f"collector/{HOST}/slots": recording.dump(found, ("Name", "LastHeardFrom"))})
-    writer.close()
-    access = ReplayAccess(str(tmp_path / "r.zip"), BEGIN + 10.0, float(SHIFT_S))
+    told = {f"collector/{HOST}/slots": recording.dump(found, ("Name", "LastHeardFrom"))}
+    path = write(tmp_path / "r.zip", {BEGIN: told})
+    access = ReplayAccess(str(path), BEGIN + 10.0, float(SHIFT_S))
     ads_ = access.collector_ads(HOST, Query("slots", "Startd", "", ()))
     heard = [ads.integer(ad, "LastHeardFrom") for ad in ads_]
     assert heard == [BEGIN + 10 + SHIFT_S, BEGIN + 10 + SHIFT_S, BEGIN - 500 + SHIFT_S]
+
+
+def test_an_ad_that_is_not_renewed_any_more_is_not_heard_until_that_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a pilot that was killed would outlive its jobs, and these be lost by no pilot's end."""
+    monkeypatch.setattr(recording, "FRAMES_A_BLOCK", 2)
+    path, stream = tmp_path / "r.zip", f"collector/{HOST}/slots"
+    frames: dict[float, dict[str, list[Ad]]] = {}
+    last = {"killed": BEGIN - 50, "alive": BEGIN + 900}
+    for at in range(BEGIN, BEGIN + 901, 300):
+        found = [
+            classad({"Name": f"slot1@{name}", "LastHeardFrom": min(at, heard)})
+            for name, heard in last.items()
+        ]
+        frames[at] = {stream: recording.dump(found, ("Name", "LastHeardFrom"))}
+    write(path, frames)
+    for when in frames:
+        access = ReplayAccess(str(path), when, 0.0)
+        ads_ = access.collector_ads(HOST, Query("slots", "Startd", "", ()))
+        assert [ads.integer(ad, "LastHeardFrom") for ad in ads_] == [BEGIN - 50, when]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from gwmond.sources.htcondor import demand, matching
 from gwmond.sources.htcondor.access import Daemon
 from gwmond.sources.htcondor.pilots import slots
 from gwmond.sources.recording.recorder import Recorder
-from gwmond.sources.recording.recording import Recording, ReplayAccess, Writer
+from gwmond.sources.recording.recording import Recording, ReplayAccess
 from gwmond.sources.round import Targets
+from tests.build.recordings import write
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, partitionable_slot
 from tests.sources.feigned_access import Feigned
@@ -36,11 +37,10 @@ def replayed(tmp_path: Path, start: str, jobs: list[Ad]) -> tuple[list[DemandGro
     }
     texts = {key: tuple(map(ad_text, ads)) for key, ads in answers.items()}
     recorder = Recorder(Config(), Targets(("cm",), (), ()))
-    writer = Writer(tmp_path / "rec", recorder.asked())
-    writer.add(NOW, recorder.frame(Feigned(texts, str(tmp_path / "log")), NOW))
-    writer.close()
-    assert Recording(str(tmp_path / "rec")).times
-    access = ReplayAccess(str(tmp_path / "rec"), NOW, 0)
+    frame = recorder.frame(Feigned(texts, str(tmp_path / "log")), NOW)
+    path = write(tmp_path / "rec", {NOW: frame}, recorder.asked())
+    assert Recording(str(path)).times
+    access = ReplayAccess(str(path), NOW, 0)
     grouping = demand.JobGrouping(ATTRIBUTES, DemandOptions())
     asked = access, Daemon("ap1", "<ap1>"), grouping, False, demand.ALL_APART
     found, _ = tasks.schedd_demand(*asked)

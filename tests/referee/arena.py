@@ -7,6 +7,7 @@ jobs and matched none.
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import defaultdict
 from collections.abc import Iterable
@@ -86,7 +87,7 @@ class Arena:
         self.pool = pool
         self._number = 0
         self._feigned: list[tuple[str, str]] = []  # MyType, Name
-        self._pilots: list[Pilot] = []
+        self._pilots: dict[Pilot, tuple[str, str]] = {}  # entry, client
         self._jobs = 0
 
     # -- the scenario
@@ -110,7 +111,7 @@ class Arena:
         for jobs in scenario.jobs:
             self.pool.submit(self.pool.schedds[jobs.schedd], jobs.n, **jobs.submission)  # type: ignore[arg-type]
         self._jobs = sum(jobs.n for jobs in scenario.jobs)
-        return self._settle().idle
+        return self.settle().idle
 
     def arrive(self, scenario: Scenario) -> None:
         """Let the pilots start that wait, where they may: verdicts count on them."""
@@ -121,18 +122,42 @@ class Arena:
                     started += [self._start(entry, presence.group) for _ in range(presence.pending)]
         if started:
             self._await_slots(started)
-            self._settle()
+            self.settle()
 
-    def probe(self, entry: Entry) -> dict[str, Taken]:
-        """Start one empty pilot of each of the entry's groups in turn; what each is given."""
+    def probe(self, entry: Entry, pilots: int = 1) -> dict[str, Taken]:
+        """Start empty pilots of each of the entry's groups in turn; what these are given."""
         found = {}
         for presence in entry.presences:
-            pilot = self._start(entry, presence.group)
-            self._await_slots([pilot])
-            self._settle()
-            found[presence.group.client] = self._taken(entry, pilot)
-            self._end(pilot)
+            started = [self._start(entry, presence.group) for _ in range(pilots)]
+            self._await_slots(started)
+            self.settle()
+            taken = [self._taken(entry, pilot) for pilot in started]
+            found[presence.group.client] = Taken(*map(sum, zip(*taken, strict=True)))
+            for pilot in started:
+                self._end(pilot)
         return found
+
+    def reconfigure(self, entries: Iterable[Entry], client: str, start: str) -> None:
+        """Give the real pilots of entries, and of a client (empty: any), another START."""
+        names = {entry.name for entry in entries}
+        chosen = [
+            pilot
+            for pilot, (entry, of) in self._pilots.items()
+            if entry in names and client in ("", of)
+        ]
+        self._number += 1
+        for pilot in chosen:
+            with pilot.config.open("a") as config:
+                config.write(f"START = {start}\nTimesChanged = {self._number}\n")
+                config.write("STARTD_ATTRS = $(STARTD_ATTRS) TimesChanged\n")
+            pilot.signal("MASTER", signal.SIGHUP)
+        wanted = {f"slot1@{pilot.name}" for pilot in chosen}
+
+        def known() -> bool:
+            changed = f'SlotType == "Partitionable" && TimesChanged == {self._number}'
+            return wanted <= {slot["Name"] for slot in self.pool.query("Slot", changed, ["Name"])}
+
+        self.pool.wait_for(f"another START of {sorted(wanted)}", known)
 
     def clear(self) -> None:
         """Remove jobs, pilots and ads; returns when nothing is left of them."""
@@ -184,7 +209,7 @@ class Arena:
             config=f"START = ($(START)) && ({start_of(group)})",
             wait=False,
         )
-        self._pilots.append(pilot)
+        self._pilots[pilot] = entry.name, group.client
         return pilot
 
     def _await_slots(self, pilots: Iterable[Pilot]) -> None:
@@ -199,7 +224,7 @@ class Arena:
     def _end(self, pilot: Pilot) -> None:
         """End a pilot; its jobs wait again, and its ads are gone."""
         pilot.stop_graceful()
-        self._pilots.remove(pilot)
+        del self._pilots[pilot]
         mine = _slots_of(pilot)
 
         def gone() -> bool:
@@ -268,7 +293,7 @@ class Arena:
             tuple((negotiator.get(began, 0), negotiator.get(name, 0)) for began, name in _CYCLES),
         )
 
-    def _settle(self) -> _View:
+    def settle(self) -> _View:
         """Wait until nothing is matched any more; what there is then."""
         view, since = self._view(), time.time()
 

@@ -1,4 +1,4 @@
-"""Fixture: a pool of each version of HTCondor, in which scenarios are tried."""
+"""Fixtures: a pool of each version of HTCondor, in which scenarios are tried."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from tests.referee.trial import Trial, judge
 
 
 @pytest.fixture(scope="module")
-def trial(
-    htcondor: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[int], Trial]]:
-    """Tries the scenario of a seed."""
+def arena(htcondor: str) -> Iterator[Arena]:
     with CondorPool(config=POOL_CONFIG, htcondor=htcondor) as pool:
-        arena = Arena(pool)
-        yield lambda seed: judge(pool, arena, tmp_path_factory.mktemp("asked"), draw(seed))
+        yield Arena(pool)
+
+
+@pytest.fixture
+def trial(arena: Arena, tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Trial]:
+    """Tries the scenario of a seed."""
+    return lambda seed: judge(arena.pool, arena, tmp_path_factory.mktemp("asked"), draw(seed))

@@ -7,8 +7,14 @@ import textwrap
 from pathlib import Path
 
 from gwmond.model.times import Period
-from gwmond.reports.factory_tools.analyze_entries import SHARES, Analysis, records
-from gwmond.reports.factory_tools.analyze_text import block, entries_text, frontends_text
+from gwmond.reports.factory_tools.analyze_entries import (
+    SHARES,
+    Analysis,
+    block,
+    entries_text,
+    frontends_text,
+    records,
+)
 from gwmond.reports.stored.stored_pilot import KnownJobs
 from gwmond.reports.stored.wall_clock import WallClock, WallClockSums
 from tests.build.gwms.figures import FIGURE_10

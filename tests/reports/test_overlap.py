@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.reports.stored.overlap import LEAST, gain, overlap
+from gwmond.advise.judge import LEAST, gain, overlap
 
 #: Table 1 of the report of 2010: upload (minutes), run (hours), change of throughput (%), with a
 #: new slot that is idle for 60 s.

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gwmond.ledger.store import Ledger
 from gwmond.model.pilots.stored_pilots import RunFilter
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.phases import FailedTransfer
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import Transfer
+from gwmond.model.runs.run_facts import JobRecord, Transfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
-from gwmond.reports.pilots.runs import runs_json
+from gwmond.reports.ledger.ledger_reading import dated_for_page
+from gwmond.reports.pilots.runs import run_list
+from gwmond.reports.render import writing
+from gwmond.reports.render.formats import flatten
 from gwmond.reports.stored import phases
 from tests.build.accounting import Steps
 from tests.build.play import DONE, POLL_S, T0, record, shown
@@ -101,8 +106,18 @@ def test_listed_runs_have_the_phases_of_their_pilot(
     path = tmp_path / "ledger.sqlite"
     written(path)
     now_us, wanted = at(3 * 3600), Period(at(0), at(3600))
-    listed = RunFilter(wanted)
-    found, _ = runs_json(with_ledger(str(path)), now_us, listed, 10)
+    with dated_for_page(with_ledger(str(path)), now_us) as (ledger, age):
+        document = run_list(ledger, age, RunFilter(wanted), 10).document
+        empty = run_list(ledger, age, RunFilter(Period(0, 1)), 10).document
+    found: Any = document.record()
+    header, *rows = csv.reader(io.StringIO(writing.text(document, "csv")))
+    assert [dict(zip(header, row, strict=True))["job"] for row in rows] == [
+        run["job"] for run in found["runs"]
+    ]
+    assert {name for run in found["runs"] for name in flatten(run)} - {*header} == {
+        "failed_transfer"  # in CSV by its parts
+    }
+    assert writing.text(empty, "csv") == ",".join(header) + "\n"
     code, text, _ = run("pilot", "1", "--ledger", path, "--format", "json")
     assert code == 0
     names = [f"{name}_seconds" for name in ("stage_in", "execute", "stage_out")]
@@ -110,7 +125,7 @@ def test_listed_runs_have_the_phases_of_their_pilot(
     names += ["bytes_in", "bytes_out", "failed_transfer"]
     ours, theirs = (
         {one["job"]: [one[name] for name in names] for one in runs}
-        for runs in (found["runs"], json.loads(text)["runs"])
+        for runs in (json.loads(json.dumps(found))["runs"], json.loads(text)["runs"])
     )
     assert ours == theirs
     failed = FailedTransfer("output", "root", "se.org")._asdict()

@@ -7,7 +7,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from gwmond.model.factory.reconciliation import Cause, Reconciled
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.reconcile.reconcile import gather
+from tests.build.command_line import gwmond
 from tests.build.gwms import generate, simulated
 from tests.build.gwms.simulated import BASE, SPREAD_S, Pilot
 
@@ -27,18 +27,6 @@ NUMBER, SEED = 400, 11
 FIRST_US = BASE * SECOND_US // HOUR_US * HOUR_US
 ALL = Period(FIRST_US - 24 * HOUR_US, FIRST_US + SPREAD_S * SECOND_US + 72 * HOUR_US)
 DAY = Period(FIRST_US + 48 * HOUR_US, FIRST_US + 72 * HOUR_US)
-UTC = {"TZ": "UTC", "PATH": "/usr/bin:/bin", "CONDOR_CONFIG": "ONLY_ENV"}
-
-
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "gwmond", *map(str, words)]
-
-
-def run(*words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, on a host whose clock is the factory's."""
-    return subprocess.run(
-        command(*words), env=UTC, capture_output=True, text=True, check=False, timeout=180
-    )
 
 
 def truth() -> list[Pilot]:
@@ -58,7 +46,7 @@ def factory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def imported(factory: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A ledger into which it was imported."""
     url = f"sqlite:///{tmp_path_factory.mktemp('ledger')}/ledger.sqlite"
-    done = run("import", "--ledger", url, factory)
+    done = gwmond("import", "--ledger", url, factory)
     assert done.returncode == 0, done.stderr
     return url
 
@@ -114,7 +102,7 @@ def test_copies_of_its_files_change_no_number(factory: Path, imported: str, tmp_
         shutil.copy(part, tmp_path)
     ledger, copy = f"sqlite:///{tmp_path / before.name}", tmp_path / "old" / "copy"
     shutil.copytree(factory, copy, copy_function=shutil.copyfile)  # they are new files
-    done = run("import", "--ledger", ledger, copy)
+    done = gwmond("import", "--ledger", ledger, copy)
     assert done.returncode == 0, done.stderr
     assert "0 outputs" not in done.stdout
     assert hours(ledger) == hours(imported)
@@ -201,7 +189,7 @@ PERIOD = "--from", str(DAY.since_us // SECOND_US), "--to", str(DAY.until_us // S
 
 
 def entries(url: str, *words: str) -> list[dict[str, Any]]:
-    done = run("reconcile", "--ledger", url, *PERIOD, "--format", "json", *words)
+    done = gwmond("reconcile", "--ledger", url, *PERIOD, "--format", "json", *words)
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)["entries"]
     return found
@@ -211,11 +199,13 @@ def test_formats(imported: str) -> None:
     """JSON and CSV have the same records, the tables explain each cause that occurs."""
     found = entries(imported)
     assert [row["entry"] for row in found] == sorted({row["entry"] for row in found})
-    table = run("reconcile", "--ledger", imported, *PERIOD)
-    page = run("reconcile", "--ledger", imported, *PERIOD, "--format", "markdown")
+    table = gwmond("reconcile", "--ledger", imported, *PERIOD)
+    page = gwmond("reconcile", "--ledger", imported, *PERIOD, "--format", "markdown")
     rows = list(
         csv.DictReader(
-            io.StringIO(run("reconcile", "--ledger", imported, *PERIOD, "--format", "csv").stdout)
+            io.StringIO(
+                gwmond("reconcile", "--ledger", imported, *PERIOD, "--format", "csv").stdout
+            )
         )
     )
     assert [row["entry"] for row in rows] == [row["entry"] for row in found]
@@ -232,21 +222,21 @@ def test_a_pattern(imported: str) -> None:
     every = [row["entry"] for row in entries(imported)]
     some = [row["entry"] for row in entries(imported, "--entry", "Entry_T2_00*")]
     assert some == [entry for entry in every if entry.startswith("Entry_T2_00")]
-    done = run("reconcile", "--ledger", imported, *PERIOD, "--entry", "nowhere")
+    done = gwmond("reconcile", "--ledger", imported, *PERIOD, "--entry", "nowhere")
     assert (done.returncode, "Nothing is known" in done.stdout) == (0, True)
 
 
 def test_what_is_too_much(imported: str, tmp_path: Path) -> None:
     """The exit code tells; a day without numbers of the factory is too much, too."""
     most = "--max-unexplained", "0"
-    assert run("reconcile", "--ledger", imported, *PERIOD, *most).returncode == 0
-    done = run("reconcile", "--ledger", imported, "--from", "1d", *most)
+    assert gwmond("reconcile", "--ledger", imported, *PERIOD, *most).returncode == 0
+    done = gwmond("reconcile", "--ledger", imported, "--from", "1d", *most)
     assert (done.returncode, "no factory numbers" in done.stderr) == (1, True)
-    done = run("reconcile", "--ledger", f"{tmp_path}/absent.sqlite", *PERIOD)
+    done = gwmond("reconcile", "--ledger", f"{tmp_path}/absent.sqlite", *PERIOD)
     assert done.returncode == 1
-    assert run("reconcile", "--ledger", imported, "--from", "nonsense").returncode == 2
+    assert gwmond("reconcile", "--ledger", imported, "--from", "nonsense").returncode == 2
     for value in ("nan", "inf", "-1", "much"):
-        done = run("reconcile", "--ledger", imported, *PERIOD, f"--max-unexplained={value}")
+        done = gwmond("reconcile", "--ledger", imported, *PERIOD, f"--max-unexplained={value}")
         assert (done.returncode, "is no number of per cent" in done.stderr) == (2, True)
 
 
@@ -257,7 +247,7 @@ def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None
     for path in copy.rglob("condor_activity_*.log"):
         path.unlink()
     url = f"sqlite:///{tmp_path}/ledger.sqlite"
-    assert run("import", "--ledger", url, copy).returncode == 0
+    assert gwmond("import", "--ledger", url, copy).returncode == 0
     causes = {cause for row in reconciled(url, ALL) for cause in row.parts}
     assert Cause.NOT_RECORDED in causes
     words = (
@@ -269,6 +259,6 @@ def test_unexplained_fails(factory: Path, imported: str, tmp_path: Path) -> None
         "--to",
         ALL.until_us // SECOND_US,
     )
-    done = run(*words, "--max-unexplained", "0.01")
+    done = gwmond(*words, "--max-unexplained", "0.01")
     assert (done.returncode, "is unexplained, more than 0.01 %" in done.stderr) == (1, True)
-    assert run(*words, "--max-unexplained", "90").returncode == 0
+    assert gwmond(*words, "--max-unexplained", "90").returncode == 0

@@ -7,6 +7,7 @@ import html.parser
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -22,6 +23,7 @@ from gwmond import cli
 from gwmond.commands.common import EXIT_FAILED
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
+from gwmond.model.pilot_life import Category
 from gwmond.model.times import HOUR_US, Period
 from gwmond.reports.render.categories import CATEGORIES, CORES, CPU, GPU
 from gwmond.reports.render.formats import flatten, words
@@ -29,7 +31,7 @@ from gwmond.reports.render.html import template
 from gwmond.reports.render.markdown import escape
 from gwmond.reports.render.periods import rfc3339
 from gwmond.reports.render.table import Column, Table
-from gwmond.reports.report.report import SITE_STATES, Group, Scope
+from gwmond.reports.report.report import SITE_STATES, Group, Key, Scope
 from gwmond.reports.report.report import Report as Reported
 from gwmond.reports.report.report_document import measures, notes
 from tests.browser import LAPTOP, PAPER, Layout, chromium, layout, printed
@@ -41,7 +43,19 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 HOSTILE = "<script>alert(1)</script>|*_`"
 DAY = "--from", "2023-11-15", "--to", "2023-11-16"
 BYS = (
-    *("site", "entry", "group", "user", "factory", "node", "failure"),
+    *(
+        "site",
+        "entry",
+        "group",
+        "user",
+        "project",
+        "accounting_group",
+        "schedd",
+        "factory",
+        "node",
+        "gpu_model",
+        "failure",
+    ),
     *("category", "outcome", "transfer", "hour", "day"),
 )
 
@@ -175,6 +189,24 @@ def test_by_factory_and_node(report: Report, ledger: Path) -> None:
     assert (second["node"], second["pilots_ended"]) == ("wn2.example.org", 1)
     assert (first["node"], first["pilots_ended"], first["runs_ended"]) == ("wn1.example.org", 0, 2)
     assert cpu(first) == {}
+
+
+def test_many_runs_in_few_hours_are_said() -> None:
+    """A black hole is far down where groups are in the order of their hours."""
+    period = Period(0, 24 * HOUR_US)
+
+    def found(by: tuple[str, ...], hole: int) -> list[str]:
+        groups: dict[Key, Group] = {
+            key: Group(Counter({(*CPU, Category.GOODPUT): hours * HOUR_US}), runs=runs)
+            for key, hours, runs in ((("a", "exit_zero"), 100, 100), (("b", "early_exit"), 1, hole))
+        }
+        total = Group(Counter({(*CPU, Category.GOODPUT): 101 * HOUR_US}), runs=100 + hole)
+        scope = Scope(period, by)
+        return [note for note in notes(Reported(scope, groups, total, {}, True)) if "Many" in note]
+
+    (note,) = found(("node", "outcome"), 50)
+    assert "b / early_exit (50 runs, 1.0 h)" in note
+    assert found(("node", "outcome"), 19) == found(("site", "outcome"), 50) == []
 
 
 @pytest.mark.parametrize(
@@ -341,7 +373,9 @@ class _Tags(html.parser.HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.add(tag)
-        if tag not in {"meta", "br"}:
+        if tag == "td":
+            self.cells.append("")
+        if tag not in {"meta", "br", "wbr"}:
             self.open.append(tag)
         self.bad += [f"{name}={value}" for name, value in attrs if name in {"src", "href"}]
         self.bad += [name for name, _ in attrs if name.startswith("on")]
@@ -351,7 +385,7 @@ class _Tags(html.parser.HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if self.open and self.open[-1] == "td":
-            self.cells.append(data)
+            self.cells[-1] += data
 
 
 def test_html_is_one_file(report: Report, ledger: Path, tmp_path: Path) -> None:

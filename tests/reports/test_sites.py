@@ -10,6 +10,7 @@ from gwmond.model.states import State
 from gwmond.reports.sites.sites import (
     SiteRow,
     document,
+    down,
     entry_rows,
     entry_state_counts,
     jobs_text,
@@ -69,6 +70,9 @@ def test_entry() -> None:
         "hold_code": None,
         "hold_share": None,
         "barren": False,
+        "probability": 0.727,
+        "stalled_jobs": 3,
+        "stalled_core_hours": 48.0,
     }
 
 
@@ -195,7 +199,8 @@ def test_counts_of_states() -> None:
 
 def test_json() -> None:
     """As JSON rows have names for their columns, and the time and sources that are down."""
-    data = document(snapshot(), site_rows(snapshot()), entries=False).record()
+    is_down, rows = down(snapshot().sources), site_rows(snapshot())
+    data = document(1_700_000_000, is_down, rows, entries=False).record()
     again = json.loads(json.dumps(data))
     assert again["time_epoch_seconds"] == 1_700_000_000
     assert again["sources_down"] == ["ap2 demand"]

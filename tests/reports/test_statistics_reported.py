@@ -9,13 +9,12 @@ import csv
 import io
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import pytest
 
+from tests.build.command_line import gwmond
 from tests.build.gwms import by_hand
 from tests.build.gwms.by_hand import BASE, PERIOD
 
@@ -30,14 +29,7 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> str:
     root = tmp_path_factory.mktemp("factory")
     by_hand.write(root / "files")
     url = f"sqlite:///{root}/ledger.sqlite"
-    done = subprocess.run(
-        [sys.executable, "-m", "gwmond", "import", "--ledger", url, str(root / "files")],
-        env={"TZ": "UTC", "PATH": "/usr/bin:/bin", "CONDOR_CONFIG": "ONLY_ENV"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    done = gwmond("import", "--ledger", url, root / "files")
     assert done.returncode == 0, done.stderr
     return url
 

@@ -39,47 +39,49 @@ def test_system_clock() -> None:
 def test_replay_begins_now(machine: list[float]) -> None:
     """A replay starts at the machine's time, at the first frame."""
     clock = ReplayClock(FIRST, LENGTH, 60)
-    tick = clock.tick()
-    assert (tick.wall, tick.mono, tick.boot) == (1_700_000_000, 200, 200)
-    assert clock.position(tick) == (FIRST, 1_700_000_000 - FIRST)
+    for tick in (clock.tick(), clock.next_tick(None)):
+        assert set(tick[:3]) == {1_700_000_000}
+        assert clock.position(tick) == (FIRST, 1_700_000_000 - FIRST)
 
 
-def test_replay_runs_faster(machine: list[float]) -> None:
-    """All clocks of a replay run at its speed."""
-    clock = ReplayClock(FIRST, LENGTH, 60)
-    before = clock.tick()
-    machine[0] = 5
-    after = clock.tick()
+def test_a_replay_waits_for_its_polls(machine: list[float]) -> None:
+    """Each poll is one period after the one before, however long that took."""
+    clock = ReplayClock(FIRST, LENGTH, 60, 300)
+    before = clock.next_tick(None)
+    machine[0] = 5000
+    assert clock.tick() == before
+    after = clock.next_tick(before)
     assert [b - a for a, b in zip(before[:3], after[:3], strict=True)] == [300, 300, 300]
     assert clock.position(after).time == FIRST + 300
-
-
-def test_replayed_time_is_accounted_like_real_time(machine: list[float]) -> None:
-    """To the accounting an accelerated interval is as good as a real one."""
-    clock = ReplayClock(FIRST, LENGTH, 60)
-    before = clock.tick()
-    machine[0] = 5
-    assert elapsed(before, clock.tick(), 5 * 60) == (300_000, True, "")
+    assert elapsed(before, after, 5 * 60) == (300_000, True, "")
 
 
 def test_replay_is_repeated(machine: list[float]) -> None:
     """At its end the recording begins again, while the replay's time goes on."""
-    clock = ReplayClock(FIRST, LENGTH, 60)
-    machine[0] = 10
-    again = clock.tick()
-    assert again.wall == 1_700_000_600
-    assert clock.position(again) == (FIRST, 1_700_000_600 - FIRST)
-    machine[0] = 12.5
-    assert clock.position(clock.tick()) == (FIRST + 150, 1_700_000_600 - FIRST)
+    clock = ReplayClock(FIRST, LENGTH, 60, 150)
+    ticks = [clock.next_tick(None) for _ in range(6)]
+    assert ticks[4].wall == 1_700_000_600
+    assert clock.position(ticks[4]) == (FIRST, 1_700_000_600 - FIRST)
+    assert clock.position(ticks[5]) == (FIRST + 150, 1_700_000_600 - FIRST)
+
+
+def test_with_a_past_it_has_the_recorded_time(machine: list[float]) -> None:
+    """It goes on after what is stored, as if it had never been stopped, and stands at the end."""
+    clock = ReplayClock(FIRST, LENGTH, 60, 300, own_time=True)
+    stored = Tick(FIRST - 300, FIRST - 300, FIRST - 300, clock.tick().boot_id)
+    first = clock.next_tick(stored)
+    assert (first.wall, clock.position(first)) == (FIRST, (FIRST, 0))
+    assert elapsed(stored, first, 300) == (300_000, True, "")
+    later = ReplayClock(FIRST, LENGTH, 60, 300, own_time=True).next_tick(first)
+    assert elapsed(first, later, 300) == (300_000, True, "")
+    end = [clock.next_tick(None).wall for _ in range(4)][2:]
+    assert end == [FIRST + LENGTH - 1] * 2
 
 
 def test_shift_is_the_same_within_a_pass(machine: list[float]) -> None:
     """What is added to epochs in ads is whole and constant, so that pilots keep their start."""
-    clock = ReplayClock(FIRST + 0.25, LENGTH + 0.125, 7.3)
-    shifts = set()
-    for _ in range(50):
-        machine[0] += 1.6
-        shifts.add(clock.position(clock.tick()).shift)
+    clock = ReplayClock(FIRST + 0.25, LENGTH + 0.125, 7.3, 11.68)
+    shifts = {clock.position(clock.next_tick(None)).shift for _ in range(50)}
     assert len(shifts) == 1
     assert all(shift == int(shift) for shift in shifts)
 

@@ -64,7 +64,7 @@ def test_it_has_no_slots(polls: Polls) -> None:
     assert units(after) == (0, 0, 80)
     assert after.silent == {"p"}
     assert explained(polls, after).name == "nothing_requested"
-    memory, _ = remembered(polls.config)
+    memory = remembered(polls.config).memory
     assert memory.ended == {"p": NOW + 30}
     once = Poller(polls.config, polls.pool, None, memory, reasons=False).poll()
     assert units(once) == (0, 0, 80)

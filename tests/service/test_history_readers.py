@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from gwmond.config.settings import Config
-from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.cursor_kinds import SCHEDD_KINDS, TRANSFERS
 from gwmond.service.accounting import history_readers
 from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
@@ -55,7 +55,7 @@ def reader(backlog: Backlog) -> HistoryReader:
     config = Config.model_validate({"ledger": {"url": "sqlite:////x"}})
     # Nothing was stored.
     nothing = dict.fromkeys(("cursor", "add_records", "note_begin"), lambda *_: None)
-    keeper = SimpleNamespace(**nothing)
+    keeper = SimpleNamespace(**nothing, ready=True)
     return HistoryReader(config, cast(Gatherer, backlog), cast(LedgerKeeper, keeper))
 
 
@@ -85,6 +85,40 @@ def test_without_time_left_the_rest_waits() -> None:
     batches = histories.read(access, [SCHEDD], 0.0, only_behind=True)
     assert [batch.cursor.state for batch in batches] == ["1"]
     assert histories.behind
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_what_was_begun_is_read_once() -> None:
+    """A poll asks schedds before it evaluates, and takes in what they said afterwards."""
+    backlog = Backlog(steps=1, left_s=100.0)
+    histories = reader(backlog)
+    access = cast(Access, None)
+    histories.begin(access, [SCHEDD], 0.0)
+    assert [batch.cursor.state for batch in histories.read(access, [SCHEDD], 0.0)] == ["1"]
+    assert backlog.asked == [""]
+    assert [batch.cursor.state for batch in histories.read(access, [SCHEDD], 0.0)] == ["1"]
+    assert backlog.asked == ["", ""], "nothing that was begun is left"
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_what_was_begun_in_a_poll_that_failed_is_asked_for_anew() -> None:
+    """Else a later poll would take in what a cursor that moved meanwhile has behind it."""
+    backlog = Backlog(steps=1, left_s=100.0)
+    histories = reader(backlog)
+    access = cast(Access, None)
+    histories.begin(access, [SCHEDD], 0.0)
+    histories.begin(access, [SCHEDD], 60.0)
+    assert len(list(histories.read(access, [SCHEDD], 60.0))) == 1
+    assert len(backlog.asked) <= 2
+
+
+def test_without_a_ledger_nothing_is_begun() -> None:
+    """What schedds say could not be taken in."""
+    backlog = Backlog(steps=1, left_s=100.0)
+    histories = reader(backlog)
+    cast(SimpleNamespace, histories._keeper).ready = False
+    histories.begin(cast(Access, None), [SCHEDD], 0.0)
+    assert not backlog.asked
 
 
 def test_a_schedd_that_is_gone_is_not_waited_for() -> None:
@@ -153,3 +187,61 @@ def test_startds_that_let_nobody_read_are_asked_seldom(
     _, (problem,) = reader.ask(access, play.accounting.pilots, T0 + 60)
     assert problem.problem == "startds_closed"
     assert (tmp_path / "log").read_text().count("startd_history") == 6
+
+
+class Kinds(Backlog):
+    """Stands for the gatherer: notes which kinds are asked for; epochs may be behind."""
+
+    def __init__(self) -> None:
+        super().__init__(steps=1, left_s=0.0)
+        self.kinds: list[str] = []
+        self.behind, self.read = False, 0
+
+    def run(self, *asked: Any, **_: Any) -> HistoryAnswer:
+        kind = asked[1]
+        self.kinds.append(kind)
+        behind = self.behind and kind == "epochs"
+        return HistoryAnswer((), "1", None if behind else 7, behind, None, None, (), self.read)
+
+
+NEW = Daemon("schedd", "<schedd>", "$CondorVersion: 25.14.1 2026-09-24 $")
+
+
+def test_transfers_are_read_after_all_epochs_of_a_new_schedd() -> None:
+    gatherer, access = Kinds(), cast(Access, None)
+    histories = reader(gatherer)
+    gatherer.behind = True
+    list(histories.read(access, [NEW], 0.0))
+    assert sorted(gatherer.kinds) == sorted(SCHEDD_KINDS)
+    gatherer.behind, gatherer.kinds = False, []
+    batches = list(histories.read(access, [NEW], 0.0))
+    assert gatherer.kinds[-1] == batches[-1].cursor.kind == TRANSFERS
+    assert sorted(gatherer.kinds[:-1]) == sorted(SCHEDD_KINDS)
+    gatherer.kinds = []
+    list(reader(gatherer).read(access, [SCHEDD], 0.0))
+    assert TRANSFERS not in gatherer.kinds
+
+
+def test_a_schedd_without_new_transfers_is_asked_less_often(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After one poll, three, seven, up to ten minutes; at once again where there were some."""
+    moment = 1000.0
+    clock = SimpleNamespace(monotonic=lambda: moment)
+    monkeypatch.setattr(history_readers, "time", clock)
+    gatherer, access = Kinds(), cast(Access, None)
+    histories = reader(gatherer)
+    asked = []
+    for _ in range(60):
+        gatherer.kinds = []
+        list(histories.read(access, [NEW], 0.0))
+        if TRANSFERS in gatherer.kinds:
+            asked.append(moment - 1000)
+        moment += 60
+    assert asked[:6] == [0, 60, 240, 660, 1260, 1860]
+    moment, gatherer.read = asked[-1] + 1600.0, 1
+    for _ in range(3):
+        gatherer.kinds = []
+        list(histories.read(access, [NEW], 0.0))
+        assert TRANSFERS in gatherer.kinds
+        moment += 60

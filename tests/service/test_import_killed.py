@@ -14,7 +14,7 @@ from gwmond.sources import child
 from tests.build.gwms import generate
 from tests.build.imports import contents
 
-NUMBER, SEED = 120, 7
+NUMBER, SEED = 40, 7
 
 
 class Killed(BaseException):

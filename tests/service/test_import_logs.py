@@ -167,10 +167,10 @@ def test_what_logs_tell(plain: Path, both: Path) -> None:
     """Ends that nothing else told, and runs, by whatever a line calls a pilot."""
     known, before = ends(both), ends(plain)
     assert known.keys() == before.keys()
-    ended, of_runs = set(), set()
+    told, ended, of_runs = told_of_runs(both), set(), set()
     for truth in simulated.pilots(SEED, NUMBER):
         job = f"{truth.cluster}.{truth.proc}"
-        if job in told_of_runs(both):
+        if job in told:
             of_runs.add(truth.number % 3)
         if known.get(job) != before.get(job):
             ended.add(truth.number % 3)
@@ -292,9 +292,7 @@ def test_what_cannot_be_read(logs: list[Path], tmp_path: Path) -> None:
         ([packed], 1, "is compressed, and not by gzip: unpack it first"),
         ([], 2, "name a directory, or a log with --central-log"),
     ):
-        done = subprocess.run(
-            command(ledger, logs=named), capture_output=True, text=True, check=False
-        )
+        done = gwmond(*command(ledger, logs=named)[3:])
         assert (done.returncode, why in done.stderr) == (code, True), done.stderr
     assert not ledger.exists()
 

@@ -66,7 +66,7 @@ def facts(directories: list[Path]) -> list[PilotOutput]:
     """What the directories tell, by the pilots' ends."""
     wanted = [Directory(str(path), "") for path in directories]
     answers, _ = gwms_tasks.read(wanted, LIMITS, time.time() + HOUR_S)
-    found: list[FileFact] = [fact for answer in answers for fact in answer.answer.facts]
+    found: list[FileFact] = [fact for answer in answers for fact in answer.facts]
     outputs = [pilot_name for pilot_name in found if isinstance(pilot_name, PilotOutput)]
     return sorted(outputs, key=lambda output: output.end_us or 0)
 

@@ -24,6 +24,8 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import IMPORTED_LOG, SCHEDD_KINDS
 from gwmond.model.demand.idle_history import Waits
 from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.entries.changes import Changed, ValueKey
+from gwmond.model.entries.confidence import NO_CHECKS
 from gwmond.model.facts import Cursor, EntryKey, Problem
 from gwmond.model.names import Standing
 from gwmond.model.pilots.stored_pilots import PilotRow
@@ -43,6 +45,7 @@ from tests.build.polls import made
 A, B = EntryKey("Alpha", "alpha-ce1"), EntryKey("Beta", "beta-ce1")
 T0 = 1_700_000_000  # 800 s into its hour
 WINDOW = 720
+HOURS = WINDOW, 24
 PERIOD = 60
 
 
@@ -69,7 +72,7 @@ class Life:
 
     def poll(self, number: float, *amounts: int, problems: Sequence[Problem] = ()) -> list[Problem]:
         """Open, and account the interval that ends with poll ``number``."""
-        self.memory, failed = self.keeper.open(self.memory, WINDOW)
+        self.memory, failed = self.keeper.open(self.memory, HOURS)
         known = self.keeper.accounted is not None
         passed = Elapsed(PERIOD * 1000 if known else 0, known, "" if known else "first_poll")
         increments = [increment(amount) for amount in amounts]
@@ -125,7 +128,7 @@ def test_restart_goes_on_from_what_is_stored(life: Life) -> None:
     life.poll(1, 10)
     life.keeper.close()
     after = Life(life.url)
-    after.memory, problems = after.keeper.open(EMPTY, WINDOW)
+    after.memory, problems = after.keeper.open(EMPTY, HOURS)
     assert problems == []
     assert after.keeper.accounted == tick(1)
     assert after.keeper.totals.site[key()].micros == 10
@@ -222,7 +225,7 @@ def test_another_writer_in_between(life: Life) -> None:
     other = Life(life.url)
     other.poll(3, 1000)
     other.keeper.close()
-    life.memory, _ = life.keeper.open(life.memory, WINDOW)
+    life.memory, _ = life.keeper.open(life.memory, HOURS)
     assert life.keeper.accounted == tick(3)
     assert life.keeper.status.waiting_increments == 0
     life.poll(4, 1)
@@ -284,17 +287,19 @@ def test_two_keepers(life: Life) -> None:
 
 
 def test_memory_is_recalled(life: Life) -> None:
-    """Peaks, units in use and the first sight of entries outlive the daemon."""
+    """Peaks, what ran under limits, units in use and the first sight of entries outlive it."""
     hour = T0 // 3600
     window = PeakWindow(WINDOW).add(hour - 2, 50).add(hour, 30)
+    asked = PeakWindow(HOURS[1]).add(hour - 3, 45).add(hour - 1, 20)
     memory = Memory({A: T0 - 500}, {(A, "cpu"): 30}, {(A, "cpu"): window}, {})
+    memory = memory._replace(asked={(A, "cpu"): asked, (A, "gpu"): asked, (B, "cpu"): asked})
     life.memory = memory
     life.poll(0)
     life.keeper.close()
     recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0, "")
     config = Config.model_validate({"ledger": {"url": life.url}})
-    assert remembered(config) == (memory._replace(recalled=recalled), {})
-    assert life.keeper.open(EMPTY, WINDOW) == (memory._replace(recalled=recalled), [])
+    assert remembered(config) == (memory._replace(recalled=recalled), {}, NO_CHECKS)
+    assert life.keeper.open(EMPTY, HOURS) == (memory._replace(recalled=recalled), [])
 
 
 def test_recalled_and_new_memory(life: Life) -> None:
@@ -314,7 +319,7 @@ def test_recalled_and_new_memory(life: Life) -> None:
         {(A, "cpu"): PeakWindow(WINDOW).add(hour, 40)},
         {},
     )
-    after, _ = life.keeper.open(seen, WINDOW)
+    after, _ = life.keeper.open(seen, HOURS)
     assert after.first_seen == {A: T0 - 500, B: T0 - 30}
     assert after.provisioned[A, "cpu"] == 40
     assert after.peaks[A, "cpu"].buckets == ((hour - 2, 50), (hour, 40))
@@ -347,7 +352,7 @@ def test_peaks_are_written_when_they_change(life: Life, monkeypatch: pytest.Monk
 def test_nothing_is_remembered_of_no_ledger(tmp_path: Path) -> None:
     """Where there is no ledger yet nothing is remembered, and none is made."""
     config = Config.model_validate({"ledger": {"url": f"sqlite:///{tmp_path}/ledger.sqlite"}})
-    assert remembered(config) == (EMPTY, None)
+    assert remembered(config) == (EMPTY, None, NO_CHECKS)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -387,7 +392,7 @@ def test_why_jobs_wait_is_stored_with_the_time_of_sites(
     assert stored() == [(1, 3, "down"), (3, None, "pilots_busy")]
     life.keeper.close()
     life = Life(life.url)
-    life.memory, _ = life.keeper.open(life.memory, WINDOW)
+    life.memory, _ = life.keeper.open(life.memory, HOURS)
     poll(5, busy)
     assert stored() == [(1, 3, "down"), (3, None, "pilots_busy")]
     poll(50, busy)
@@ -395,6 +400,41 @@ def test_why_jobs_wait_is_stored_with_the_time_of_sites(
     assert life.keeper.ledger is not None
     keep = Retention(runs_s=30 * PERIOD)
     assert life.keeper.ledger.prune(tick(50).wall, keep).waits == 2
+
+
+def test_what_changes_is_stored_once(life: Life, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when a commit fails or gwmond is started anew; retention keeps what still holds."""
+    key = ValueKey("S", "e", "", Changed.MAX_PILOTS)
+
+    def poll(number: float, most: str) -> None:
+        life.keeper.note_values(tick(number).wall, {key: most})
+        life.poll(number, 1)
+
+    def stored(since: float) -> list[tuple[float, str]]:
+        assert life.keeper.ledger is not None
+        rows = life.keeper.ledger.values((T0 + round(since * PERIOD)) * 1_000_000)
+        assert {row.key for row in rows} == {key}
+        return [((row.time_us / 1e6 - T0) / PERIOD, row.value) for row in rows]
+
+    life.poll(0, 1)
+    poll(1, "10")
+    poll(2, "10")
+    with monkeypatch.context() as failing:
+        failing.setattr(Ledger, "commit", _full)
+        poll(3, "20")
+    assert stored(0) == [(1, "10")]
+    poll(4, "20")
+    assert stored(0) == [(1, "10"), (3, "20")]
+    life.keeper.close()
+    life = Life(life.url)
+    life.memory, _ = life.keeper.open(life.memory, HOURS)
+    poll(5, "20")
+    poll(6, "10")
+    assert stored(3.5) == [(3, "20"), (6, "10")]
+    assert life.keeper.ledger is not None
+    keep = Retention(pilots_s=5 * PERIOD)
+    assert life.keeper.ledger.prune(tick(10).wall, keep).values == 1
+    assert stored(0) == [(3, "20"), (6, "10")]
 
 
 def test_problems_are_kept_within_bounds(life: Life) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from gwmond.model.states import State
 from gwmond.service.pool import matcher as matcher_module
 from gwmond.service.pool.explainer import Explainer
 from gwmond.service.pool.matcher import Matcher
+from gwmond.sources import child
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import Targets
 from tests.build.polls import ENTRY, Polls, job
@@ -56,7 +59,12 @@ class World:
     ) -> tuple[dict[tuple[str, str], Verdict], list[tuple[str, str, str, int | None]]]:
         self.gatherer.allow(self._deadline)
         problems = self.matcher.match(groups, templates)
-        return self.matcher.verdicts, [tuple(problem) for problem in problems]  # type: ignore[misc]
+        return self.pairs, [tuple(problem) for problem in problems]  # type: ignore[misc]
+
+    @property
+    def pairs(self) -> dict[tuple[str, str], Verdict]:
+        rows = self.matcher.verdicts.items()
+        return {(group, name): verdict for group, row in rows for name, verdict in row.items()}
 
     @property
     def up(self) -> bool:
@@ -85,7 +93,27 @@ def test_a_job_that_stops_matching_stops_its_own(hostile: str) -> None:
     assert time.monotonic() - since < 0.1  # no child
     world.now = matcher_module.ASIDE_S
     assert world.match([group("9"), *good], templates)[1] == []
-    assert len(world.matcher.verdicts) == 6 * len(templates)
+    assert len(world.pairs) == 6 * len(templates)
+
+
+def test_a_child_that_failed_holds_nothing_of_a_poll(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that refers to itself by its frames would keep all that a poll has in them."""
+    world = World()
+
+    def late(*_: object, **__: object) -> None:
+        raise child.QueryError(ProblemName.TIMEOUT, "no answer")
+
+    def poll() -> weakref.ref[set[str]]:
+        held = {"much"}
+        assert world.match([group("1")], [template("S")])[0] == {}
+        return weakref.ref(held)
+
+    monkeypatch.setattr(child, "run", late)
+    gc.disable()
+    try:
+        assert poll()() is None
+    finally:
+        gc.enable()
 
 
 def test_a_start_that_stops_matching_stops_its_own() -> None:
@@ -97,6 +125,28 @@ def test_a_start_that_stops_matching_stops_its_own() -> None:
     verdicts, problems = world.match(groups, [bad, *templates])
     assert verdicts == others(groups, templates)
     assert problems == [("entries", ProblemName.COSTLY_START, "Bad/eBad (frontend group f.g)", 1)]
+
+
+def test_a_start_beside_costly_jobs_is_not_set_aside() -> None:
+    """Jobs that are costly with every pilot, each of which failed with the same one so far."""
+    world = World()
+    jobs = [group(f"9{n}", COSTLY + f" || {n} == 0") for n in range(3)]
+    only = template("S")
+    named = [problem[1] for problem in world.match(jobs, [only])[1]]
+    assert named == [ProblemName.COSTLY_JOB] * 3
+    assert world.match([*jobs, group("1")], [only])[0] == {("1", "S"): Verdict.YES}
+
+
+def test_a_pilot_whose_attribute_stops_others_requirements_is_set_aside() -> None:
+    """It fails in the jobs' expressions, and these match all other pilots."""
+    world = World()
+    groups = [group(str(n), "TARGET.Trap =!= 1") for n in range(5)]
+    templates = [template(site) for site in SITES]
+    trap = COSTLY.replace("TARGET.Empty", "Empty")
+    bad = template("Bad")._replace(ad=f"[Requirements = true; Trap = {trap}]")
+    verdicts, problems = world.match(groups, [bad, *templates])
+    assert verdicts == others(groups, templates)
+    assert ("entries", ProblemName.COSTLY_START, "Bad/eBad (frontend group f.g)", 1) in problems
 
 
 def test_one_pair_that_cannot_be_evaluated_names_the_job() -> None:
@@ -136,6 +186,7 @@ def test_a_text_that_is_no_ad_is_one_that_cannot_be_matched() -> None:
 def test_a_poll_with_such_a_job(tmp_path: Path, hostile: str) -> None:
     """The demand of its schedd is read, the jobs of others have their state, the job is named."""
     polls = Polls(tmp_path)
+    polls.children = True
     bad = job(1, hostile) | {"JobIds": "77.0"}
     polls.pool.answers["<ap1>", "demand"] = [bad, job(12)]
     found = polls.poll(0)
@@ -153,6 +204,7 @@ def test_a_poll_with_such_a_job(tmp_path: Path, hostile: str) -> None:
 def test_explain_beside_such_a_job_and_such_a_pilot(tmp_path: Path) -> None:
     """Another job is explained; what was not looked at is said, without a job's number."""
     polls = Polls(tmp_path)
+    polls.children = True
     origin = glidein("bad", "Bad")
     bad = partitionable_slot("q", started=NOW - 60, now=NOW, glidein=origin, Cpus=0)
     bad |= {"Requirements": Expr("START"), "Start": Expr(COSTLY.replace("Empty", "Nothing"))}

@@ -62,7 +62,7 @@ def test_why_jobs_wait(polls: Polls) -> None:
     mover = "the frontend's administrator"
     assert found.idle == (
         IdleReason("pilots_there", "pilots_busy", "Site", mover, 12.0, 12.0, 0.0),
-        IdleReason("nowhere", "unknown_site", "none", "you", 3.0, 3.0, 0.0),
+        IdleReason("nowhere", "unknown_site", "none", "the jobs' users", 3.0, 3.0, 0.0),
     )
     assert found.records["gwmond", "explain"] == 1
     polls.pool.answers["<ap1>", "demand"] = []
@@ -181,6 +181,7 @@ def test_matching_that_fails_is_told_in_the_same_poll(
     polls: Polls, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When matching fails it is a problem and a source that is down, and tried again."""
+    polls.children = True
     with monkeypatch.context() as broken:
         broken.setattr("gwmond.sources.htcondor.matching.evaluate", "no function")
         found = polls.poll()

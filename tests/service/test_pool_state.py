@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gwmond.config.settings import Config
+from gwmond.model.demand.submitters import SubmitterCount
+from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.entries.evaluation import Capacity
 from gwmond.model.entries.waiting import Waiting
 from gwmond.model.facts import (
@@ -15,7 +20,9 @@ from gwmond.model.facts import (
     Size,
 )
 from gwmond.model.monitor import Monitor
-from gwmond.service.pool.known_entries import EMPTY, Memory
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
+from gwmond.service.poller import remembered
+from gwmond.service.pool.known_entries import EMPTY, Memory, window_hours
 from gwmond.service.pool.pool_state import merge_pilots
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sources.htcondor.factory import FactoryClient, QueueCount
@@ -347,6 +354,26 @@ def test_what_runs_under_a_limit_raises_no_peak(scene: Answers) -> None:
         assert ((A, "cpu") in scene.take().memory.peaks) is is_peak
 
 
+def test_what_ran_under_a_limit_is_known_after_a_restart(scene: Answers, tmp_path: Path) -> None:
+    """A pilot ends, so the limit is not hit at this moment: what ran says what was asked for."""
+    hit = Limit("GlideClientLimitTotalGlideinsPerEntry", "count=5, limit=5")
+    pilots = [pilot(A)._replace(started=NOW - n) for n in range(1, 6)]
+    scene.slots(*pilots)
+    scene.requests(request(A, limits=(hit,)))
+    before = scene.take(watched(A, units=40, since=NOW - 2 * DAY)).memory
+    config = Config.model_validate({"ledger": {"url": str(tmp_path / "ledger.sqlite")}})
+    keeper = LedgerKeeper(config)
+    keeper.open(EMPTY, window_hours(config))
+    keeper.add(
+        Tick(NOW, NOW, NOW, "a"), Elapsed(0, known=False, reason="first_poll"), [], before, []
+    )
+    keeper.close()
+    scene.slots(*pilots[1:])
+    scene.requests(request(A))
+    for memory in (before, remembered(config)[0]):
+        assert scene.take(memory).facts.capacities[A, "cpu"].evidence == "limit"
+
+
 @pytest.mark.parametrize(
     "ad",
     [
@@ -508,6 +535,25 @@ def test_jobs_of_submitters_and_schedds(scene: Answers) -> None:
     )
 
 
+def test_users_of_submitters(scene: Answers) -> None:
+    """Accounting groups are those of idle jobs; that no collector tells of users is not known."""
+    ada = SubmitterCount("ap1", "users.ada@x", "", 5, 1, 0, NOW)
+    for source in ("cm", "cm2"):
+        scene.answer(source, "submitters", Schedds((), (), (ada,)))
+    users = scene.take().users
+    assert users is not None
+    assert [(one.user, one.submitter, one.waiting) for one in users.jobs] == [
+        ("ada@x", "users.ada@x", 5)
+    ]
+    assert users.complete
+    scene.answer("cm2", "submitters", Schedds((), ()), age=10_000)
+    users = scene.take().users
+    assert users is not None
+    assert (len(users.jobs), users.complete) == (1, False)
+    scene.answer("cm", "submitters", Schedds((), ()), age=10_000)
+    assert scene.take().users is None
+
+
 def test_templates_of_entries_that_are_known(scene: Answers) -> None:
     """Templates of entries that are gone are left out."""
     scene.requests(request(A))
@@ -663,4 +709,4 @@ def test_a_pilot_is_late_then_silent_and_one_that_ended_has_no_slots(scene: Answ
     scene.slots(pilot(A), pilot(B))
     told = scene.take(memory._replace(ended={"pilot0": NOW}))
     assert (list(told.facts.late), list(told.silent)) == ([], ["pilot0"])
-    assert {berth.entry for berth in told.pilot_groups} == {B}
+    assert {berth.entry for berth, has in told.pilot_groups.items() if has.registered} == {B}

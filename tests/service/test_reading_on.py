@@ -123,17 +123,16 @@ def test_one_call_goes_no_further_than_a_directory_that_is_unfinished(tmp_path: 
     wanted = [Directory(path, "") for path in paths]
     for limit in range(1, 60):
         answers, _ = gwms_tasks.read(wanted, FileLimits(facts=limit), time.time() + 60)
-        assert not any(answer.answer.behind for answer in answers[:-1])
+        assert not any(answer.behind for answer in answers[:-1])
         heaviest = max(1 + len(pilot.jobs) * 2 for pilot in GOOD[:4])
-        assert sum(answer.answer.weight for answer in answers) <= limit + max(heaviest, 5)
+        assert sum(answer.weight for answer in answers) <= limit + max(heaviest, 5)
 
 
 def test_what_is_unfinished_stays_first_in_order() -> None:
     """Whatever was answered."""
 
-    def answer(path: str, behind: bool) -> Any:
-        pilot_name = FileAnswer((), "", None, behind, None, (), 0)  # type: ignore[arg-type]
-        return gwms_tasks.DirectoryAnswer(path, pilot_name)
+    def answer(path: str, behind: bool) -> FileAnswer:
+        return FileAnswer((), "", None, behind, 0, (), 0, path=path)
 
     waiting = deque("abcd")
     read_on(waiting, [answer("a", True), answer("b", True), answer("c", False)])

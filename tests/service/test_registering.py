@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.entries.evaluation import EntryTime
-from gwmond.model.facts import EntryKey, Held, Limit, Unregistered, Verdict
+from gwmond.model.entries.evaluation import SCALE, EntryTime
+from gwmond.model.facts import EntryKey, Held, Hold, Limit, Unregistered, Verdict
 from gwmond.model.states import State
 from gwmond.service.pool.known_entries import EMPTY
 from gwmond.service.pool.pool_state import PoolState
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor.factory import QueueCount
 from tests.build.answers import DAY, Answers
-from tests.build.facts import NOW, A, B, group, pilot, request
+from tests.build.facts import NOW, A, B, by_group, group, pilot, request, totals
 
 _GRACE_S = 15 * 60
 HIT = Limit("GlideFactoryMonitorStatus_GlideFactoryLimitTotalGlideinsPerEntry", "count=2, limit=2")
@@ -47,7 +47,7 @@ def judged(state: PoolState, key: EntryKey = B) -> EntryTime:
     verdicts = {
         (g.signature, t.signature): Verdict.YES for g in facts.groups for t in facts.templates
     }
-    found = evaluate(facts._replace(verdicts=verdicts), int(state.memory.contacts.at))
+    found = evaluate(facts._replace(verdicts=by_group(verdicts)), int(state.memory.contacts.at))
     return found.rows[key, "cpu"]
 
 
@@ -73,8 +73,40 @@ def test_pilots_that_wait_there_take_no_jobs(pool: Answers) -> None:
         for g in facts.groups
         for t in facts.templates
     }
-    found = evaluate(facts._replace(verdicts=verdicts, asked={B: {"frontend.main": 1}}), NOW + 3600)
+    found = evaluate(
+        facts._replace(verdicts=by_group(verdicts), asked={B: {"frontend.main": 1}}), NOW + 3600
+    )
     assert found.demand["schedd1", "cpu"].absorbed == 0
+
+
+def test_pilots_that_are_about_to_register_take_jobs(pool: Answers) -> None:
+    """Two of four run by the factory's count only, of one group; what is said then is estimated."""
+    pool.requests(request(A, running=4, total_running=4), request(B, running=0))
+    facts = poll(pool, 120).facts
+    assert facts.coming == {A: {"frontend.main": 2}}
+    verdicts = {
+        (g.signature, t.signature): Verdict.YES for g in facts.groups for t in facts.templates
+    }
+    found = evaluate(facts._replace(verdicts=by_group(verdicts)), NOW + 120)
+    alone = evaluate(facts._replace(verdicts=by_group(verdicts), coming={}), NOW + 120)
+    absorbed = [one.demand["schedd1", "cpu"].absorbed for one in (found, alone)]
+    assert absorbed == [16 * SCALE, 0]
+    assert found.rows[A, "cpu"].evidence == "estimated"
+    assert alone.rows[A, "cpu"].evidence == "measured"
+    closed = totals(request(A, down=True), request(B, running=0))
+    down = evaluate(facts._replace(verdicts=by_group(verdicts), totals=closed), NOW + 120)
+    assert down.demand["schedd1", "cpu"].absorbed == 0
+
+
+def test_a_pilot_that_has_just_ended_is_not_about_to_register(pool: Answers) -> None:
+    """The factory counts it for some minutes more; nor is one that did not for a whole grace."""
+    pool.requests(request(A, running=2, total_running=2), request(B, running=0))
+    state = poll(pool, 120)
+    pool.slots(pilot(A))
+    assert poll(pool, 180, state).facts.coming == {}
+    pool.requests(request(A, running=3, total_running=3), request(B, running=0))
+    assert poll(pool, 240, state).facts.coming == {A: {"frontend.main": 1}}
+    assert poll(pool, 3600, state).facts.coming == {}
 
 
 def test_the_factory_s_queue_counts_first(pool: Answers) -> None:
@@ -111,13 +143,14 @@ def test_an_entry_where_all_pilots_are_held_is_a_bottleneck(pool: Answers) -> No
 
     waits, removed = count("pending", 1), count("removed", 57, "Account expired in queue H")
     pool.answer("fs", "queue", (waits, removed))
-    pool.requests(request(A), request(B, running=0, pending=1, held=0, requested_idle=1))
+    well = request(A, running=2, total_running=2)
+    pool.requests(well, request(B, running=0, pending=1, held=0, requested_idle=1))
     state = poll(pool, 60)
     found = judged(state)
     assert (found.state, found.reason) == (State.PROVISIONING_BOTTLENECK, "held_pilots")
     totals = state.facts.totals
     assert totals is not None
-    assert totals[B].held_lately == Held(57, "Account expired in queue H", None, 57, most=True)
+    assert totals[B].held_lately == Held((Hold("Account expired in queue H", None, 57),), most=True)
     assert not totals[A].barren
     pool.answer("fs", "queue", (waits, removed, count("running", 1)))
     assert judged(poll(pool, 60)).state is State.FILLING

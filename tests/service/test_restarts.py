@@ -30,7 +30,7 @@ import pytest
 
 from tests.build.restarted import history, play
 
-CHUNKS, A_CHUNK = 20, 10
+CHUNKS, A_CHUNK = 6, 10
 
 WERE_WRONG = {
     20_000_235: "a pilot comes back whose end was that of a run",

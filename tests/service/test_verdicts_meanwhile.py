@@ -13,7 +13,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import SCHEDD_KINDS
 from gwmond.model.facts import Cursor, Gap
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, evidence

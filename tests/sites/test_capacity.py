@@ -16,6 +16,21 @@ from tests.build.facts import A2, BIG, GPU, A, B, pilot, request, totals
 POOL = totals(request(A, max_pilots=100, running=10, total_running=30))
 
 
+def known(
+    *entries: EntryKey, resource: Resource = "cpu", unit_mib: int = 2000, **facts: Any
+) -> dict[EntryKey, Capacity]:
+    """The capacity of entries (A unless told) of which only these facts exist."""
+    none: dict[str, Any] = {
+        "used": {},
+        "pledges": {},
+        "site_pledges": {},
+        "peaks": {},
+        "totals": {},
+    }
+    some = entries or (A,)
+    return capacities(some, resource, memory_per_unit_mib=unit_mib, **(none | facts))
+
+
 @pytest.mark.parametrize(
     ("used", "pledge", "site_pledge", "peak", "expected"),
     [
@@ -35,9 +50,7 @@ def test_the_first_evidence_that_exists_decides(
     used: int, pledge: Size | None, site_pledge: Size | None, peak: int | None, expected: Capacity
 ) -> None:
     """A pledge goes before a peak, a peak before a limit, and none below what is in use."""
-    found = capacities(
-        [A],
-        "cpu",
+    found = known(
         used={A: used},
         pledges={A: pledge} if pledge else {},
         site_pledges={"Alpha": site_pledge} if site_pledge else {},
@@ -72,15 +85,8 @@ def test_what_runs_under_a_limit_is_no_capacity(
 
     def capacity(before: int | None, limits: tuple[Limit, ...]) -> Capacity:
         ad = request(A, max_pilots=most, running=6, total_running=6, limits=limits)
-        return capacities(
-            [A],
-            "cpu",
-            used={A: 48},
-            pledges={},
-            site_pledges={},
-            peaks={} if before is None else {A: before},
-            totals=totals(ad),
-        )[A]
+        peaks = {} if before is None else {A: before}
+        return known(used={A: 48}, peaks=peaks, totals=totals(ad))[A]
 
     assert capacity(peak, (hit,)) == expected
     assert capacity(80, (hit,)) == Capacity(80, "peak")
@@ -89,8 +95,7 @@ def test_what_runs_under_a_limit_is_no_capacity(
 
 def test_without_any_evidence_capacity_is_what_runs() -> None:
     """Where nothing tells, capacity is what is in use, and the evidence says none."""
-    found = capacities([A, B], "cpu", used={A: 8}, pledges={}, site_pledges={}, peaks={}, totals={})
-    assert found == {A: Capacity(8, "none"), B: Capacity(0, "none")}
+    assert known(A, B, used={A: 8}) == {A: Capacity(8, "none"), B: Capacity(0, "none")}
 
 
 @pytest.mark.parametrize(
@@ -101,10 +106,7 @@ def test_an_entry_under_a_limit_where_nothing_runs_has_room_for_a_pilot(
 ) -> None:
     """Nothing in use is zero units: any peak is more, and one pilot is added to them."""
     ad = request(A, max_pilots=None, running=0, total_running=0, limits=(FRONTEND,))
-    found = capacities(
-        [A], "cpu", used={}, pledges={}, site_pledges={}, peaks=peaks, totals=totals(ad)
-    )
-    assert found == {A: expected}
+    assert known(peaks=peaks, totals=totals(ad)) == {A: expected}
 
 
 @pytest.mark.parametrize(
@@ -120,15 +122,8 @@ def test_all_evidence_is_in_canonical_units_of_the_resource(
         limits: tuple[Limit, ...] = (), most: int | None = None, **pledged: Any
     ) -> Capacity:
         ad = request(A, max_pilots=most, running=1, total_running=1, limits=limits, pilot_size=size)
-        return capacities(
-            [A],
-            resource,
-            used={A: one},
-            **{"pledges": {}, "site_pledges": {}, **pledged},
-            peaks={},
-            totals=totals(ad),
-            memory_per_unit_mib=memory_per_unit_mib,
-        )[A]
+        facts = {"used": {A: one}, "totals": totals(ad), **pledged}
+        return known(resource=resource, unit_mib=memory_per_unit_mib, **facts)[A]
 
     assert capacity(pledges={A: Size(24, 24000, 6)}) == Capacity(3 * one, "pledge")
     assert capacity(site_pledges={"Alpha": Size(24, 24000, 6)}) == Capacity(3 * one, "pledge")
@@ -202,42 +197,22 @@ def test_a_pledge_is_neither_exceeded_nor_lost(pledge: int, entries: list[tuple[
     assert all(shares[key] >= used[key] for key in keys)
 
 
-def test_an_entry_with_a_pledge_of_its_own_leaves_the_rest_of_the_sites() -> None:
+@pytest.mark.parametrize(
+    ("entries", "facts", "site", "expected"),
+    [
+        ((A, A2, B), {"pledges": {A: Size(60, 120000)}, "peaks": {B: 7}}, 100, (60, 40)),
+        ((A, A2), {"used": {A: 80}}, 100, (80, 20)),
+        ((A, A2), {"pledges": {A: Size(60, 120000)}}, 50, (60, 0)),
+    ],
+)
+def test_an_entry_with_a_pledge_of_its_own_leaves_the_rest_of_the_sites(
+    entries: tuple[EntryKey, ...], facts: dict[str, Any], site: int, expected: tuple[int, int]
+) -> None:
     """The site's pledge less the entry's is what the site's other entries share."""
-    found = capacities(
-        [A, A2, B],
-        "cpu",
-        used={},
-        pledges={A: Size(60, 120000)},
-        site_pledges={"Alpha": Size(100, 200000)},
-        peaks={B: 7},
-        totals={},
-    )
-    assert found == {
-        A: Capacity(60, "pledge"),
-        A2: Capacity(40, "pledge"),
-        B: Capacity(7, "peak"),
-    }
-    shared = capacities(
-        [A, A2],
-        "cpu",
-        used={A: 80},
-        pledges={},
-        site_pledges={"Alpha": Size(100, 200000)},
-        peaks={},
-        totals={},
-    )
-    assert shared == {A: Capacity(80, "pledge"), A2: Capacity(20, "pledge")}
-    over = capacities(
-        [A, A2],
-        "cpu",
-        used={},
-        pledges={A: Size(60, 120000)},
-        site_pledges={"Alpha": Size(50, 100000)},
-        peaks={},
-        totals={},
-    )
-    assert over == {A: Capacity(60, "pledge"), A2: Capacity(0, "pledge")}
+    found = known(*entries, site_pledges={"Alpha": Size(site, 2000 * site)}, **facts)
+    assert found.pop(B, Capacity(7, "peak")) == Capacity(7, "peak")
+    shared = dict(zip((A, A2), expected, strict=True))
+    assert found == {key: Capacity(units, "pledge") for key, units in shared.items()}
 
 
 def test_pilots_below_one_unit_are_capacity_and_use() -> None:
@@ -248,10 +223,7 @@ def test_pilots_below_one_unit_are_capacity_and_use() -> None:
     ).values()
     assert limit(ad, "cpu") == 1000
     assert provisioned([pilot(size=small), pilot(size=small)], "cpu") == {A: 2}
-    found = capacities(
-        [A], "cpu", used={}, pledges={A: small}, site_pledges={}, peaks={}, totals={}
-    )
-    assert found == {A: Capacity(1, "pledge")}
+    assert known(pledges={A: small}) == {A: Capacity(1, "pledge")}
 
 
 def test_use_is_counted_by_entry_in_canonical_units() -> None:

@@ -89,6 +89,15 @@ def test_pilots_that_are_killed_and_replaced_do_not_raise_the_peak() -> None:
     assert watch.now_most == 50 * UNITS
 
 
+@pytest.mark.parametrize("every_s", [300, 420, 600])
+def test_nor_do_they_where_polls_are_far_apart(every_s: int) -> None:
+    """An ad may expire between two polls without ever having been seen as stale."""
+    watch, lives = Watch(), site(0, 50, kill=1200, back=5)
+    for time in range(0, 1200 + 2 * 3600, every_s):
+        watch.poll(time, lives)
+    assert watch.most == 50 * UNITS
+
+
 def test_a_daemon_that_has_just_started_knows_the_dead_by_their_ads() -> None:
     """It has watched no update: two thirds of an ad's lifetime are two updates."""
     lives = site(0, 50, kill=0, back=0)
@@ -284,6 +293,19 @@ def test_a_pilot_is_late_and_silent_by_its_own_updates() -> None:
     found = watch_updates(every, 4000, killed=3000)
     assert found["late"][0] == 3000 + 70
     assert found["silent"][0] == 3000 + 120  # when another is heard of
+
+
+@pytest.mark.parametrize("senders", [0, 1])
+def test_updates_of_pilots_that_overlap_make_no_other_silent(senders: int) -> None:
+    """They update each minute (etc/condor/overlap.conf), the others every five."""
+    contacts = Contacts()
+    for time in range(0, 1500, 60):
+        often = pilot(A)._replace(name="often", last_heard=NOW + time, senders=senders)
+        seldom = often._replace(name="seldom", started=NOW + 1200, last_heard=NOW + 1200, senders=0)
+        shown = [often, seldom] if time >= 1200 else [often]
+        found = contacts.after(shown, [NOW + time], NOW + time)
+        contacts = found.contacts
+    assert [key.name for key in found.silent] == ([] if senders else ["seldom"])
 
 
 def test_a_pilot_is_late_soon_after_it_is_first_seen() -> None:

@@ -24,7 +24,20 @@ from gwmond.sites.absorb import (
 from gwmond.sites.demand import Verdicts, demand, job_counts, match
 from gwmond.sites.flow import Assignment, assign
 from gwmond.sites.need import Need, footprint, need_at, own_need
-from tests.build.facts import A2, BIG, GPU, SMALL, A, B, C, group, pilot, template, verdicts
+from tests.build.facts import (
+    A2,
+    BIG,
+    GPU,
+    SMALL,
+    A,
+    B,
+    C,
+    by_group,
+    group,
+    pilot,
+    template,
+    verdicts,
+)
 from tests.examples import examples
 
 # --- where jobs could run
@@ -73,7 +86,7 @@ def test_where_a_job_could_run(
 ) -> None:
     """Possible counts as yes, and is remembered as uncertain; what is not known is neither."""
     known = {("any", A.entry): verdict} if verdict else {}
-    (found,) = match([group()], [template()], known)
+    (found,) = match([group()], [template()], by_group(known))
     assert (found.entries, found.possible, frozenset(found.unknown)) == (entries, possible, unknown)
 
 
@@ -81,7 +94,7 @@ def test_one_of_several_templates_of_an_entry_is_enough() -> None:
     """An entry with pilots of two sizes takes a job that one of them can run, and is sure of it."""
     templates = [template(A, Size(1, 2000), signature="s"), template(A, BIG, signature="b")]
     job = group(size=Size(4, 8000))
-    known = {("any", "s"): Verdict.POSSIBLE, ("any", "b"): Verdict.YES}
+    known = {"any": {"s": Verdict.POSSIBLE, "b": Verdict.YES}}
     (found,) = match([job], templates, known)
     assert (found.entries, found.possible) == ((A,), frozenset())
 
@@ -120,7 +133,7 @@ def test_jobs_are_counted_like_the_frontend_does() -> None:
 
 def test_jobs_that_can_run_nowhere_are_counted_nowhere() -> None:
     """A group that matches no entry adds to no count."""
-    assert job_counts(match([group(5)], [template()], {("any", A.entry): Verdict.NO})) == {}
+    assert job_counts(match([group(5)], [template()], {"any": {A.entry: Verdict.NO}})) == {}
 
 
 # --- what absorbs demand
@@ -342,7 +355,7 @@ def test_a_job_that_fits_no_pilot_counts_as_what_it_asks_for() -> None:
 def test_demand_that_is_refused_counts_as_what_it_would_take() -> None:
     """START decides where a job runs, not how large it is."""
     job = group(size=Size(1, 2048))
-    (found,) = match([job], [template(A, Size(8, 16384))], {("any", A.entry): Verdict.NO})
+    (found,) = match([job], [template(A, Size(8, 16384))], {"any": {A.entry: Verdict.NO}})
     assert (found.entries, found.own) == ((), Need(1))
 
 
@@ -409,7 +422,7 @@ def test_a_berth_takes_only_what_its_own_group_starts() -> None:
         template(A, signature="ta", group="fe.voA"),
         template(A, signature="tb", group="fe.voB"),
     ]
-    known = {("any", "ta"): Verdict.NO, ("any", "tb"): Verdict.YES}
+    known = {"any": {"ta": Verdict.NO, "tb": Verdict.YES}}
     matches = match([group(100)], templates, known)
     assert matches[0].entries == (A,)
     free = [pilot(A, free=[BIG], group=g) for g in ("fe.voA", "fe.voB", "fe.new")]
@@ -435,7 +448,7 @@ def test_jobs_take_what_they_take_of_the_template_that_they_match() -> None:
         (Verdict.POSSIBLE, Verdict.YES, Need(8)),
         (Verdict.POSSIBLE, Verdict.POSSIBLE, Need(5)),
     ):
-        (found,) = match([job], templates, {("any", "five"): five, ("any", "eight"): eight})
+        (found,) = match([job], templates, {"any": {"five": five, "eight": eight}})
         assert found.needs == {A: need}
 
 
@@ -446,7 +459,7 @@ def test_a_match_that_only_an_estimated_template_offers_is_uncertain() -> None:
         template(A, signature="ad", group="fe.b", evidence="estimated"),
     ]
     for live, possible in ((Verdict.YES, frozenset()), (Verdict.NO, frozenset({A}))):
-        (found,) = match([group()], templates, {("any", "live"): live, ("any", "ad"): Verdict.YES})
+        (found,) = match([group()], templates, {"any": {"live": live, "ad": Verdict.YES}})
         assert found.entries == (A,)
         assert found.possible == possible
 
@@ -464,9 +477,8 @@ def test_assigned_jobs_and_uncertain_entries() -> None:
     """An entry is uncertain if a possible match carries any of its jobs."""
     groups = [group(3, Size(2, 4000), signature="sure"), group(4, signature="maybe")]
     known = {
-        **dict.fromkeys((("sure", B.entry), ("sure", A2.entry), ("maybe", A.entry)), Verdict.NO),
-        **dict.fromkeys((("maybe", B.entry), ("maybe", A2.entry)), Verdict.POSSIBLE),
-        ("sure", A.entry): Verdict.YES,
+        "sure": {A.entry: Verdict.YES, B.entry: Verdict.NO, A2.entry: Verdict.NO},
+        "maybe": {A.entry: Verdict.NO, **dict.fromkeys((B.entry, A2.entry), Verdict.POSSIBLE)},
     }
     found = assigned(groups, known, {A: 100, B: 100, A2: 0})
     assert found.jobs == {A: 3.0, B: 4.0, A2: 0}
@@ -476,7 +488,7 @@ def test_assigned_jobs_and_uncertain_entries() -> None:
 def test_one_possible_match_among_alike_groups_makes_the_entry_uncertain() -> None:
     """Groups that are assigned together are as uncertain as the least certain of them."""
     groups = [group(4, signature="sure"), group(4, signature="maybe")]
-    known = {("sure", A.entry): Verdict.YES, ("maybe", A.entry): Verdict.POSSIBLE}
+    known = {"sure": {A.entry: Verdict.YES}, "maybe": {A.entry: Verdict.POSSIBLE}}
     found = assigned(groups, known, {A: 100})
     assert found.jobs == {A: 8.0}
     assert found.uncertain == {(A, "cpu")}

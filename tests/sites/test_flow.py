@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from gwmond.model.entries.evaluation import SCALE
 from gwmond.model.facts import Berth, EntryKey
 from gwmond.model.units import RESOURCES, Resource
+from gwmond.sites import program
 from gwmond.sites.flow import Assignment, Share, assign
 from gwmond.sites.need import Need
 from gwmond.sites.program import DemandClass, Edge
@@ -233,12 +234,23 @@ def test_keys_of_classes_must_differ() -> None:
         assign([demand("a", 1, {}), demand("a", 2, {})], cpu({}), {})
 
 
+@pytest.mark.usefixtures("_solved")
 def test_many_different_ratios_are_found_at_once() -> None:
     """A hundred entries, each with a ratio and demand of its own, are divided right."""
     keys = [EntryKey("s", f"{i:03}") for i in range(100)]
     classes = [demand(f"{i:03}", i, anywhere([key])) for i, key in enumerate(keys)]
     found = assign(classes, cpu(dict.fromkeys(keys, 100)), {})
     assert cores(found) == {key: i * SCALE for i, key in enumerate(keys)}
+
+
+@pytest.fixture(scope="module", params=["whole", "by columns"])
+def _solved(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The program is given to HiGHS at once, or one edge of each bundle after the other."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "whole":
+            patch.setattr(program, "_ALL_AT_ONCE", 0)
+            patch.setattr(program, "_AT_ONCE", 1)
+        yield
 
 
 # --- random pools against what has nothing in common with it
@@ -402,6 +414,7 @@ def placed(found: Assignment, classes: Sequence[DemandClass]) -> tuple[float, fl
     return absorbed / SCALE, (absorbed + sum(s.assigned for s in shares)) / SCALE
 
 
+@pytest.mark.usefixtures("_solved")
 @settings(max_examples=examples(60))
 @given(pools())
 def test_the_assignment_is_the_most_even_that_another_program_finds(pool: Pool) -> None:
@@ -419,6 +432,7 @@ def test_the_assignment_is_the_most_even_that_another_program_finds(pool: Pool) 
         assert units == pytest.approx(even.get((key, resource), 0) * SCALE, abs=2)
 
 
+@pytest.mark.usefixtures("_solved")
 @settings(max_examples=examples(60))
 @given(pools())
 def test_sums_are_exact(pool: Pool) -> None:
@@ -460,6 +474,7 @@ def best(pool: Pool) -> tuple[float, float]:
     return found
 
 
+@pytest.mark.usefixtures("_solved")
 @settings(max_examples=examples(60))
 @given(pools(jobs=4, alike=True, keys=2))
 def test_the_assignment_is_as_large_as_whole_jobs_allow(pool: Pool) -> None:
@@ -493,6 +508,7 @@ def found_more_absorbed(found: Assignment, absorbed: float) -> bool:
     return sum(s.absorbed for s in found.classes.values()) / SCALE > absorbed
 
 
+@pytest.mark.usefixtures("_solved")
 @settings(max_examples=examples(60))
 @given(pools(), st.randoms(use_true_random=False))
 def test_the_order_of_the_inputs_does_not_matter(pool: Pool, random: Random) -> None:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gwmond.model.elapsed import Elapsed, Tick, elapsed
-from gwmond.model.entries.evaluation import SCALE, Evaluation
+from gwmond.model.entries.evaluation import SCALE, Capacity, Evaluation
 from gwmond.model.entries.waiting import Waiting
 from gwmond.sites.integrate import SiteTime, integrate
 from gwmond.sites.site_time import evaluate
-from tests.build.facts import NOW, A, B, C, facts, group, peak, pilot, request, totals
+from tests.build.facts import NOW, A, B, C, Capacities, facts, group, peak, pilot, request, totals
 
 PER_SECOND = SCALE * 1000
 """Increments for one canonical unit in one second."""
@@ -66,6 +66,17 @@ def test_entries_seen_for_the_first_time_accrue_nothing(interval: Elapsed) -> No
     """Nothing is known of the time before an entry was first seen."""
     assert {key.entry for key in integrate(evaluation(), interval, {B, C})} == {B}
     assert integrate(evaluation(), interval, set()) == []
+
+
+def test_a_new_entry_of_a_known_site_has_its_share_of_what_is_pledged() -> None:
+    """Else a site's time is less than its pledge whenever it gets an entry."""
+    new = A._replace(entry="new")
+    pledged: Capacities = {(key, "cpu"): Capacity(50, "pledge") for key in (A, new)}
+    found = evaluate(facts(capacities=pledged, pilots=[pilot(A)]), NOW)
+    for interval in (MINUTE, Elapsed(60_000, False, "reboot")):
+        seconds = sum(time.amount for time in integrate(found, interval, {A}))
+        assert seconds == 100 * 60 * PER_SECOND
+    assert integrate(found, MINUTE, {B}) == []
 
 
 def test_the_least_amount_of_the_least_time_counts() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.facts import FAILED_SILENT_S, Size
+from gwmond.model.facts import FAILED_SILENT_S, Berth, Size
 from gwmond.model.units import RESOURCES
 from gwmond.sites import need
 from gwmond.sites.need import Need
@@ -61,6 +61,44 @@ def test_pilots_are_counted_by_what_they_do() -> None:
     (group,) = pilot_groups(named, {"glidein_0", "glidein_4", "other"}, 2000, NOW).values()
     assert (group.busy, group.idle, group.retiring, group.failed) == (1, 2, 3, 15)
     assert group.unused == 2
+
+
+def test_idle_units_are_divided_by_why_they_are_idle() -> None:
+    """Before the first job, between jobs, beside them, and where no job may start any more."""
+    of = pilot(size=Size(8, 16384, 2))
+    jobs = (Size(1, 7000, 1), Size(1, 7000))  # one unit of memory is left
+    kinds = {
+        "first": of,
+        "unused, and already busy": of._replace(jobs=jobs),
+        "idle": of,
+        "refuses": of._replace(jobs=jobs, accepting=False),
+        "drains": of._replace(jobs=jobs, accepting=False, draining=True),
+        "retires": of._replace(accepting=False),
+        "failed": of._replace(failed=True),
+        "unknown": of._replace(size=None),
+        "more is taken than there is": of._replace(jobs=(Size(9, 100, 3),)),
+    }
+    named = [kind._replace(name=name) for name, kind in kinds.items()]
+    unused = {name for name in kinds if name.startswith(("first", "unused"))}
+    berth = Berth(of.entry, of.group)
+    starting = {berth: (3, Size(2, 3900, 1)), Berth(of.entry, "alone"): (1, Size(1, 1900))}
+    groups = pilot_groups(named, unused, 2000, NOW, starting=starting)
+    assert groups.pop(Berth(of.entry, "alone")).overhead == {("cpu", "start"): 1}
+    (group,) = groups.values()
+    assert group.overhead == {
+        ("cpu", "start"): 3 * 1,
+        ("gpu", "start"): 3 * 1,
+        ("cpu", "draining"): 1,
+        ("gpu", "draining"): 1,
+        ("cpu", "first_job"): 8,
+        ("gpu", "first_job"): 2,
+        ("cpu", "beside_jobs"): 1,
+        ("gpu", "beside_jobs"): 1,
+        ("cpu", "between_jobs"): 8,
+        ("gpu", "between_jobs"): 2,
+        ("cpu", "retirement"): 1 + 8,
+        ("gpu", "retirement"): 1 + 2,
+    }
 
 
 @pytest.mark.parametrize(

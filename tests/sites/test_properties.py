@@ -18,7 +18,7 @@ from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.integrate import integrate
 from gwmond.sites.reasons import REASONS, UNKNOWN
 from gwmond.sites.site_time import Facts, evaluate
-from tests.build.facts import NOW, group, pilot, request, template, totals
+from tests.build.facts import NOW, by_group, group, pilot, request, template, totals
 from tests.examples import examples
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ def pools(draw: st.DrawFn, *, all_open: bool = False, size: Size | None = None) 
         groups=draw(demands()),
         demand_complete=True,
         templates=templates,
-        verdicts=verdicts,
+        verdicts=by_group(verdicts),
     )
     if all_open:
         return found
@@ -195,8 +195,8 @@ def test_another_site_never_lowers_what_could_run(pool: Facts, data: st.DataObje
         capacities={**pool.capacities, **{(NEW, r): data.draw(CAPACITIES) for r in RESOURCES}},
         templates=[*pool.templates, new],
         verdicts={
-            **pool.verdicts,
-            **{(s, new.signature): data.draw(st.sampled_from(MAYBE)) for s in SIGNATURES},
+            s: {**pool.verdicts.get(s, {}), new.signature: data.draw(st.sampled_from(MAYBE))}
+            for s in SIGNATURES
         },
     )
     absorbed, assigned = both(evaluate(pool, NOW))

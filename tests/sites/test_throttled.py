@@ -14,16 +14,15 @@ import pytest
 from gwmond.explain.movers import limited
 from gwmond.model.demand.order import ScheddLoad
 from gwmond.model.entries.evaluation import Evaluation
-from gwmond.model.facts import EntryKey, Limit, Verdict
-from gwmond.model.poll.snapshot import Checked
+from gwmond.model.facts import Limit, Verdict
 from gwmond.model.states import State
-from gwmond.reports.sites.sites import SiteRow, cpu_rows
+from gwmond.reports.sites.sites import Polled, SiteRow, cpu_rows
 from gwmond.service.pool.known_entries import EMPTY, evaluated
 from gwmond.service.pool.pool_state import PoolState
 from gwmond.sites.site_time import evaluate
 from gwmond.sources.htcondor.factory import QueueCount
 from tests.build.answers import DAY, Answers
-from tests.build.facts import BIG, NOW, A, B, group, pilot, request
+from tests.build.facts import BIG, NOW, A, B, by_group, group, pilot, request
 
 JOBS = 40
 EVERY_S = 3 * 3600
@@ -65,6 +64,10 @@ SITES_OWN = {
     "none: pilots wait at the site": Throttle(
         {"requested_idle": 5, "pending": 2}, (("pending", 2, ""),)
     ),
+    "none: pilots wait at the site, up to the entry's limit": Throttle(
+        {"pending": 2, "max_pilots": 5, "limits": hit(FACTORY + "TotalGlideinsPerEntry")},
+        (("pending", 2, ""),),
+    ),
 }
 
 MOMENTS = {"first day": 6 * 3600, "after a month": 31 * DAY}
@@ -97,15 +100,6 @@ def polls(throttle: Throttle, pilots: int) -> dict[str, PoolState]:
     return found
 
 
-class Polled(NamedTuple):
-    """What rows are made of."""
-
-    pilots: Any
-    evaluation: Any
-    entries: Any
-    verdicts: dict[EntryKey, Checked] | None = None
-
-
 def evaluation(state: PoolState) -> Evaluation:
     """Its evaluation; the jobs fit there only."""
     facts = state.facts
@@ -114,12 +108,12 @@ def evaluation(state: PoolState) -> Evaluation:
         for g in facts.groups
         for t in facts.templates
     }
-    return evaluate(facts._replace(verdicts=verdicts), int(state.memory.contacts.at))
+    return evaluate(facts._replace(verdicts=by_group(verdicts)), int(state.memory.contacts.at))
 
 
 def read(state: PoolState) -> SiteRow:
     """The entry's row."""
-    return cpu_rows(Polled(state.pilot_groups, evaluation(state), state.facts.totals))[B]
+    return cpu_rows(Polled(state.pilot_groups, evaluation(state), state.facts.totals or {}))[B]
 
 
 def told(row: SiteRow) -> str:
@@ -160,6 +154,24 @@ def test_a_site_that_has_no_room_is_none(name: str, pilots: int) -> None:
     found, states, peak = line(name, pilots)
     assert (states, peak) == ({State.SATURATED}, pilots > 0)
     assert found in PAGE.read_text()
+
+
+def test_a_limit_that_is_hit_now_and_then_does_not_change_the_capacity_each_time() -> None:
+    """One of the pilots that the limit allows ends, and is replaced; what ran is no peak then."""
+    pool, memory, at, said = Answers(), EMPTY, NOW, []
+    pool.collector(NOW - 30 * DAY)
+    for running in (*[7] * 12, 8, 7, 8, 7, *[7] * 9):
+        limits = hit("GlideClientLimitTotalGlideinsPerEntry") if running == 8 else ()
+        pool.requests(
+            request(B, running=running, total_running=running, max_pilots=20, limits=limits)
+        )
+        pool.slots(*[pilot(B)._replace(jobs=(BIG,), last_heard=at)] * running)
+        state = pool.take(memory, at)
+        memory, at = state.memory, at + EVERY_S
+        said.append(state.facts.capacities[B, "cpu"])
+    first, hit_now_and_then, last = said[11], said[12:21], said[-1]
+    assert (first, set(hit_now_and_then)) == ((56, "peak"), {(160, "limit")})
+    assert last == (56, "peak")  # a day later
 
 
 def test_the_page_has_these_lines_and_no_others() -> None:

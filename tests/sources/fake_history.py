@@ -15,6 +15,7 @@ import classad2
 from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.histories.histories import KINDS
 from tests.pool.adtext import Ad
+from tests.sources.feigned_access import Unasked
 from tests.sources.make import classad
 
 SCHEDD = Daemon("schedd@fake", "<127.0.0.1:1>")
@@ -43,7 +44,7 @@ def ad(kind: str, row: Row) -> classad2.ClassAd:
     return classad(made)
 
 
-class FakeHistory:
+class FakeHistory(Unasked):
     """``rows`` are the records of the file, oldest first; change it as you like."""
 
     def __init__(self, kind: str, rows: Sequence[Row] = ()) -> None:
@@ -71,12 +72,3 @@ class FakeHistory:
         if len(query.projection) > 1:  # else it is a plan, of times alone
             self.largest = max(self.largest, len(found))
         return found
-
-    def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError
-
-    def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError
-
-    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError

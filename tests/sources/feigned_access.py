@@ -14,6 +14,24 @@ from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.ads import parse
 
 
+class Unasked:
+    """Daemons of which nothing is asked but what a test defines."""
+
+    def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+    def job_ads(self, _schedd: Daemon, _query: Query) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+    def cluster_ads(self, _schedd: Daemon, _query: Query) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+    def history(
+        self, _daemon: Daemon, _kind: str, _query: Query, _match: int, _since: str
+    ) -> list[classad2.ClassAd]:
+        raise NotImplementedError
+
+
 class Feigned(NamedTuple):
     """Answers by (daemon, kind): texts of ads, or ``!problem``, or ``~seconds`` of silence.
 
@@ -25,7 +43,7 @@ class Feigned(NamedTuple):
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         found = self._answer(host, query.kind)
-        if query.kind != "templates":
+        if query.kind not in ("templates", "claims"):
             return found
         wanted = classad2.ExprTree(query.constraint)
         return [ad for ad in found if wanted.eval(ad) is True]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.sources.htcondor.access import Access, Daemon, Query
-from gwmond.sources.htcondor.histories import histories
+from gwmond.sources.htcondor.histories import histories, startd_history
 from tests.pool.adtext import Value
 from tests.pool.condor import CondorPool
 from tests.pool.pilot import Pilot
@@ -255,8 +255,9 @@ def startd_files(played: Played) -> dict[str, Path]:
 
 
 def daemon(pool: CondorPool, ad_type: str, name: str) -> Daemon:
-    """A daemon as the collector has it."""
-    (ad,) = pool.query(ad_type, f'Name == "{name}"', ["Name", "MyAddress", "CondorVersion"])
+    """A daemon as the collector has it, once it has."""
+    asked = f'Name == "{name}"', ["Name", "MyAddress", "CondorVersion"]
+    (ad,) = pool.wait_for(name, lambda: pool.query(ad_type, *asked))
     return Daemon(ad["Name"], ad["MyAddress"], ad.get("CondorVersion", ""))
 
 
@@ -272,13 +273,8 @@ def recorded_file(path: Path) -> list[dict[str, str]]:
     import classad2  # noqa: PLC0415 (only ever in a child)
 
     names = (*histories.query("startd_history").projection, *_WHOLE)
-    found, lines = [], list[str]()
-    for line in path.read_text().splitlines(keepends=True):
-        if line.startswith("*** "):
-            found.append(classad2.parseNext("".join(lines), classad2.ParserType.Old))
-            lines = []
-        else:
-            lines.append(line)
+    bodies = (body.decode() + "\n" for body in startd_history.divided(path.read_bytes()))
+    found = [classad2.parseNext(body, classad2.ParserType.Old) for body in bodies]
     return dump(found, names)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import classad2
 import htcondor2  # noqa: F401 (names are looked up in both ads once it has been loaded)
@@ -20,7 +20,7 @@ from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.places import ExplainTerms
 from tests.pool.adtext import Ad, Expr, Value, ad_text
 from tests.pool.feign import glidein, partitionable_slot
-from tests.sources.feigned_access import Feigned
+from tests.sources.feigned_access import Feigned, Unasked
 from tests.sources.make import ATTRIBUTES, NOW, classad
 
 START = (
@@ -141,6 +141,18 @@ def test_one_other_attribute_is_enough(
     assert [refusals in text for text in place.refusals] == [True] * bool(refusals)
 
 
+OVERLAPS: Ad = {
+    "TotalSlotCpus": 16,
+    "RealCpus": 8,
+    "ChildBusyCpus": [8],
+    "StartsJobs": Expr(
+        "ifThenElse(isList(MY.ChildBusyCpus), sum(MY.ChildBusyCpus), TotalSlotCpus - Cpus)"
+        " + TARGET.RequestCpus <= RealCpus"
+    ),
+}
+"""A pilot that sends output while the next job runs (etc/condor/overlap.conf)."""
+
+
 @pytest.mark.parametrize(
     ("changed", "only_full"),
     [
@@ -150,6 +162,8 @@ def test_one_other_attribute_is_enough(
         ({"Cpus": 0, "StartsJobs": Expr("Cpus >= TARGET.RequestCpus"), "TotalSlotCpus": 8}, True),
         ({"Cpus": 0, "StartsJobs": Expr("Cpus >= TARGET.RequestCpus"), "TotalSlotCpus": 0}, False),
         ({"List": "b"}, False),
+        (OVERLAPS, True),
+        (OVERLAPS | {"RealCpus": 0}, False),
     ],
 )
 def test_slots_that_are_only_full(changed: Ad, only_full: bool, examine: Examine) -> None:
@@ -201,11 +215,11 @@ def test_each_is_judged_as_if_it_were_alone(seed: int, examine: Examine) -> None
     assert len(alone) > 20
 
 
-class Pool(NamedTuple):
+@dataclass
+class Pool(Unasked):
     """Collectors that send what a query asks for, and no more; a job in a schedd."""
 
     slots: dict[str, list[Ad]]
-    job: Ad = JOB
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         wanted = {name.lower() for name in query.projection}
@@ -216,14 +230,7 @@ class Pool(NamedTuple):
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         del schedd, query
-        return [classad(self.job)]
-
-    def cluster_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
-        del schedd, query
-        return []
-
-    def history(self, *_: object) -> list[classad2.ClassAd]:
-        return []
+        return [classad(JOB)]
 
 
 def examined(pool: Pool, *templates: Template) -> list[JobPlace]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.sources.htcondor.histories import histories
 from tests.build.histories import KINDS, load
 from tests.build.traced import SUBMITTER

@@ -8,27 +8,19 @@ import pytest
 from gwmond.model.facts import Size
 from gwmond.model.runs.run_facts import Source
 from gwmond.sources.htcondor.pilots import claims
-from tests.build.histories import RECORDINGS
-from tests.build.histories import load as load_history
+from tests.build.histories import load, parsed, rows
 from tests.pool.adtext import Ad
 from tests.sources.make import NOW, classad, classads, heard
 
 
-def recorded() -> list[classad2.ClassAd]:
-    import json  # noqa: PLC0415
-
-    rows = json.loads((RECORDINGS / "claims.json").read_text())
-    return [classad("[" + "; ".join(f"{n} = {v}" for n, v in row.items()) + "]") for row in rows]
-
-
 def test_the_claims_of_a_real_pool() -> None:
     """Each claim names job, start, size, user and pilot, but no run; it is not over."""
-    found = recorded()
+    found = list(map(parsed, rows("claims")))
     now = max(int(ad["LastHeardFrom"]) for ad in found) + 1
     decoded = claims.decode(found, "collector", now)
     assert decoded.problems == ()
     assert len(decoded.records) == len(found) > 8
-    jobs = {str(ad["GlobalJobId"]) for _, ad in load_history("epochs")}
+    jobs = {str(ad["GlobalJobId"]) for _, ad in load("epochs")}
     for record in decoded.records:
         fact = record.fact
         assert (fact.source, fact.shadow_start, fact.end_us) == (Source.LIVE_SLOT, None, None)
@@ -63,6 +55,23 @@ def test_which_slots_are_asked_for(changes: dict[str, str | int], wanted: bool) 
     assert (constraint.eval(found) is True) is wanted
     del found["GlobalJobId"]
     assert constraint.eval(found) is not True
+
+
+def test_parts_of_all_claims() -> None:
+    """Each claim of a real pool is in one part, with all others of its startd; joined, in all."""
+    every = claims.query().constraint
+    parts = [
+        [ad for ad in map(parsed, rows("claims")) if wanted.eval(ad) is True]
+        for wanted in (
+            classad2.ExprTree(claims.query(part=(k, 3)).constraint.removeprefix(f"{every} && "))
+            for k in range(3)
+        )
+    ]
+    names = [{str(ad["Name"]).partition("@")[2] for ad in part} for part in parts]
+    assert not names[0] & names[1] | names[1] & names[2] | names[0] & names[2]
+    together = claims.joined([claims.decode(part, "collector", 0) for part in parts])
+    whole = claims.decode(list(map(parsed, rows("claims"))), "collector", 0)
+    assert sorted(r.fact.job for r in together.records) == sorted(r.fact.job for r in whole.records)
 
 
 def test_claims_that_are_old_or_make_no_sense() -> None:

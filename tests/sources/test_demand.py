@@ -17,6 +17,7 @@ from gwmond.sources.htcondor import ads, demand
 from gwmond.sources.htcondor.access import Daemon, Query
 from gwmond.sources.htcondor.demand import NO_KEYS, Apart, JobGrouping, ScheddDemand, StartKeys
 from tests.pool.adtext import Ad, Expr, Value
+from tests.sources.feigned_access import Unasked
 from tests.sources.make import ATTRIBUTES, NOW, attributes, classad, classads
 
 OPTIONS = DemandOptions()
@@ -374,7 +375,7 @@ def test_which_clusters_are_asked_for(more: str, counts: bool) -> None:
 
 
 @dataclass
-class Schedd:
+class Schedd(Unasked):
     """A schedd that notes what it is asked."""
 
     clusters: list[Ad]
@@ -396,14 +397,6 @@ class Schedd:
     def cluster_ads(self, _schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         self.asked.append(query)
         return classads(*self.clusters)
-
-    def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError
-
-    def history(
-        self, _daemon: Daemon, _kind: str, _query: Query, _match: int, _since: str
-    ) -> list[classad2.ClassAd]:
-        raise NotImplementedError
 
 
 def fetch(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import htcondor2  # noqa: F401 (names are looked up in both ads once it has been loaded)
 import pytest
 
-from gwmond.model.facts import EntryKey, Size, Template
+from gwmond.model.facts import EntryKey, Evidence, Size, Template
 from gwmond.sources.htcondor.ads import parse
 from gwmond.sources.htcondor.alike import Values
 from gwmond.sources.htcondor.edits import edits
@@ -45,6 +45,11 @@ PILOT: Ad = {
 }
 
 
+def template(ad: Ad, size: Size, evidence: Evidence = "measured", entry: str = "ne-1") -> Template:
+    key = EntryKey("Nebraska", entry)
+    return Template(key, ad_text(ad), "s", size, None, evidence, "fe.main")
+
+
 def found(
     wanted: str, start: str = "true", pilot: Ad | None = None, gpus: int = 1, **more: Value
 ) -> list[str]:
@@ -52,16 +57,14 @@ def found(
     requirements = Expr(f"({wanted}) && {_DEFAULTS}")
     asking = Asking(parse(ad_text({**JOB, "Requirements": requirements, **more})))
     told = PILOT | {"START": Expr(start)} | (pilot or {})
-    size = Size(8, 16000, gpus)
-    key = EntryKey("Nebraska", "ne-1")
-    empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
+    empty = EmptyPilots([template(told, Size(8, 16000, gpus))])
     made = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10)
     if not made:
         return []
     for change in made[0].changes:
         asking.ad[change.name] = parse(f"[x = {change.value}]").lookup("x")
     assert Asking(asking.ad).at(empty.every[0]).matches
-    assert made[0].opened == ((key, "fe.main"),)
+    assert made[0].opened == ((EntryKey("Nebraska", "ne-1"), "fe.main"),)
     return [f"{one.name} = {one.value}" for one in made[0].changes]
 
 
@@ -201,8 +204,7 @@ def test_what_a_free_slot_takes_comes_first(wanted: str, free: int, advised: str
     requirements, request = Expr(f"{wanted} && {_DEFAULTS}"), 64000 if wanted == "true" else 100
     asking = Asking(parse(ad_text(JOB | {"RequestMemory": request, "Requirements": requirements})))
     told = PILOT | {"START": Expr("true")}
-    key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 1)
-    empty = EmptyPilots([Template(key, ad_text(told), "s", size, None, "measured", "fe.main")])
+    empty = EmptyPilots([template(told, Size(8, 16000, 1))])
     now = asking.at(empty.every[0])._replace(kind="slot", size=Size(8, free, 1))
     del told["GLIDEIN_Site"]  # to which the job does not refer
     slots = [free_slot(now, Values(parse(ad_text(told | {"Memory": free}))))]
@@ -217,15 +219,10 @@ def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:
     wanted = JOB | {"RequestCpus": 64, "RequestMemory": 512000, "Requirements": Expr(_DEFAULTS)}
     asking = Asking(parse(ad_text(wanted)))
     told = PILOT | {"Requirements": Expr("TARGET.RequestCpus <= MY.Cpus")}
-    templates = [
-        Template(
-            EntryKey("S", "seen"), ad_text(told), "s", Size(8, 16000, 1), None, "measured", "f"
-        )
-    ]
+    templates = [template(told, Size(8, 16000, 1))]
     for memory in (16000, 20000, 32000, 64000):
-        ad = ad_text({"Memory": memory, "Disk": 2_000_000, "Requirements": True})
-        key, size = EntryKey("S", f"of-{memory}"), Size(8, memory, 0)
-        templates.append(Template(key, ad, "s", size, None, "estimated", "f"))
+        ad: Ad = {"Memory": memory, "Disk": 2_000_000, "Requirements": True}
+        templates.append(template(ad, Size(8, memory, 0), "estimated", f"of-{memory}"))
     empty = EmptyPilots(templates)
     best = edits(asking, ATTRIBUTES, empty, empty.places(asking), 10)[0]
     assert {one.name: one.now for one in best.changes} == {
@@ -239,9 +236,8 @@ def test_what_pilots_that_are_seen_need_comes_before_what_others_say() -> None:
 def test_a_pilot_that_only_its_factory_shows_is_too_small(own: str) -> None:
     """Also for a job with a clause of its own about cores, to which condor_submit adds none."""
     asking = Asking(parse(ad_text(JOB | {"RequestCpus": 64, "Requirements": Expr(own)})))
-    key, size = EntryKey("Nebraska", "ne-1"), Size(8, 16000, 0)
-    ad = ad_text({"Cpus": 8, "Memory": 16000, "Requirements": True})
-    empty = EmptyPilots([Template(key, ad, "s", size, None, "estimated", "f")])
+    ad: Ad = {"Cpus": 8, "Memory": 16000, "Requirements": True}
+    empty = EmptyPilots([template(ad, Size(8, 16000, 0), "estimated")])
     places = empty.places(asking)
     assert [place.matches for place in places] == [False]
     (found,) = edits(asking, ATTRIBUTES, empty, places, 10)

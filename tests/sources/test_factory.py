@@ -19,6 +19,7 @@ from tests.pool.feign import (
     glidefactoryclient,
     glidefrontendmonitor,
 )
+from tests.sources.feigned_access import Unasked
 from tests.sources.make import NOW, classad, classads, heard
 
 
@@ -197,7 +198,7 @@ def test_held_pilots_are_counted_by_their_reason() -> None:
 
 
 @dataclass
-class Schedd:
+class Schedd(Unasked):
     """A factory's schedd: it finds nothing of a constraint whose attributes are not projected."""
 
     jobs: tuple[str, ...]
@@ -208,17 +209,6 @@ class Schedd:
         if not wanted <= {name.lower() for name in query.projection}:
             return []
         return [ad for ad in map(classad, self.jobs) if ad.flatten(expression) is True]
-
-    def cluster_ads(self, _schedd: Daemon, _query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError
-
-    def collector_ads(self, _host: str, _query: Query) -> list[classad2.ClassAd]:
-        raise NotImplementedError
-
-    def history(
-        self, _daemon: Daemon, _kind: str, _query: Query, _match: int, _since: str
-    ) -> list[classad2.ClassAd]:
-        raise NotImplementedError
 
 
 def test_fetch_queue() -> None:

@@ -10,6 +10,7 @@ from gwmond.sources.htcondor.demand import ScheddDemand
 from gwmond.sources.htcondor.glideresource import Requests
 from gwmond.sources.htcondor.monitors import FactoryEntry
 from gwmond.sources.htcondor.pilots.slots import SampleSlot, Slots
+from gwmond.sources.htcondor.schedds import Schedds
 from gwmond.sources.round import Answer
 from tests.build.facts import NOW, A, B, pilot, request, template
 
@@ -111,6 +112,24 @@ def test_accounting_groups_are_added_up() -> None:
     )
     assert [group.accounting_group for group in found.groups] == [OTHER, "b", OTHER]
     assert [group.jobs for group in found.groups] == [1, 5, 2]
+
+
+def test_what_precedes_a_dot_of_a_user_is_no_accounting_group() -> None:
+    """Unless some idle job has it, or the negotiator knows it."""
+    counts = tuple(
+        JobCount("ap", name, "held", 1) for name in ("ada", "cms", "cms.ada", "ligo.dev.albert")
+    )
+    demand = ScheddDemand((), (JobCount("ap", "cms", "idle", 1),), 1, complete=True, problems=())
+    told = Schedds((), counts)
+    kept = names(accounting=10)
+    kept.note_words(SCHEDDS, {"ap": 1}, NOW)
+    answers = answered("demand", demand) | answered("submitters", told)
+    folding.note_words(kept, answers | answered("quotas", {"ligo": None}), NOW)
+    assert folding.fold(kept, "submitters", told).counts == (
+        JobCount("ap", "", "held", 1),
+        JobCount("ap", "cms", "held", 2),
+        JobCount("ap", "ligo", "held", 1),
+    )
 
 
 def test_frontends_beyond_the_limit_are_one() -> None:

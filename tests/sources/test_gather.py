@@ -33,15 +33,23 @@ from tests.sources.make import NOW, heard
 
 ENTRY = EntryKey("Site", "entry")
 BERTH = ENTRY, "frontend.main"
+CM = Targets(("cm",), (), ())
+Answers = dict[tuple[str, str], Sequence[Mapping[str, Value] | str]]
 
 
 class World:
     """A pool that a test changes between two rounds."""
 
     def __init__(self, log: Path, config: Config, targets: Targets) -> None:
-        self.answers: dict[tuple[str, str], Sequence[Mapping[str, Value] | str]] = {}
+        self.answers: Answers = {}
         self.gatherer = Gatherer(config, targets)
         self._log = log
+
+    def also(self, answers: Answers, config: Config | None = None, **targets: Any) -> World:
+        """Another pool, with other answers or under another configuration."""
+        found = World(self._log, config or options(), CM._replace(**targets))
+        found.answers = self.answers | answers
+        return found
 
     def round(self, names: Names | None = None) -> tuple[Round, list[str]]:
         """Ask everybody; also what was asked, as "daemon kind"."""
@@ -66,7 +74,7 @@ def options(**poll: Any) -> Config:
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     """A pool of one collector that knows one schedd and one pilot."""
-    found = World(tmp_path / "log", options(), Targets(("cm",), (), ()))
+    found = World(tmp_path / "log", options(), CM)
     found.answers = {
         ("cm", "slots"): [slot()],
         ("cm", "templates"): [slot()],
@@ -99,18 +107,36 @@ def idle(found: Round, name: str = "ap1") -> int:
 
 
 def test_everybody_is_asked(world: World) -> None:
-    """One round asks the collector for all kinds, and each schedd that it knows."""
+    """One round asks the collector for all kinds, and each schedd that it knows; for all claims in
+    parts."""
     found, asked = world.round()
     kinds = (
-        "claims collector frontendmonitor glideresource masters quotas schedds slots startds "
-        "submitters"
+        "collector frontendmonitor glideresource masters quotas schedds slots startds submitters"
     )
-    assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in (*kinds.split(), "templates"))]
+    expected = "claims", "claims", "claims", "claims", *kinds.split(), "templates"
+    assert asked == ["<ap1> demand", *(f"cm {kind}" for kind in expected)]
     assert all(s.up and s.last_success for s in found.statuses)
     assert idle(found) == 3
     assert [s.daemon.name for s in found.chosen] == ["ap1"]
     assert status(found, "cm", "slots").records == 1
     assert found.problems == ()
+
+
+def test_all_claims_are_asked_for_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each claim is in one part; of how many there are is known from the last time."""
+    monkeypatch.setattr(gather, "_CLAIMS_AT_ONCE", 3)
+    running = {"State": "Claimed", "SlotType": "Dynamic"}
+    world.answers["cm", "claims"] = [
+        {"Name": f"slot1_1@p{n}", "GlobalJobId": f"s#{n}.0", "DaemonStartTime": NOW - n, **running}
+        for n in range(7)
+    ]
+    for parts in (4, 3):
+        world.gatherer.ask_all_claims()
+        found, asked = world.round()
+        assert asked.count("cm claims") == parts
+        jobs = [record.fact.job for record in found.answers["cm", "claims"].value.records]
+        assert sorted(jobs) == [f"s#{n}.0" for n in range(7)]
+        assert status(found, "cm", "claims").records == 7
 
 
 def test_last_answer_is_kept_and_marked(world: World) -> None:
@@ -145,14 +171,13 @@ def test_bad_ads_are_problems_of_an_answer(world: World) -> None:
     assert status(found, "cm", "slots").up
 
 
-def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
+def test_round_ends_by_its_deadline(world: World) -> None:
     """A silent schedd is given up at the deadline, and the round ends with the other answers.
 
     What is asked afterwards, of it or of another, has hardly any time: that is no silence of
     theirs, and the query that ate the deadline is named.
     """
-    late = World(tmp_path / "late", options(deadline="12s"), Targets(("cm",), (), ()))
-    late.answers = world.answers | {("<ap1>", "demand"): ["~60"]}
+    late = world.also({("<ap1>", "demand"): ["~60"]}, options(deadline="12s"))
     began = time.monotonic()
     found, _ = late.round()
     assert time.monotonic() - began < 30
@@ -171,15 +196,13 @@ def test_round_ends_by_its_deadline(world: World, tmp_path: Path) -> None:
 
 
 def test_a_silent_schedd_has_one_query_at_work_and_is_left_alone(
-    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each time for twice as long; what it was asked last goes on in it.  It is told of always."""
     clock = [0.0]
     real = time.monotonic
     monkeypatch.setattr("gwmond.sources.gather.time.monotonic", lambda: real() + clock[0])
-    quick = options(interval="10s", deadline="4s")
-    late = World(tmp_path / "late", quick, Targets(("cm",), (), ()))
-    late.answers = dict(world.answers)
+    late = world.also({}, options(interval="10s", deadline="4s"))
     late.round()
     late.answers["<ap1>", "demand"] = ["~60"]
     rounds = []
@@ -205,20 +228,13 @@ def test_a_silent_schedd_has_one_query_at_work_and_is_left_alone(
     assert idle(late.round()[0], "ap1") == 6
 
 
-def test_many_silent_schedds(tmp_path: Path) -> None:
+def test_many_silent_schedds(world: World) -> None:
     """A round keeps its deadline, however many are silent; those that answer are soon known."""
     names = [f"ap{number:02}" for number in range(40)]
-    late = World(
-        tmp_path / "late", options(interval="30s", deadline="6s"), Targets(("cm",), (), ())
-    )
-    late.answers = {
-        ("cm", "slots"): [slot()],
-        ("cm", "schedds"): [schedd(name, f"<{name}>") for name in names],
-        **{
-            (f"<{name}>", "demand"): ["~60"] if number % 2 else [job(1)]
-            for number, name in enumerate(names)
-        },
-    }
+    answers: Answers = {("cm", "schedds"): [schedd(name, f"<{name}>") for name in names]}
+    for number, name in enumerate(names):
+        answers[f"<{name}>", "demand"] = ["~60"] if number % 2 else [job(1)]
+    late = world.also(answers, options(interval="30s", deadline="6s"))
     slow: Any = child_tasks.sleep
     for _ in range(4):
         began = time.monotonic()
@@ -293,53 +309,41 @@ def test_schedds_stay_known_while_the_collector_is_silent(world: World) -> None:
     assert [s.daemon.name for s in found.chosen] == ["ap1"]
 
 
-def test_busy_schedd_is_asked_less_often(tmp_path: Path, world: World) -> None:
-    """A busy schedd is asked every busy_factor rounds, and at once when it has calmed down."""
-    busy = World(tmp_path / "busy", options(busy_factor=3), Targets(("cm",), (), ()))
-    busy.answers = world.answers | {("cm", "schedds"): [schedd("ap1", "<ap1>", duty=0.99)]}
-    skipped, asked = [], []
-    for _ in range(7):
+def test_busy_schedd_is_asked_less_often(world: World) -> None:
+    """Every busy_factor rounds, and at once when it has calmed down; until then it is named."""
+    answers: Answers = {("cm", "schedds"): [schedd("ap1", "<ap1>", duty=0.99)]}
+    busy = world.also(answers, options(busy_factor=3))
+    skipped, asked, named = [], [], []
+    for _ in range(5):
         found, of = busy.round()
         skipped.append(status(found, "ap1", "demand").skipped)
         asked.append("<ap1> demand" in of)
-    assert skipped == [0, 1, 2, 0, 1, 2, 0]
-    assert asked == [True, False, False, True, False, False, True]
+        named.append(set(busy.gatherer.busy))
+    assert skipped == [0, 1, 2, 0, 1]
+    assert asked == [True, False, False, True, False]
+    assert named == [set()] + [{"ap1"}] * 4
     assert idle(found) == 3
-    busy.round()
     busy.answers["cm", "schedds"] = [schedd("ap1", "<ap1>", duty=0.5)]
     busy.round()
     found, of = busy.round()
     assert "<ap1> demand" in of
-    assert status(found, "ap1", "demand").skipped == 0
+    assert (status(found, "ap1", "demand").skipped, busy.gatherer.busy) == (0, set())
 
 
-def test_which_schedds_are_busy(tmp_path: Path, world: World) -> None:
-    """Those that are asked less often, until they have calmed down."""
-    busy = World(tmp_path / "busy", options(busy_factor=5), Targets(("cm",), (), ()))
-    busy.answers = dict(world.answers)
-    said = []
-    for duty in (0.99, 0.99, 0.99, 0.5, 0.5, 0.99, 0.99):
-        busy.answers["cm", "schedds"] = [schedd("ap1", "<ap1>", duty)]
-        busy.round()
-        said.append(set(busy.gatherer.busy))
-    assert said == [set(), {"ap1"}, {"ap1"}, {"ap1"}, set(), set(), {"ap1"}]
-
-
-def test_configured_schedds_only(tmp_path: Path, world: World) -> None:
+def test_configured_schedds_only(world: World) -> None:
     """Of the schedds that the collector knows only those of the configuration are asked."""
     config = Config.model_validate({"pool": {"schedds": ["ap2*"]}})
-    chosen = World(tmp_path / "chosen", config, Targets(("cm",), (), ()))
-    chosen.answers = dict(world.answers)
-    chosen.answers["cm", "schedds"] = [schedd("ap1", "<ap1>"), schedd("ap2.test", "<ap2>")]
+    known = [schedd("ap1", "<ap1>"), schedd("ap2.test", "<ap2>")]
+    chosen = world.also({("cm", "schedds"): known}, config)
     found, asked = chosen.round()
     assert [a for a in asked if a.endswith("demand")] == ["<ap2> demand"]
     assert [s.daemon.name for s in found.chosen] == ["ap2.test"]
 
 
-def test_two_collectors(tmp_path: Path, world: World) -> None:
+def test_two_collectors(world: World) -> None:
     """A schedd that two collectors know is asked once; each collector has its own statuses."""
-    two = World(tmp_path / "two", options(), Targets(("cm", "cm2"), (), ()))
-    two.answers = world.answers | {("cm2", kind): ads for (_, kind), ads in world.answers.items()}
+    answers: Answers = {("cm2", kind): ads for (_, kind), ads in world.answers.items()}
+    two = world.also(answers, collectors=("cm", "cm2"))
     two.answers["cm2", "slots"] = ["!refused"]
     found, asked = two.round()
     assert [a for a in asked if a.endswith("demand")] == ["<ap1> demand"]
@@ -399,30 +403,27 @@ def test_schedds_are_asked_for_what_start_refers_to(world: World) -> None:
     assert again.answers["ap1", "demand"].value.groups == (group,)
 
 
-def test_a_first_round_does_not_wait_for_a_silent_collector(tmp_path: Path, world: World) -> None:
+def test_a_first_round_does_not_wait_for_a_silent_collector(world: World) -> None:
     """If templates cannot be had in time schedds are asked without them."""
-    late = World(tmp_path / "late", options(deadline="16s"), Targets(("cm", "cm2"), (), ()))
-    late.answers = world.answers | {("cm2", "slots"): ["~60"]}
+    answers: Answers = {("cm2", "slots"): ["~60"]}
+    late = world.also(answers, options(deadline="16s"), collectors=("cm", "cm2"))
     found, _ = late.round()
     assert status(found, "ap1", "demand").up
     assert idle(found) == 3
 
 
-def test_a_recording_is_not_asked_for_what_start_refers_to(tmp_path: Path, world: World) -> None:
+def test_a_recording_is_not_asked_for_what_start_refers_to(world: World) -> None:
     """Its rows are as they were grouped, so that an absent attribute says nothing."""
-    replayed = World(tmp_path / "log", options(), Targets(("cm",), (), (), groups=False))
-    replayed.answers = world.answers
+    replayed = world.also({}, groups=False)
     for _ in range(2):
         found, _ = replayed.round()
     (group,) = found.answers["ap1", "demand"].value.groups
     assert "undefined" not in group.ad
 
 
-def test_a_recording_is_not_asked_for_kinds_that_came_later(tmp_path: Path, world: World) -> None:
+def test_a_recording_is_not_asked_for_kinds_that_came_later(world: World) -> None:
     """They are not down: nobody had asked for them when it was made."""
-    kinds = frozenset({"slots", "schedds"})
-    replayed = World(tmp_path / "log", options(), Targets(("cm",), (), (), kinds=kinds))
-    replayed.answers = world.answers
+    replayed = world.also({}, kinds=frozenset({"slots", "schedds"}))
     found, asked = replayed.round()
     assert {line for line in asked if line.startswith("cm ")} == {
         *("cm schedds", "cm slots", "cm templates")
@@ -547,15 +548,13 @@ def test_schedds_beyond_the_limit_are_not_asked(world: World) -> None:
     assert [(told.kind, told.number) for told in names.together] == [("schedds", 5)]
 
 
-def test_schedds_that_the_configuration_names_come_first(tmp_path: Path, world: World) -> None:
+def test_schedds_that_the_configuration_names_come_first(world: World) -> None:
     """A stranger was there before; but its name is not in [pool] schedds."""
     names = Names(NameLimits(10, 10, 10, DAY_S, schedds=1))
     names.note_words(SCHEDDS, {"aa": 1}, NOW - 60)
     config = Config.model_validate({"pool": {"schedds": ["ap*"]}})
-    named = World(tmp_path / "named", config, Targets(("cm",), (), ()))
-    named.answers = world.answers | {
-        ("cm", "schedds"): [schedd("ap1", "<ap1>"), schedd("aa", "<aa>")]
-    }
+    known = [schedd("ap1", "<ap1>"), schedd("aa", "<aa>")]
+    named = world.also({("cm", "schedds"): known}, config)
     found, _ = named.round(names)
     assert [one.daemon.name for one in found.chosen] == ["ap1"]
 

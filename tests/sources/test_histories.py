@@ -11,19 +11,15 @@ import json
 
 import classad2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import Category
 from gwmond.model.runs.outcomes import classify, rule_of
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import Transfer, Used
+from gwmond.model.runs.run_facts import JobRecord, Transfer, Used
 from gwmond.pilots.life import merged_runs, same_run
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.histories import histories
-from tests.build.histories import KINDS, POOLS, REFUSED, expected, load
-from tests.sources.make import LATIN_1, classad
+from tests.build.histories import KINDS, POOLS, REFUSED, expected, load, parsed
 
 START = 1_700_000_000
 
@@ -245,7 +241,7 @@ def epoch(**changes: object) -> classad2.ClassAd:
     parts = {
         name: json.dumps(value) for name, value in {**base, **changes}.items() if value is not None
     }
-    return classad("[" + "; ".join(f"{name} = {value}" for name, value in parts.items()) + "]")
+    return parsed(parts)
 
 
 def ending(ad: classad2.ClassAd, kind: str = "epochs") -> object:
@@ -597,41 +593,3 @@ def test_secrets_are_not_asked_for() -> None:
         names = {name.lower() for name in histories.query(kind).projection}
         assert not names & ads.SECRET
         assert not any("environment" in name or "argument" in name for name in names)
-
-
-VALUES = st.sampled_from(
-    [
-        "undefined",
-        "error",
-        "-1",
-        "0",
-        "1e300",
-        '"x"',
-        "true",
-        "{1}",
-        "[a=1]",
-        LATIN_1,
-        str(START + 5),
-        "2",
-    ]
-)
-
-
-@given(
-    kind=st.sampled_from(KINDS),
-    changes=st.dictionaries(
-        st.sampled_from(sorted({n for kind in KINDS for n in histories.query(kind).projection})),
-        VALUES,
-    ),
-)
-def test_whatever_an_ad_holds(kind: str, changes: dict[str, str]) -> None:
-    """A record, a word or nothing comes of any ad; ends are not before starts."""
-    text = {"LastRemoteHost": '"slot1@n"', "CompletionDate": str(START + 70), **changes}
-    ad = epoch()
-    for name, value in text.items():
-        ad[name] = classad2.ExprTree(value)
-    found = histories.decode(kind, ad)
-    if isinstance(found, JobRecord):
-        assert found.fact.end_us is None or found.fact.end_us >= (found.fact.start_us or 0)
-        assert all(isinstance(x, str) for x in (found.startd, found.site, found.entry, found.group))
-        rule_of(found.fact.ending)

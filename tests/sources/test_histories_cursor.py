@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 from collections.abc import Iterable
 
@@ -216,11 +217,20 @@ def test_records_without_a_time_and_from_the_future() -> None:
 def test_a_state_that_is_not_understood() -> None:
     """It counts as a problem, and reading begins anew."""
     fake = FakeHistory("epochs", rows(3))
-    row = '[[null,null],1,[true,null,1,1,1,1,"x",[null,null],1,0,false],null]'
-    for text in ("{", row, "[1,2]", "[[null,null],1,[1],null]", '[[["a",1],null],1,null,null]'):
+    row = '[[null,null],1,[true,null,1,1,1,[null,null],"x",1,0,null],null]'
+    for text in ("{", row, "[1,2]", '[[["a",1],null],1,null,null]'):
         answer = fetch(fake, text)
         assert [problem.problem for problem in answer.problems] == ["bad_state"], text
         assert len(answer.records) == 3
+
+
+def test_a_draining_of_an_earlier_version_begins_anew() -> None:
+    """It had other fields; from where the cursor is nothing is lost."""
+    fake = FakeHistory("epochs", rows(3))
+    state = json.loads(fetch(fake).state)
+    fake.rows += rows(60, first=10, begin=NOW - 5000)
+    state[2] = [False, None, 1, NOW, NOW, 1, 1, [None, None], 1, 0, False, None, []]
+    assert set(jobs(drain(fake, json.dumps(state)))) == set(range(10, 70))
 
 
 @settings(max_examples=examples(150))

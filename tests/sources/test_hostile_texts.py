@@ -11,21 +11,21 @@ from gwmond.config.settings import DemandOptions
 from gwmond.model.facts import DemandGroup, Template
 from gwmond.sources.htcondor import demand, waiting_job
 from gwmond.sources.htcondor.access import Daemon, Query, Terms
-from gwmond.sources.htcondor.ads import TEXT_CHARACTERS
+from gwmond.sources.htcondor.ads import TEXT_CHARACTERS, quoted
 from gwmond.sources.htcondor.histories import histories
 from gwmond.sources.registry import SOURCES
-from tests.pool.adtext import Ad, Value
+from tests.pool.adtext import Ad, Expr, Value
 from tests.pool.feign import glidein, glideresource, partitionable_slot
+from tests.sources.feigned_access import Unasked
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard
 
 HOSTILE = "\x1b[31m\x07\u202eevil\u2066" + "x" * (2 * TEXT_CHARACTERS)
 
 
-class Nobody:
-    """Asks nobody."""
+class Nobody(Unasked):
+    """Of which jobs nothing is known."""
 
-    def job_ads(self, schedd: Daemon, query: Query) -> list[Any]:
-        del schedd, query
+    def job_ads(self, _schedd: Daemon, _query: Query) -> list[Any]:
         return []
 
 
@@ -72,7 +72,7 @@ WHOLE: Mapping[str, list[Ad]] = {
 @pytest.mark.parametrize("kind", SOURCES)
 def test_what_collectors_say(kind: str) -> None:
     """Of each kind of source, whatever attribute is hostile."""
-    terms = Terms(Nobody(), "cm", ATTRIBUTES, NOW)  # type: ignore[arg-type]
+    terms = Terms(Nobody(), "cm", ATTRIBUTES, NOW)
     source = SOURCES[kind]
     ads = variants(list(source.query(terms).attributes), *WHOLE.get(kind, ()))
     assert bad([source.decode(classads(ad), terms) for ad in ads]) == []
@@ -102,6 +102,13 @@ def test_what_histories_say(kind: str) -> None:
     run: Ad = {"GlobalJobId": "ap#1.0#1", "NumShadowStarts": 1, "JobCurrentStartDate": NOW}
     run |= dict.fromkeys(("CompletionDate", "EpochWriteDate", "EnteredCurrentStatus"), NOW)
     run |= {histories.KINDS[kind].host: "slot1@p", "Cmd": "/bin/x", "User": "u@x"}
+    if kind == "transfers":
+        names_it, text = "PluginBasename TransferUrl Schemes FailedServer", quoted(HOSTILE)
+        inner = "; ".join(f"{name} = {text}" for name in names_it.split())
+        for name in ("InputPluginResultList", "OutputPluginInvocations"):
+            run[name] = Expr(
+                f"{{ [ {inner}; Result = 1; TransferErrorData = {{ [ {inner} ] }} ] }}"
+            )
     found = [histories.decode(kind, ad) for one in variants(names, run) for ad in classads(one)]
     assert any(isinstance(one, tuple) for one in found)
     assert bad(found) == []

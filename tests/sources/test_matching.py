@@ -64,6 +64,15 @@ def ends(template: Template, name: str) -> str:
     return str(classad(template.ad).lookup(name))
 
 
+def test_versions_are_told() -> None:
+    """Of HTCondor its number, of configurations all signatures; what is missing is not there."""
+    signed = {"GLIDEIN_Signature": "f1", "GLIDEIN_Entry_Signature": "e1"}
+    version = "$CondorVersion: 25.14.1 2026-09-24 BuildID: 1 $"
+    found = dict(measured(busy(CondorVersion=version, **signed)).versions)
+    assert found == {"htcondor": "25.14.1", "factory_configuration": "f1 e1"}
+    assert measured(busy(CondorVersion="")).versions == ()
+
+
 def test_size_is_restored() -> None:
     """An empty pilot has its whole size free, whatever runs on the slot now."""
     template = measured(busy())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gwmond.model.demand.order import ScheddLoad
+from gwmond.model.demand.submitters import SubmitterCount
 from gwmond.model.facts import JobCount
 from gwmond.sources.htcondor import schedds
 from gwmond.sources.htcondor.access import Daemon
@@ -102,6 +103,24 @@ def test_submitters_count_by_accounting_group() -> None:
     )
 
 
+def test_jobs_of_submitters() -> None:
+    """What is not told is not known; of two ads of one schedd the later counts."""
+    ads = classads(
+        submitter_ad("alice@x", IdleJobs=7, LastHeardFrom=NOW - 60),
+        submitter_ad("alice@x", IdleJobs=9, RunningJobs=6, SubmitterTag=""),
+        submitter_ad("cms.bob@x", IdleJobs=0, SubmitterTag="far.org", HeldJobs=Expr("error")),
+        submitter_ad("bob@x", "schedd2"),
+        submitter_ad("", "schedd2", IdleJobs=1),
+    )
+    found = schedds.decode_submitters(ads, NOW)
+    assert found.submitters == (
+        SubmitterCount("schedd1", "alice@x", "", 9, 6, 1, NOW),
+        SubmitterCount("schedd1", "cms.bob@x", "far.org", 0, 5, None, NOW),
+        SubmitterCount("schedd2", "bob@x", "", None, 5, 1, NOW),
+    )
+    assert found.counts[0] == JobCount("schedd1", "", "held", 1)
+
+
 @pytest.mark.parametrize("without", ["ScheddName", "ScheddIpAddr"])
 def test_submitter_without_schedd(without: str) -> None:
     """A submitter that does not tell its schedd tells nothing."""
@@ -145,4 +164,4 @@ def test_patterns(wanted: list[str], chosen: list[str]) -> None:
 def test_queries_project_what_is_decoded() -> None:
     """Both queries name their attributes, and none that has users' secrets."""
     assert {"Name", "MyAddress", "JobsUnmaterialized"} <= set(schedds.QUERY.projection)
-    assert {"ScheddName", "RunningJobs"} <= set(schedds.SUBMITTERS.projection)
+    assert {"ScheddName", "IdleJobs", "RunningJobs"} <= set(schedds.SUBMITTERS.projection)

@@ -15,6 +15,7 @@ from gwmond.sources.htcondor.access import Access, Daemon, LiveAccess, Query
 from tests.pool.condor import CondorPool
 from tests.pool.config import deny_read_config
 from tests.pool.sandbox import VERSIONS
+from tests.sources.history_scenario import daemon
 
 SHARED = """
 USE_SHARED_PORT = True
@@ -22,13 +23,12 @@ DAEMON_SOCKET_DIR = $(LOCAL_DIR)/sock
 DAEMON_LIST = $(DAEMON_LIST) SHARED_PORT
 SHARED_PORT_PORT = 0
 """
-NAMES = ("Name", "MyAddress", "CondorVersion")
 
 
 def task(access: Access, asked: Daemon | str, kind: str) -> int:
     """Task of a child: how many ads or records."""
     if isinstance(asked, str):
-        return len(access.collector_ads(asked, Query("slots", "Startd", "", NAMES)))
+        return len(access.collector_ads(asked, Query("slots", "Startd", "", ("Name", "MyAddress"))))
     query = Query(kind, "", "true", ("GlobalJobId",))
     if kind == "jobs":
         query = Query(kind, "", "JobStatus == 1", ("JobStatus",))
@@ -43,12 +43,6 @@ def problem(asked: Daemon | str, kind: str = "") -> str:
     except child.QueryError as error:
         return error.problem
     return ""
-
-
-def daemon(pool: CondorPool, ad_type: str, name: str) -> Daemon:
-    mine = f'Name == "{name}"'
-    (ad,) = pool.wait_for(name, lambda: pool.query(ad_type, mine, list(NAMES)))
-    return Daemon(ad["Name"], ad["MyAddress"], ad["CondorVersion"])
 
 
 @pytest.fixture(scope="module", params=VERSIONS)

@@ -1,4 +1,4 @@
-"""From slot ads to pilots."""
+"""From slot ads, and StartD ads, to pilots."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import EntryKey, Pilot, Size
-from gwmond.sources.htcondor.pilots import slots
+from gwmond.sources.htcondor.pilots import slots, startds
 from gwmond.sources.htcondor.pilots.slots import SampleSlot, Slots
+from gwmond.sources.htcondor.pilots.startds import Startds
 from tests.pool.adtext import Ad, Expr, Value
-from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, static_slot
+from tests.pool.feign import dynamic_slot, glidein, partitionable_slot, startd_ad, static_slot
 from tests.sources.make import ATTRIBUTES, NOW, classads, heard
 
 ENTRY = EntryKey("Site", "entry")
@@ -410,3 +411,52 @@ def test_samples_do_not_depend_on_the_order_of_ads() -> None:
     there, back = decode(*ads).samples, decode(*ads[::-1]).samples
     assert there == back
     assert there[0].slot == "slot1@p1@node"
+
+
+# -- StartD ads
+
+
+def decode_startds(*ads: Mapping[str, Value]) -> Startds:
+    return startds.decode(classads(*ads), ATTRIBUTES, NOW)
+
+
+def startd(name: str = "pilot", **more: Value) -> Ad:
+    return heard(startd_ad(name, started=NOW - 60, now=NOW, glidein=glidein())) | more
+
+
+def test_pilot_by_its_startd() -> None:
+    """A StartD ad tells who a pilot is and its size, but neither free slots nor jobs."""
+    (found,) = decode_startds(startd(TotalGPUs=2)).pilots
+    assert (found.name, found.entry, found.group) == (
+        "pilot",
+        ENTRY,
+        GROUP,
+    )
+    assert (found.size, found.started, found.last_heard) == (Size(8, 16384, 2), NOW - 60, NOW)
+    assert (found.free, found.jobs, found.accepting) == ((), (), False)
+
+
+def test_unused_pilots() -> None:
+    """A pilot whose startd has started no job is unused."""
+    found = decode_startds(startd("new", JobStarts=0), startd("used", JobStarts=3))
+    assert found.unused == {"new"}
+
+
+def test_ads_that_tell_nothing_new() -> None:
+    """Ads made up from a slot's (no JobStarts), of monitors, absurd or stale ones are left out."""
+    found = decode_startds(
+        startd("no_count", JobStarts=Expr("undefined")),
+        startd("monitor", IS_MONITOR_VM=True),
+        startd("absurd", TotalCpus=1e9),
+        startd("negative", TotalMemory=-1),
+        startd("stale", LastHeardFrom=NOW - 1000),
+        startd("fine"),
+    )
+    assert [p.name for p in found.pilots] == ["fine"]
+
+
+def test_query_of_startds() -> None:
+    """The query asks for the attributes by which pilots are distinguished."""
+    query = startds.query(ATTRIBUTES)
+    assert query.ad_type == "StartDaemon"
+    assert {"Name", "JobStarts", "TotalCpus", "GLIDEIN_Site"} <= set(query.projection)

@@ -13,7 +13,7 @@ import pytest
 
 from gwmond.config.settings import Attributes
 from gwmond.model.facts import Size
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess, Terms
 from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits

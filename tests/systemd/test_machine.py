@@ -131,6 +131,15 @@ def test_a_socket_for_central_logs(machine: Machine) -> None:
     assert _healthy()
 
 
+def test_root_is_answered_on_the_socket_of_the_service(machine: Machine) -> None:
+    """Though the service is of a user of its own, in a user namespace; others come not so far."""
+    path = "/run/gwmond/http.socket"
+    curl = "curl", "-s", "--unix-socket", path, "http://localhost/-/healthy"
+    assert machine.run(*curl).stdout == "gwmond is healthy\n"
+    assert machine.run("stat", "--format=%a", path).stdout == "600\n"
+    assert machine.run("setpriv", "--reuid=65534", "--clear-groups", *curl).stdout == ""
+
+
 def test_stop_and_start(machine: Machine) -> None:
     """It stops at once, with success, and what it owns is there when it starts again."""
     began = time.monotonic()

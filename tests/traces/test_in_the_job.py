@@ -19,7 +19,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.sources import child, tasks
 from gwmond.sources.htcondor.access import LiveAccess
 from gwmond.sources.htcondor.histories.history_cursor import HistoryLimits
-from gwmond.traces.ids import SpanName, span_id
+from gwmond.traces.spans import SpanName, span_id
 from tests.build.otlp_sink import Sink, sink
 from tests.pool.condor import CLEANED, CondorPool
 from tests.pool.sandbox import USERS

@@ -14,9 +14,8 @@ from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.run_facts import JobFact, Transfer
 from gwmond.traces.contexts import is_traced, parse_traceparent, pilot_context
-from gwmond.traces.ids import SpanName, span_id, trace_id
-from gwmond.traces.job_trace import JobTrace
-from gwmond.traces.spans import Span
+from gwmond.traces.job_trace import RUNS, JobTrace
+from gwmond.traces.spans import Span, SpanName, span_id, trace_id
 from tests.build.traced import (
     BASE,
     CUT,
@@ -233,6 +232,15 @@ def test_what_a_run_settles_and_what_the_end_does_is_all() -> None:
     trace = JobTrace(runs, PILOTS, JOIN_AT_MOST)
     parts = [*trace.last(), *(span for one in runs for span in trace.of_run(one.key))]
     assert parts == trace.spans()
+
+
+def test_of_a_job_that_runs_for_ever_the_latest_runs_are_shown() -> None:
+    """All are counted; a page of each run would take seconds and a gigabyte."""
+    runs = [run(number, 10 * number, 10 * number + 5, CUT) for number in range(1, RUNS + 51)]
+    spans = spans_of(*runs[:-1], left(runs[-1], 10 * RUNS + 900))
+    shown = [span for span in spans if span.name == "run"]
+    assert (len(shown), shown[0].start_us) == (RUNS, runs[50].start_us)
+    assert dict(spans[0].attributes)["gwmond.runs"] == RUNS + 50
 
 
 def test_a_wait_is_settled_with_the_later_of_its_runs() -> None:

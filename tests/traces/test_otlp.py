@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Any
+from unittest import mock
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Status
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as OtlpSpan
 
 from gwmond import __version__
+from gwmond.traces import spans as ids
 from gwmond.traces.attributes import SCHEMA_URL
-from gwmond.traces.ids import SpanName, span_id, trace_id
 from gwmond.traces.otlp import Encoder
-from gwmond.traces.spans import Event, Link, Span, SpanContext
+from gwmond.traces.spans import Event, Link, Span, SpanContext, SpanName, span_id, trace_id
 
 T_US = 1_790_000_000_123_456
 JOB = "ap1.example.org#1234.0#1700000000"
@@ -109,3 +111,26 @@ def test_json_has_ids_in_hexadecimal_and_enums_as_numbers() -> None:
     assert one["links"][0]["traceId"] == "01" * 16
     assert "parentSpanId" not in root
     assert {"key": "int", "value": {"intValue": "1"}} in one["attributes"]
+
+
+NAMED = "ap1.example.org#1234.0#1700000000"
+
+
+def test_ids_are_parts_of_one_digest() -> None:
+    digest = hashlib.sha256(b"gwmond/1\0run\0" + NAMED.encode() + b"\0003").digest()
+    assert trace_id(SpanName.RUN, NAMED, "3") == digest[:16]
+    assert span_id(SpanName.RUN, NAMED, "3") == digest[16:24]
+
+
+def test_vectors() -> None:
+    """docs/traces.md gives these; a change is a new version of the contract."""
+    assert trace_id(SpanName.JOB, NAMED).hex() == "97b75ce2d7799e544aff64d5ed2a46de"
+    assert span_id(SpanName.JOB, NAMED).hex() == "5537c067c23f9625"
+    assert span_id(SpanName.RUN, NAMED, "1700000100").hex() == "ecd70de93ebb1276"
+
+
+def test_no_id_is_zero() -> None:
+    with mock.patch.object(ids, "sha256") as zeros:
+        zeros.return_value.digest.return_value = bytes(32)
+        assert trace_id(SpanName.JOB, NAMED) == bytes(15) + b"\1"
+        assert span_id(SpanName.JOB, NAMED) == bytes(7) + b"\1"

@@ -13,8 +13,8 @@ from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
 from gwmond.model.pilots.pilot_facts import OutputFacts, ValidationTest, replace
 from gwmond.traces import pilot_trace
 from gwmond.traces.contexts import pilot_context
-from gwmond.traces.ids import SpanName
 from gwmond.traces.pilot_trace import LINKS, pilot_spans
+from gwmond.traces.spans import SpanName
 from tests.build.traced import BASE, CUT, JOIN_AT_MOST, job_spans, pilot, run, us
 
 Q = QueueState

@@ -19,7 +19,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from gwmond.traces.ids import SpanName, span_id, trace_id
+from gwmond.traces.spans import SpanName, span_id, trace_id
 from tests.build.otlp_sink import Sink, sink
 
 SCRIPT = Path(__file__).resolve().parents[2] / "etc/gwmond-trace.sh"

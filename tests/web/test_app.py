@@ -24,6 +24,7 @@ from gwmond.service.pool import pool_state
 from gwmond.sites.reasons import INSUFFICIENT, REASONS, UNKNOWN
 from gwmond.web.app import create
 from tests.build.facts import NOW
+from tests.build.rest import polled
 from tests.build.snapshots import STATES, snapshot, status
 from tests.build.web import Daemon, page
 from tests.metrics.golden import exposition
@@ -125,11 +126,18 @@ def test_unknown_path(client: Client) -> None:
             "/",
             "/time",
             "/pilots",
+            "/runs",
+            "/advise",
+            "/forecast",
+            "/report",
             "/failures",
+            "/user",
             "/pilot",
             "/trace",
             "/explain",
+            "/held",
             "/problems",
+            "/runbooks",
             "/site",
             "/entry",
             "/metrics",
@@ -138,6 +146,41 @@ def test_unknown_path(client: Client) -> None:
             "/-/ready",
         ],
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "words"),
+    [
+        ("/no<such>", 404, "There is no page /no&lt;such&gt;."),
+        ("/site?site=none", 404, "Nothing of this name is known now."),
+        ("/pilot?id=x", 422, "id: Input should be a valid integer"),
+    ],
+)
+def test_a_browser_gets_a_page(client: Client, path: str, status: int, words: str) -> None:
+    """With the links of all pages, so that it leads on; of the API, and others, no page."""
+    answer = client.get(path, headers={"accept": b"text/html,*/*;q=0.8"})
+    assert (answer.status_code, words in answer.text) == (status, True)
+    assert '<a href="pilots">Pilots</a>' in answer.text
+    assert "Content-Security-Policy" in answer.headers
+    for other in (f"/api/v1{path}", f"/deeper{path}"):
+        asked = client.get(other, headers={"accept": b"text/html"})
+        assert (asked.status_code // 100, "<html" in asked.text) == (4, False)
+    assert "<html" not in client.get(path).text
+
+
+def test_each_page_opens(url: str) -> None:
+    """Each that is known, also of one place, and also before the first poll."""
+    given = {"/pilot": "?id=1", "/site": "?site=Site-A", "/entry": "?site=Site-A&entry=entry-a"}
+    for served in (polled(url), Daemon(ledger=url), Daemon()):
+        client = Client(create(served, ""))
+        known = client.get("/none").json()["known"]
+        paths = [path for path in known if not re.match("/(metrics|api|-)", path)]
+        assert len(paths) > 10
+        for path in paths:
+            for query in (given.get(path, ""), given.get(path, "?site=Site-A")):
+                answer = client.get(path + query, headers={"accept": b"text/html"})
+                assert "<h1" in answer.text, (path, query)
+                assert answer.status_code in (200, 403, 404), (path, query)
 
 
 def test_no_page_describes_the_application(client: Client) -> None:
@@ -162,7 +205,7 @@ def test_landing_page_shows_every_state(client: Client) -> None:
     for key, state in STATES.items():
         if key.site not in ("T2_Bored",) and "Odd" not in key.site:
             row = re.search(
-                rf">{key.site}</a></td><td>cpu</td><td[^>]*>([a-z ]+)<",
+                rf">{key.site}</a>(?: <span.*?</span>)?</td><td>cpu</td><td[^>]*>([a-z ]+)<",
                 text,
             )
             assert row
@@ -204,14 +247,6 @@ def test_every_reason_that_is_told_has_a_meaning() -> None:
     }
     assert '"collector"' in source
     assert [name for name in (*told, "collector") if not reason_meaning(name)] == []
-
-
-def test_landing_page_says_how_often_verdicts_were_right(client: Client) -> None:
-    """Where pilots have checked any, and what the figure is."""
-    text = client.get("/").text
-    starving = text[text.index(">T2_Starving") :].partition("<tr>")[0]
-    assert '<td class="n">93% of 15' in starving
-    assert "pilots rarely start where demand is missing" in text
 
 
 def test_landing_page_of_a_site_of_several_entries(client: Client) -> None:

@@ -13,11 +13,11 @@ import httpx
 import pytest
 
 from gwmond.reports.sites.time_by_hour import Times
-from gwmond.web import desks, pages
+from gwmond.web import desks
+from gwmond.web import time as timechart
 from tests.build.rest import polled, serve
 
 SLOW_S = 0.3
-HURRY_S = 5.0
 
 
 @pytest.fixture
@@ -25,12 +25,14 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A ledger of which each reading takes its time; gives what was read."""
     asked: list[str] = []
 
-    def read(_url: str, _range: str, _now: float, _resource: str, place: object) -> Times:
+    def read(
+        _url: str, _range: str, _now: float, _resource: str, place: object, _mib: int
+    ) -> Times:
         asked.append(str(place))
         time.sleep(SLOW_S)
         return Times()
 
-    monkeypatch.setattr(pages, "read", read)
+    monkeypatch.setattr(timechart, "read", read)
     return asked
 
 
@@ -52,25 +54,32 @@ def test_who_leaves_costs_nobody(url: str, slow: list[str]) -> None:
     with running(url) as (address, port):
         for number in range(300):
             ask(port, f"/time?site=s{number}").close()
-        began = time.monotonic()
         while httpx.get(f"{address}/time?last=7d", timeout=60).status_code == 503:
             time.sleep(0.1)  # it has not yet seen all of them leave
         assert httpx.get(f"{address}/api/v1/sites", timeout=60).status_code == 200
-        assert time.monotonic() - began < HURRY_S
     assert len(slow) < 300 / 4
 
 
-def test_what_is_in_memory_waits_for_no_ledger(url: str, slow: list[str]) -> None:
+def test_what_is_in_memory_waits_for_no_ledger(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages and answers of the last poll alone are made while others wait for the ledger."""
+    asked: list[object] = []
+    begun, over = threading.Event(), threading.Event()
+
+    def read(*of: object) -> Times:
+        asked.append(of)
+        begun.set()
+        over.wait()
+        return Times()
+
+    monkeypatch.setattr(timechart, "read", read)
     with running(url) as (address, port), ExitStack() as stack:
+        stack.callback(over.set)
         for number in range(desks.MOST_WAITING):
             stack.enter_context(ask(port, f"/time?site=s{number}"))
-        time.sleep(SLOW_S)
-        began = time.monotonic()
+        begun.wait()
         for path in ("/", "/problems", "/api/v1/sites", "/explain?job=", "/metrics"):
             assert httpx.get(address + path, timeout=60).status_code == 200, path
-        assert time.monotonic() - began < SLOW_S * desks.MOST_WAITING / 2
-        assert len(slow) < desks.MOST_WAITING
+        assert len(asked) < desks.MOST_WAITING
 
 
 def test_few_wait(url: str, slow: list[str]) -> None:
@@ -91,9 +100,10 @@ def test_who_waits_too_long_is_told(
 ) -> None:
     """A page that is not made in time is refused, and made for who asks again."""
     monkeypatch.setattr(desks, "WAIT_S", SLOW_S / 3, raising=False)
+    before = threading.active_count()  # other tests have left some
     with running(url) as (address, _):
         assert httpx.get(f"{address}/time", timeout=60).status_code == 503
         time.sleep(2 * SLOW_S)
         assert httpx.get(f"{address}/time", timeout=60).status_code == 200
     assert len(slow) == 1
-    assert threading.active_count() < 60
+    assert threading.active_count() < before + 20

@@ -6,17 +6,21 @@ import asyncio
 import re
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from html import unescape
+from urllib.parse import quote
 
 import httpx
 import pytest
 
 from gwmond.config.settings import Http
 from gwmond.model.demand.question import Question, Unanswered
+from gwmond.model.entries.evaluation import IdleJobs
+from gwmond.model.facts import DemandGroup, Size
 from gwmond.reports.render.document import Document
 from gwmond.web.app import create
 from gwmond.web.explain import A_MINUTE, AT_ONCE, BURST, Explanations, Turns
-from tests.build.snapshots import snapshot
+from tests.build.snapshots import STARVING, snapshot
 from tests.build.web import Daemon, Waiting
 
 
@@ -40,12 +44,22 @@ def test_page_and_json_say_the_same() -> None:
     assert "default-src 'none'" in page.headers["content-security-policy"]
 
 
+def test_a_job_leads_to_its_user() -> None:
+    """Pilots, entries and all jobs have none."""
+    daemon = Daemon(snapshot(), asked=Waiting())
+    user = get(daemon, "/explain?job=4711.0&format=json").json()["user"]
+    assert f'<a href="user?user={quote(user)}">' in get(daemon, "/explain?job=4711.0").text
+    for query in ("all", "pilot=p1", "entry=E&site=S"):
+        assert "user?user=" not in get(daemon, f"/explain?{query}").text
+
+
 @pytest.mark.parametrize(
     ("query", "title", "first"),
     [
         ("pilot=p1", "Why does a pilot have no job?", "Pilot p1 HAS NO JOB: "),
         ("entry=E&site=S", "Why do an entry's pilots have no job?", "Entry E of S HAS NO JOB: "),
         ("all", "Why are idle jobs not running?", "3 idle jobs of "),
+        ("whatif=memory&of=cms&value=2000", "What would a change move?", "16 JOBS MORE COULD RUN"),
     ],
 )
 def test_pilots_entries_and_all_jobs(query: str, title: str, first: str) -> None:
@@ -62,6 +76,22 @@ def test_pilots_entries_and_all_jobs(query: str, title: str, first: str) -> None
     assert form.status_code == 200
     assert (title in unescape(form.text)) is (query != "all")  # which needs no name
     assert re.search(r'<a href="explain\?\w+=" aria-current="true">', form.text)
+
+
+def test_start_is_tried_for_few() -> None:
+    """By START anybody could ask which jobs a user has; other changes name none."""
+    asked = Waiting(shows_jobs=False)
+    daemon = Daemon(snapshot(), asked=asked)
+    assert get(daemon, "/explain?whatif=start&of=f.g&value=Owner==1").status_code == 403
+    assert asked.asked == []
+    assert get(daemon, "/explain?whatif=limit&of=E&value=5").status_code == 200
+    assert (asked.asked[0].change, asked.asked[0].value) == ("limit", "5")
+    for shows_jobs in (False, True):
+        form = get(Daemon(snapshot(), asked=Waiting(shows_jobs=shows_jobs)), "/explain?whatif=")
+        assert re.findall('<label>.*?name="(\\w+)"', form.text) == ["whatif", "of", "value"]
+        assert ('value="start"' in form.text) is shows_jobs
+    answer = get(daemon, "/explain?whatif=limit&format=json")
+    assert (answer.status_code, answer.json()["error"][:13]) == (400, "what if what?")
 
 
 def test_text_is_what_a_terminal_shows() -> None:
@@ -132,8 +162,18 @@ def test_the_navigation_leads_strangers_to_a_form_of_what_is_explained_to_them(q
     assert answer.status_code == 200
     assert asked.asked == []
     assert re.findall('<label>.*?name="(\\w+)"', answer.text) == ["pilot"]
-    assert re.findall('"explain\\?(\\w+)="', answer.text) == ["pilot", "entry", "all"]
+    assert re.findall('"explain\\?(\\w+)="', answer.text) == ["pilot", "entry", "all", "whatif"]
     assert answer.text.count("[http] jobs") == 1
+
+
+def test_a_recording_without_jobs_has_forms_of_what_it_explains() -> None:
+    """Neither of jobs nor of pilots: their names would have no answer."""
+    daemon = Daemon(snapshot(), asked=Waiting(lacks="No jobs are recorded."))
+    for query in ("", "?job=", "?pilot="):
+        page = get(daemon, f"/explain{query}").text
+        assert re.findall('"explain\\?(\\w+)="', page) == ["entry", "all", "whatif"]
+        assert re.findall('<label>.*?name="(\\w+)"', page) == ["entry", "site"]
+        assert "No jobs are recorded." in page
 
 
 def test_long_lists_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,3 +294,22 @@ def test_a_failure_gives_its_turn_back() -> None:
     for _ in range(AT_ONCE + 1):
         with pytest.raises(Unanswered), turns.one():
             raise Unanswered(404, "gone")
+
+
+def test_the_form_begins_with_what_waits() -> None:
+    """The largest groups first, each with a job to ask for; to who may not ask nothing of that."""
+    groups = [
+        IdleJobs(
+            DemandGroup("ap1", f"<{n}>", "", "", n, Size(2, 3000), None, sample=sample),
+            *(1.0, 0.0, (STARVING,) if sample else ()),
+        )
+        for n, sample in ((3, "17.0"), (5, ""))
+    ]
+    s = snapshot()
+    s = replace(s, evaluation=s.evaluation._replace(idle=tuple(groups)))
+    page = get(Daemon(s, asked=Waiting()), "/explain").text
+    assert page.index("&lt;5&gt;") < page.index("&lt;3&gt;")
+    assert "<td>nowhere</td>" in page
+    assert '<a href="explain?job=17.0&amp;schedd=ap1">17.0</a>' in page
+    assert f'<a href="site?site={STARVING.site}">' in page
+    assert "17.0" not in get(Daemon(s, asked=Waiting(shows_jobs=False)), "/explain").text

@@ -12,6 +12,7 @@ import pytest
 
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.ledger.reading.failed import ended_within
+from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Place
 from gwmond.model.times import Period
@@ -23,7 +24,7 @@ from gwmond.web.pages import Pages
 from tests.build import failed_pilots
 from tests.build.failed_pilots import BASE, LIFE
 from tests.build.snapshots import BORED2, snapshot
-from tests.build.web import Waiting, with_ledger
+from tests.build.web import Waiting, rows, text, with_ledger
 from tests.ledger import pilot_batches
 
 
@@ -51,27 +52,9 @@ def pages(url: str, now_s: float, *, shows_jobs: bool = True) -> Pages:
     return Pages(shown, with_ledger(url), Explanations(shown, asked, Turns()))
 
 
-def text(page: str | None) -> str:
-    """A page without its tags, each cell on a line of its own."""
-    assert page is not None
-    body = page[page.index("<main") :]
-    body = re.sub(r"<(?:script|datalist).*?</(?:script|datalist)>", "", body, flags=re.S)
-    return re.sub(r"\n\s*", "\n", unescape(re.sub(r"<[^>]*>", "\n", body)))
-
-
-def rows(page: str | None, title: str) -> list[list[str]]:
-    """The cells of the table with a title."""
-    (table,) = re.findall(rf"<h2>{title}.*?</table>", str(page), re.S)
-    lines = re.findall(r"<tr>(<td.*?)</tr>", table, re.S)
-    return [
-        [unescape(re.sub(r"<[^>]*>", "", cell)) for cell in re.findall(r"<td.*?</td>", line, re.S)]
-        for line in lines
-    ]
-
-
 def test_failed_validations(validations: str) -> None:
     """By entry, by class and test, by node: the numbers of gwmond report --failures."""
-    page = pages(validations, BASE + 7200).failures(FailuresAsked())
+    page = pages(validations, BASE + 7200).chosen(FailuresAsked())
     assert (
         "Of 9 pilots that ended since 2023-11-14 02:00 UTC, 7 failed validation (77.8%)."
         in text(page)
@@ -108,20 +91,18 @@ def test_failed_validations(validations: str) -> None:
 
 def test_failures_of_a_place(validations: str) -> None:
     """Its own alone; without the table of entries, as it is one."""
-    page = pages(validations, BASE + 7200).failures(
-        FailuresAsked(last="7d", site="Site", entry="e2")
-    )
+    page = pages(validations, BASE + 7200).chosen(FailuresAsked(last="7d", site="Site", entry="e2"))
     assert "Of 3 pilots that ended" in text(page)
     assert "By entry" not in text(page)
     assert 'href="failures?site=Site&amp;entry=e2&amp;last=30d"' in str(page)
-    other = text(pages(validations, BASE + 7200).failures(FailuresAsked(group="nobody")))
+    other = text(pages(validations, BASE + 7200).chosen(FailuresAsked(group="nobody")))
     assert "No pilot and no run of a job has ended here since" in other
 
 
 def test_early_failures(runs: str) -> None:
     """Runs that are blamed on their place, of all; what is not judged is no failure yet."""
     now_s = pilot_batches.now_us(24) / 1e6
-    page = pages(runs, now_s).failures(FailuresAsked())
+    page = pages(runs, now_s).chosen(FailuresAsked())
     period = Period(0, pilot_batches.now_us(24) + 1)
     found = recent_failures.recent_failures(runs, period, Place())
     total = found.all_runs
@@ -138,13 +119,22 @@ def test_early_failures(runs: str) -> None:
     assert outcomes["not judged yet"][3] == str(total.open)
     assert outcomes["not judged yet"][-2] == "?"
     jobs = [unquote(unescape(job)) for job in re.findall(r'href="trace\?job=([^"]*)"', str(page))]
+    named = {job.job: job.user for job in found.jobs.values()}
+    with LedgerReader.open(runs) as ledger:
+        stored = ledger.runs_of(range(1, 1000)).values()
+    users = {run.key.job: run.user for of in stored for run in of}
+    assert all(users[job] == named[job] != "" for job in jobs)
+    led = re.findall(r'of <a href="user\?last=24h&amp;user=([^"]*)"', str(page))
+    assert [unquote(user) for user in led] == [named[job] for job in jobs]
     assert len(jobs) == len(outcomes) - 1 + len({cause.place for cause in found.runs})
-    assert set(jobs) <= set(found.jobs.values())
+    assert set(jobs) <= named.keys()
     assert all(pages(runs, now_s).trace(job, 0) for job in jobs)
-    withheld = str(pages(runs, now_s, shows_jobs=False).failures(FailuresAsked()))
+    withheld = str(pages(runs, now_s, shows_jobs=False).chosen(FailuresAsked()))
     assert rows(withheld, "Runs of jobs that failed at the beginning, by entry and node")
     assert not any(job in withheld or quote(job, safe="") in withheld for job in jobs)
     assert "trace?job" not in withheld
+    assert 'href="user?' not in withheld
+    assert not any(name in withheld for name in named.values())
     nodes = rows(page, "Runs of jobs that failed at the beginning, by entry and node")
     assert sum(int(line[3]) for line in nodes[:-1]) == total.failed == int(nodes[-1][3])
     assert {line[0] for line in nodes[:-1] if int(line[3])} == {"Site-0"}
@@ -157,14 +147,14 @@ def test_no_more_is_read_than_may_be(
     """It is said how far back the numbers go; what they are of then is whole."""
     monkeypatch.setattr("gwmond.reports.failures.recent_failures.MOST_PILOTS", 2)
     now_s = BASE + 86_400.0
-    said = text(pages(validations, now_s).failures(FailuresAsked(last="7d")))
+    said = text(pages(validations, now_s).chosen(FailuresAsked(last="7d")))
     assert "Only what ended since 2023-11-15 " in said
     assert "No pilot and no run of a job has ended here" in said
-    one = pages(validations, BASE + LIFE + 60).failures(FailuresAsked())
+    one = pages(validations, BASE + LIFE + 60).chosen(FailuresAsked())
     assert "took" not in text(one)
     monkeypatch.setattr(ledger_reading, "DEADLINE_S", 0.0)
     monkeypatch.setattr("gwmond.ledger.database.sqlite._STEPS", 1)
-    late = pages(runs, now_s).failures(FailuresAsked())
+    late = pages(runs, now_s).chosen(FailuresAsked())
     assert 'role="alert"' in str(late)
     assert "could be read within" in text(late)
 
@@ -193,16 +183,14 @@ def test_an_hour_that_takes_too_long_is_left_out(
 
 def test_what_is_wrong_is_said(validations: str, tmp_path: Path) -> None:
     """A ledger that cannot be read or written; a daemon that has just begun; a black hole."""
-    gone = pages(str(tmp_path / "none.sqlite"), BASE).failures(FailuresAsked())
+    gone = pages(str(tmp_path / "none.sqlite"), BASE).chosen(FailuresAsked())
     assert 'role="alert"' in str(gone)
     shown = snapshot()
     full = replace(shown, ledger=shown.ledger._replace(up=False, error="no space is left"))
-    assert "no space is left" in text(
-        Pages(full, with_ledger(validations)).failures(FailuresAsked())
-    )
-    begun = text(Pages(None, with_ledger(validations)).failures(FailuresAsked()))
+    assert "no space is left" in text(Pages(full, with_ledger(validations)).chosen(FailuresAsked()))
+    begun = text(Pages(None, with_ledger(validations)).chosen(FailuresAsked()))
     assert "The first poll is under way" in begun
-    suspects = text(Pages(shown, with_ledger(validations)).failures(FailuresAsked()))
+    suspects = text(Pages(shown, with_ledger(validations)).chosen(FailuresAsked()))
     assert "Suspected black holes, of the last two hours" in suspects
     other = FailuresAsked(site=BORED2.site, entry=BORED2.entry)
-    assert "Suspected" not in text(Pages(shown, with_ledger(validations)).failures(other))
+    assert "Suspected" not in text(Pages(shown, with_ledger(validations)).chosen(other))

@@ -22,19 +22,30 @@ _OPTIONS = (
 )
 PHONE = 390
 PATHS = (
-    *("/pilots", "/failures?last=30d", "/time?group=frontend.main"),
+    *(
+        "/pilots",
+        "/advise",
+        "/runs?longer_than=",
+        "/forecast",
+        "/report?by=project&then_by=outcome",
+        "/failures?last=30d",
+        "/time?group=frontend.main",
+    ),
     *(
         "/",
         "/time",
         "/time?last=30d&site=T2_Starving",
         "/problems",
+        "/runbooks",
         "/site?site=T2_Bored",
         "/entry?site=T2_Starving&entry=starving-ce1",
     ),
     "/entry?site=T2_Dark&entry=dark-ce1",
+    *("/held", "/user", "/user?user=alice"),
     *("/explain", "/explain?job=4711.0&schedd=ap1", "/explain?job=0.0"),
     *("/trace", "/trace?pilot=99", "/trace?job=a"),
-    *("/explain?pilot=p1", "/explain?entry=E&site=S", "/explain?all"),
+    *("/explain?pilot=p1", "/explain?entry=E&site=S", "/explain?all", "/nosuch"),
+    "/explain?whatif=memory&of=cms&value=2000",
 )
 
 
@@ -82,8 +93,9 @@ def _note(said: list[str], text: str) -> None:
 
 
 def sites(page: Page) -> list[str]:
-    """Return the sites in their order, of the rows that are shown."""
-    return page.locator("#sites tbody tr:visible td:first-child").all_inner_texts()
+    """Return the sites in their order, of the rows that are shown; a mark is in the same cell."""
+    names = page.locator("#sites tbody tr:visible td:first-child")
+    return [name.split("\n")[0] for name in names.all_inner_texts()]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -114,6 +126,55 @@ def test_a_pilot_can_be_read_by_all(page: Page, daemon: Daemon, url: str, tmp_pa
             page.get_by_role("link", name=links[heading], exact=True).click()
 
 
+@pytest.mark.parametrize("path", ["/explain?all", "/explain?job=4711.0", "/explain?entry=E&site=S"])
+def test_long_texts_are_read_on_a_phone_without_scrolling(page: Page, url: str, path: str) -> None:
+    """Each cell is a line, with the name of its column."""
+    page.set_viewport_size({"width": PHONE, "height": 844})
+    page.goto(url + path)
+    tables = page.locator(".wide:has(.tall)").all()
+    assert tables
+    for table in tables:
+        assert table.evaluate("box => box.scrollWidth <= box.clientWidth")
+        said = "cell => getComputedStyle(cell, '::before').content"
+        assert table.locator("td").first.evaluate(said) != "none"
+
+
+def divided(page: Page, cells: str) -> list[str]:
+    """Return the words in these elements that go over several lines."""
+    found: list[str] = page.evaluate(
+        """cells => [...document.querySelectorAll(cells)].flatMap(cell =>
+          [...cell.childNodes].filter(node => node.nodeType == 3).flatMap(text =>
+            [...text.data.matchAll(/\\S+/g)].filter(word => {
+              const range = document.createRange();
+              range.setStart(text, word.index);
+              range.setEnd(text, word.index + word[0].length);
+              return range.getClientRects().length > 1;
+            }).map(String)))""",
+        cells,
+    )
+    return found
+
+
+@pytest.mark.parametrize("width", [PHONE, 1366, 1920])
+def test_names_in_the_list_of_pilots_are_whole(
+    page: Page, daemon: Daemon, url: str, tmp_path: Path, width: int
+) -> None:
+    """No name, time or word is divided; what its time was spent on is drawn, and said in words."""
+    daemon.ledger = str(tmp_path / "ledger.sqlite")
+    pilot_ledger.write(daemon.ledger, hostile="_of_a_Distant_University")
+    page.set_viewport_size({"width": width, "height": 844})
+    page.goto(f"{url}/pilots?which=all")
+    assert divided(page, ".list *") == []
+    time = page.locator("tr", has_text="glidein_1@wn1").locator("td", has=page.locator(".bar"))
+    words = [text.split() for text in time.locator("span").all_inner_texts()]
+    drawn = time.locator("rect").evaluate_all(
+        "parts => parts.map(part => [part.className.baseVal, +part.getAttribute('width')])"
+    )
+    assert [look for look, _ in drawn] == ["c-goodput", "c-pilot_overhead", "c-preemption_badput"]
+    assert [f"{width:.0f}%" for _, width in drawn] == [word[-1] for word in words]
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
 def test_tables_of_pilots_and_groups_fit_a_laptop(
     page: Page, daemon: Daemon, url: str, tmp_path: Path
 ) -> None:
@@ -130,26 +191,25 @@ def test_tables_of_pilots_and_groups_fit_a_laptop(
               .filter(box => box.scrollWidth > box.clientWidth).map(box => box.innerText)"""
         )
         assert (path, wide) == (path, [])
-        assert page.locator(".names table").count()
-        divided = page.evaluate(
-            """() => [...document.querySelectorAll(".names :is(th, button, td.n)")].flatMap(cell =>
-              [...cell.childNodes].filter(node => node.nodeType == 3).flatMap(text =>
-                [...text.data.matchAll(/\\S+/g)].filter(word => {
-                  const range = document.createRange();
-                  range.setStart(text, word.index);
-                  range.setEnd(text, word.index + word[0].length);
-                  return range.getClientRects().length > 1;
-                }).map(String)))"""
-        )
-        assert (path, divided) == (path, [])
+        assert page.locator(":is(.names, .list) table").count()
+        assert (path, divided(page, ".names :is(th, button, td.n), .list *")) == (path, [])
 
 
 def test_pages_fit_a_phone(page: Page, url: str) -> None:
-    """Only tables are scrolled sideways."""
+    """Only tables are scrolled sideways, and those that are say so."""
     page.set_viewport_size({"width": PHONE, "height": 844})
+    cut = 0
     for path in PATHS:
         page.goto(url + path)
         assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+        for box in page.locator(".wide:visible").all():
+            is_cut, said = box.evaluate(
+                """box => [box.scrollWidth > box.clientWidth,
+                  getComputedStyle(box, "::before").content]"""
+            )
+            assert ("more to the right" in said) == is_cut
+            cut += is_cut
+    assert cut > 5
 
 
 @pytest.mark.parametrize("width", [PHONE, 1280])
@@ -238,7 +298,7 @@ def test_links_lead_to_the_entry(page: Page, url: str) -> None:
 
 
 def test_time_is_drawn(page: Page, url: str) -> None:
-    """A chart of each, with the colours of their legends; a mouse over it shows the values."""
+    """A chart of each, with the colours of their legends and air above; values without a mouse."""
     page.goto(f"{url}/time")
     expect(page.locator(".chart canvas")).to_have_count(2)
     chart = page.locator(".chart").first
@@ -248,6 +308,8 @@ def test_time_is_drawn(page: Page, url: str) -> None:
           const width = canvas.width, height = canvas.height;
           const pixels = canvas.getContext("2d").getImageData(0, 0, width, height).data;
           const found = new Set();
+          const above = 4 * 12 * (width / box.clientWidth) * width;
+          if (pixels.slice(0, above).some((value, at) => at % 4 === 3 && value === 255)) return [];
           for (let at = 0; at < pixels.length; at += 4) {
             if (pixels[at + 3] === 255) found.add(`rgb(${pixels.slice(at, at + 3).join(", ")})`);
           }
@@ -261,8 +323,11 @@ def test_time_is_drawn(page: Page, url: str) -> None:
     assert set(legend) <= set(colours)
     box = chart.locator(".u-over").bounding_box()
     assert box is not None
-    page.mouse.move(box["x"] + box["width"] - 3, box["y"] + 20)
+    expect(chart.locator(".u-legend")).to_contain_text("2023-11-14 21:00")
     expect(chart.locator(".u-legend")).to_contain_text("130.0")
+    page.mouse.move(box["x"] + box["width"] - 3 - box["width"] / 12, box["y"] + 20)
+    expect(chart.locator(".u-legend")).to_contain_text("2023-11-14 19:00")
+    expect(chart.locator(".u-legend")).to_contain_text("?")
     page.get_by_role("link", name="30 days").click()
     expect(page.locator(".choice a[aria-current]").first).to_have_text("30 days")
 
@@ -348,3 +413,27 @@ def test_nothing_but_the_pages_own_script_runs(browser: Browser, url: str) -> No
     assert tab.title() != "mine"
     expect(tab.locator("main")).to_be_visible()
     tab.close()
+
+
+def test_an_address_has_order_and_words(page: Page, url: str) -> None:
+    """Who is sent it sees the same rows in the same order; a page of the ledger can be sorted."""
+    page.goto(url)
+    page.get_by_label("Only rows with these words").fill("T2")
+    page.locator("#sites th", has_text="capacity").last.locator("button").click()
+    shown, address = sites(page), page.url
+    assert shown[0] == "T2_Starving"
+    page.goto(f"{url}/time")
+    page.goto(address)
+    assert sites(page) == shown
+    expect(page.get_by_label("Only rows with these words")).to_have_value("T2")
+    page.goto(f"{url}/time#sort=0.0.0d")
+    page.locator("summary").first.click()
+    first = page.locator("details th").first
+    expect(first).to_have_attribute("aria-sort", "descending")
+
+
+def test_a_place_shows_its_last_days(page: Page, url: str) -> None:
+    """The charts of its page of time, on its own page."""
+    page.goto(f"{url}/entry?site=T2_Starving&entry=starving-ce1")
+    expect(page.locator("[data-trend] h2").first).to_have_text("Its last 7 days")
+    expect(page.locator("[data-trend] .chart canvas").first).to_be_visible()

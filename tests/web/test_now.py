@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from gwmond.model.entries.confidence import NO_CHECKS
 from gwmond.model.entries.evaluation import EntryTime
 from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import IdleReason, SilentPilot
@@ -115,12 +116,14 @@ def test_landing_page_explains_states_that_no_site_has() -> None:
     assert [state for state in State if f"<dt>{state.replace('_', ' ')}</dt><dd>" not in text] == []
 
 
-def test_landing_page_has_no_verdicts_before_one_was_checked() -> None:
+def test_landing_page_says_how_sure_verdicts_are_once_some_were_checked() -> None:
     """No column without a value, and no words on it, as on a new ledger."""
-    seen = snapshot()
-    assert page(seen, NOW).lower().count("verdicts right") == 2
-    new = replace(seen, verdicts={})
-    assert "verdicts right" not in page(new, NOW).lower()
+    new = snapshot()
+    assert "how probable" not in page(replace(new, confidence=NO_CHECKS), NOW)
+    text = page(new, NOW)
+    assert text.count("how probable") == 2
+    starving = text[text.index(">T2_Starving") :].partition("<tr>")[0]
+    assert '<td class="n">73%' in starving
 
 
 def test_landing_page_names_pilots_that_are_silent() -> None:
@@ -169,5 +172,42 @@ def test_landing_page_on_a_laptop_and_on_paper(tmp_path: Path) -> None:
     whole = replace(s, pilot_time=s.pilot_time._replace(silent=silent), idle=idle)
     text = as_file(page(whole, NOW))
     assert "And 2 more." in text
-    assert layout(text, LAPTOP, tmp_path) == Layout([], 4)
-    assert layout(printed(text), PAPER, tmp_path) == Layout([], 4)
+    assert layout(text, LAPTOP, tmp_path) == Layout([], 5)
+    assert layout(printed(text), PAPER, tmp_path) == Layout([], 5)
+
+
+def test_a_site_where_jobs_end_too_soon_is_marked() -> None:
+    """Whatever its state is: the mark leads to what fails there."""
+    text = now.page(snapshot())
+    mark = '<a href="failures?site=T2_Starving">suspected black hole</a>'
+    assert text.count('<a href="failures?site=') == text.count(mark) >= 1
+
+
+def test_an_empty_pool_says_what_to_do() -> None:
+    """As the command does; a pool whose sources are all down says that instead."""
+    empty = snapshot().evaluation._replace(rows={})
+    assert "No site is known: the collectors show no pilot" in page(snapshot(evaluation=empty), NOW)
+    down = (status("cm", "slots", ProblemName.TIMEOUT),)
+    assert "No site is known" not in page(snapshot(evaluation=empty, sources=down), NOW)
+    assert "No site is known" not in page(snapshot(), NOW)
+
+
+def test_many_sites_are_summed_first() -> None:
+    """All together by resource, then the ten largest bottlenecks, then each; of few only each.
+
+    The uses add up to the capacity, also where a site is saturated: what is left is not spare.
+    """
+    short, key = State.PROVISIONING_BOTTLENECK, [EntryKey(f"S{n:02}", "e") for n in range(12)]
+    rows = [row(key[n], "cpu", short, 50 + n, 50, (short, "", n * 1000)) for n in range(12)]
+    rows[0] = row(key[0], "cpu", State.SATURATED, 100, 50)
+    known = {(r.entry, r.resource): r for r in rows}
+    text = page(snapshot(evaluation=evaluation()._replace(rows=known)), NOW)
+    top = text[text.index("<h2>Sites</h2>") : text.index('id="sites"')]
+    # cpu, sites, capacity, provisioned, busy, bottleneck, insufficient demand, other, saturated
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", top)[:4] == ["cpu", "12", "716", "600"]
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", top)[5:] == ["66", "0", "0", "50"]
+    assert re.findall(r">(S\d\d)</a> (\d+)", top) == [
+        (f"S{n:02}", str(n)) for n in range(11, 1, -1)
+    ]
+    few = page(snapshot(), NOW)
+    assert "The largest bottlenecks" not in few

@@ -11,10 +11,11 @@ import pytest
 
 from gwmond.web.asking import PilotsPage
 from gwmond.web.pages import Pages
+from gwmond.web.pilots import trace_form
 from tests.build.pilot_ledger import BASE
 from tests.build.rest import polled
 from tests.build.snapshots import snapshot
-from tests.build.web import with_ledger
+from tests.build.web import cells, with_ledger
 
 
 @pytest.fixture
@@ -29,19 +30,9 @@ def strangers(url: str) -> Pages:
     return polled(url, shows_jobs=False).pages
 
 
-def cells(page: str | None) -> list[list[str]]:
-    """Return the texts of a page's tables, row by row."""
-    assert page is not None
-    found = re.findall(r"<tr>(<td.*?)</tr>", page, re.DOTALL)
-    return [
-        [unescape(re.sub(r"<[^>]*>", "", cell)) for cell in re.findall(r"<td.*?</td>", each, re.S)]
-        for each in found
-    ]
-
-
 def test_running_pilots(pages: Pages) -> None:
     """With a link to each; how many is said."""
-    page = pages.pilots(PilotsPage())
+    page = pages.chosen(PilotsPage())
     (line,) = cells(page)
     assert "<b>carol|*" in line
     assert "entry-a2" in line
@@ -51,15 +42,15 @@ def test_running_pilots(pages: Pages) -> None:
 
 def test_pilots_that_have_ended(pages: Pages) -> None:
     """The latest first; of a place only its own, without the columns of the place."""
-    assert [line[-1] != "" for line in cells(pages.pilots(PilotsPage(which="past")))] == [
+    assert [line[-1] != "" for line in cells(pages.chosen(PilotsPage(which="past")))] == [
         True,
         True,
     ]
-    page = pages.pilots(PilotsPage(which="past", site="Site-A", entry="entry-a"))
+    page = pages.chosen(PilotsPage(which="past", site="Site-A", entry="entry-a"))
     (line,) = cells(page)
     assert "Site-A" not in line
     assert "entry?site=Site-A&amp;entry=entry-a" in str(page)
-    none = str(pages.pilots(PilotsPage(which="past", site="Site-A", entry="nowhere")))
+    none = str(pages.chosen(PilotsPage(which="past", site="Site-A", entry="nowhere")))
     assert "There is no such pilot." in none
     assert "The last poll knows no such place" in none
 
@@ -81,7 +72,7 @@ def test_pilots_that_have_ended(pages: Pages) -> None:
 )
 def test_filters(pages: Pages, chosen: PilotsPage, nodes: str) -> None:
     """Each leaves what it names; a form has what is chosen."""
-    page = str(pages.pilots(chosen))
+    page = str(pages.chosen(chosen))
     assert re.findall(r"glidein_(\d)@", page) == list(nodes)
     wanted = chosen if chosen.which == "running" else chosen.but(doing="")
     for value in filter(None, wanted.but(which="").query.values()):
@@ -90,12 +81,12 @@ def test_filters(pages: Pages, chosen: PilotsPage, nodes: str) -> None:
 
 def test_the_next_pilots(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page has so many; links lead to the others and back, with the same filter."""
-    monkeypatch.setattr("gwmond.reports.pilots.stored_pages.MOST", 1)
-    first = str(pages.pilots(PilotsPage(which="past", group="frontend.main")))
+    monkeypatch.setattr("gwmond.web.pilots.MOST", 1)
+    first = str(pages.chosen(PilotsPage(which="past", group="frontend.main")))
     assert "wn1.example.org" in first
     link = re.search(r'href="pilots\?group=frontend.main&amp;which=past&amp;after=([^"]*)"', first)
     assert link
-    last = str(pages.pilots(PilotsPage(which="past", group="frontend.main", after=link[1])))
+    last = str(pages.chosen(PilotsPage(which="past", group="frontend.main", after=link[1])))
     assert "glidein_2@wn2" in last
     assert "glidein_1@wn1" not in last
     assert 'href="pilots?group=frontend.main&amp;which=past">From the latest' in last
@@ -104,7 +95,7 @@ def test_the_next_pilots(pages: Pages, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_life_of_a_pilot(pages: Pages) -> None:
     """Its runs with their rules, its sums, and a bar for itself and for each run."""
-    listed = str(pages.pilots(PilotsPage(which="past", site="Site-A", entry="entry-a")))
+    listed = str(pages.chosen(PilotsPage(which="past", site="Site-A", entry="entry-a")))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     page = pages.pilot(int(link[1]))
@@ -120,6 +111,26 @@ def test_the_life_of_a_pilot(pages: Pages) -> None:
     assert spans["run 1"] == "goodput, +10m00s to +1h10m"
     assert {kind for kind, lane, _ in bars if lane == "pilot"} == {"pilot_overhead"}
     assert pages.pilot(10**9) is None
+
+
+def test_pictures_have_times_and_legends(pages: Pages) -> None:
+    """Each colour is in the legend, also of time that is not settled; times of day are below."""
+    colours = set()
+    for page in (str(pages.pilot(1)), str(pages.pilot(3)), str(pages.trace("", 1))):
+        drawn = set(re.findall(r'<rect class="(c-[\w-]+)"', page))
+        assert drawn <= set(re.findall(r'<li><i class="(c-[\w-]+)"', page))
+        colours |= drawn
+    assert {"c-open", "c-whole", "c-goodput"} <= colours
+    ticks = re.findall(r'<text class="tick" x="([\d.]+)"[^>]*>([^<]*)<', str(pages.pilot(1)))
+    assert [text for _, text in ticks] == [
+        *("11-15", "00:15", "00:30", "00:45", "01:00", "01:15", "01:30", "01:45", "02:00 UTC")
+    ]
+    hour = float(ticks[4][0])
+    run = re.search(
+        r'<rect class="c-goodput" x="([\d.]+)"[^>]* width="([\d.]+)"', str(pages.pilot(1))
+    )
+    assert run  # from 00:10 to 01:10
+    assert hour == pytest.approx(float(run[1]) + float(run[2]) * 50 / 60, abs=3)
 
 
 def test_traces(pages: Pages) -> None:
@@ -145,7 +156,7 @@ def test_jobs_and_users_are_named_to_few(pages: Pages, strangers: Pages) -> None
     names = re.compile(r"alice|bob|carol|schedd\.example\.org#|trace\?job=|run\.sh")
     shown: list[tuple[str | None, ...]] = []
     for made in (pages, strangers):
-        lists = tuple(made.pilots(PilotsPage(which=which)) for which in ("running", "past"))
+        lists = tuple(made.chosen(PilotsPage(which=which)) for which in ("running", "past"))
         lives = tuple(made.pilot(number) for number in (1, 2, 3))
         shown.append((*lists, *lives, *(made.trace("", number) for number in (1, 2, 3))))
     for ours, theirs in zip(*shown, strict=True):
@@ -163,7 +174,7 @@ def test_jobs_and_users_are_named_to_few(pages: Pages, strangers: Pages) -> None
 def test_a_trace_is_asked_for(pages: Pages, strangers: Pages) -> None:
     """By a job or a pilot; by a pilot alone where jobs are not named."""
     for made, fields in ((pages, ["job", "pilot"]), (strangers, ["pilot"])):
-        for page in (made.trace_form("", 0), made.trace("", 1)):
+        for page in (trace_form(made.view, "", 0), made.trace("", 1)):
             assert re.findall('<label>.*?name="(\\w+)"', str(page)) == fields
             assert '<form class="fields" action="trace">' in str(page)
     assert pages.trace(f"schedd.example.org#1.0#{BASE}", 0)
@@ -172,7 +183,7 @@ def test_a_trace_is_asked_for(pages: Pages, strangers: Pages) -> None:
 
 def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
     """Neither in the list, nor in the life."""
-    listed = str(pages.pilots(PilotsPage()))
+    listed = str(pages.chosen(PilotsPage()))
     link = re.search(r'href="pilot\?id=(\d+)"', listed)
     assert link
     number = int(link[1])
@@ -184,5 +195,5 @@ def test_a_name_is_not_taken_for_html(pages: Pages) -> None:
 def test_a_ledger_that_cannot_be_read(tmp_path: Path) -> None:
     """The pages say why."""
     pages = Pages(snapshot(), with_ledger(str(tmp_path / "none.sqlite")))
-    for page in (pages.pilots(PilotsPage()), pages.pilot(1), pages.trace("", 1)):
+    for page in (pages.chosen(PilotsPage()), pages.pilot(1), pages.trace("", 1)):
         assert 'role="alert"' in str(page)

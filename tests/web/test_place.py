@@ -74,7 +74,7 @@ def test_entry_has_its_time() -> None:
     text = text_of(entry_page(snapshot(), STARVING))
     assert "cpu provisioned 90.0 100.0%" in text
     assert "cpu goodput exit zero 1.0 100.0%" in text
-    assert "9 of 9 jobs exited with 0 within a minute" in text
+    assert "39 of 40 runs failed within five minutes; 9 of 9 jobs compared" in text
     assert "Nothing is accounted yet." in text_of(entry_page(snapshot(), BORED))
 
 

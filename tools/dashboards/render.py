@@ -32,6 +32,7 @@ _AUTO = {"auto", "auto_count", "auto_min"}
 SITE_BOARD = "gwmond-site"
 _SOURCE = commons.DataSourceRef(type_val="prometheus", uid="${datasource}")
 _MINUTE_S = 60
+_NOTHING = "no data: gwmond is not scraped, its last poll is old, or it does not know this yet"
 _STEP = "${poll}s"
 """Least step of a query: gwmond's numbers change once a poll, so rates need several polls."""
 _KEPT = "&".join(
@@ -189,7 +190,7 @@ def _panel(panel: Panel) -> Any:
         .unit(panel.unit)
         .targets([_target(panel, n, query) for n, query in enumerate(panel.queries)])
         .data_links([*_links(panel)])
-        .no_value(f"none: empty {panel.empty}" if panel.empty else "no data")
+        .no_value(f"none: empty {panel.empty}" if panel.empty else _NOTHING)
     )
     for name, colour in (panel.colours or {}).items():
         fixed = {"mode": "fixed", "fixedColor": colour}

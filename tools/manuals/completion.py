@@ -9,6 +9,7 @@ from pathlib import Path
 import shtab
 
 from gwmond import cli
+from gwmond.reports.report.groupings import GROUPINGS
 
 PLACES = {
     "bash": "share/bash-completion/completions/gwmond",
@@ -33,7 +34,9 @@ def completions() -> dict[str, str]:
         top = cli.parser(tuple(cli.COMMANDS))
         for parser in parsers(top):
             for action in parser._actions:
-                if action.metavar == "DIR":
+                if "--by" in action.option_strings:
+                    action.choices = list(GROUPINGS)
+                elif action.metavar == "DIR":
                     action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
                 elif action.type is Path or action.metavar in _FILES:
                     action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -105,9 +105,9 @@ def _postgres(state: str | None, what: str, where: str) -> LedgerError:
     """Without a state the server did not get as far as to answer."""
     if state is None:
         return LedgerUnreachable(where, what, _SERVER)
-    for known in (state, state[:3], state[:2]):
-        if known in _POSTGRES:
-            kind, remedy = _POSTGRES[known]
+    for code in (state, state[:3], state[:2]):
+        if code in _POSTGRES:
+            kind, remedy = _POSTGRES[code]
             return kind(where, f"{what} ({state})", remedy)
     return LedgerFailed(where, f"{what} ({state})", _LOG)
 

@@ -34,7 +34,7 @@ def clean(text: str, limit: int = NAME_CHARACTERS) -> str:
     """
     if len(text) <= limit and text.isascii() and text.isprintable():
         return text
-    text = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    text = _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

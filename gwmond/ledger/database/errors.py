@@ -120,9 +120,9 @@ def install_command(extra: str) -> str:
     with suppress(metadata.PackageNotFoundError):  # a mere copy of the source
         requires = metadata.requires("gwmond") or []
     marker = f'extra == "{extra}"'
-    wanted = [
+    packages = [
         require.partition(";")[0].strip()
         for require in requires
         if marker in require.replace("'", '"')
     ]
-    return shlex.join([sys.executable, "-m", "pip", "install", *(wanted or [f"gwmond[{extra}]"])])
+    return shlex.join([sys.executable, "-m", "pip", "install", *(packages or [f"gwmond[{extra}]"])])

@@ -20,8 +20,8 @@ def revision(connection: Connection) -> str | None:
     if not inspect(connection).has_table(VERSION_TABLE):
         return None
     query = text(f"SELECT version_num FROM {VERSION_TABLE}")
-    found = connection.execute(query).scalar()
-    return None if found is None else str(found)
+    stored = connection.execute(query).scalar()
+    return None if stored is None else str(stored)
 
 
 def upgrade(connection: Connection) -> None:
@@ -54,23 +54,23 @@ def foreign(tables: Iterable[str], where: str) -> LedgerForeign:
 
 def check_known(connection: Connection, where: str, *, upgradable: bool) -> bool:
     """Return whether the schema is the newest, or raise what stands against using it."""
-    found = revision(connection)
-    if found == HEAD:
+    stored = revision(connection)
+    if stored == HEAD:
         return True
-    if found is None:
+    if stored is None:
         tables = set(inspect(connection).get_table_names())
         # A PostgreSQL schema may be shared as long as no name is taken; a file belongs to one.
         if tables & set(metadata.tables) or (tables and connection.dialect.name == "sqlite"):
             raise foreign(tables, where)
-    elif found < REVISIONS[0]:
-        what = f"its schema {found} is older than gwmond {__version__} can upgrade ({HEAD})"
+    elif stored < REVISIONS[0]:
+        what = f"its schema {stored} is older than gwmond {__version__} can upgrade ({HEAD})"
         remedy = "Move it away: the gwmond daemon makes a new one."
         raise LedgerTooOld(where, what, remedy)
-    elif found not in REVISIONS:
-        what = f"its schema {found} is unknown to gwmond {__version__}, which knows up to {HEAD}"
+    elif stored not in REVISIONS:
+        what = f"its schema {stored} is unknown to gwmond {__version__}, which knows up to {HEAD}"
         raise LedgerTooNew(where, what, "Install the gwmond that wrote it, or a later one.")
     if not upgradable:
-        what = f"its schema is {found or 'empty'}, this gwmond reads {HEAD}"
+        what = f"its schema is {stored or 'empty'}, this gwmond reads {HEAD}"
         raise LedgerTooOld(where, what, "Start the gwmond daemon once: it upgrades the ledger.")
     return False
 

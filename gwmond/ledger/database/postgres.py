@@ -13,10 +13,11 @@ import hashlib
 import os
 import socket
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import URL, Connection, Engine, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -105,17 +106,8 @@ class PostgresBackend:
 
 def _connect(location: PostgresDatabase) -> Connection:
     """Connect; what the URL's query says goes before these defaults."""
-    defaults: dict[str, Any] = {
-        "connect_timeout": 10,
-        "keepalives_idle": 30,
-        "keepalives_interval": 10,
-        "keepalives_count": 3,
-        "tcp_user_timeout": 60_000,
-        "application_name": f"gwmond pid {os.getpid()} on {socket.gethostname()}"[:63],
-    }
-    arguments = {k: v for k, v in defaults.items() if k not in location.url.query}
     try:
-        engine = create_engine(location.url, poolclass=NullPool, connect_args=arguments)
+        engine = _engine(location.url, f"gwmond pid {os.getpid()} on {socket.gethostname()}"[:63])
     except ImportError as exc:
         remedy = f"Install it: {install_command('postgresql')}"
         raise LedgerFailed(location.shown, f"no PostgreSQL driver ({exc})", remedy) from None
@@ -128,6 +120,21 @@ def _connect(location: PostgresDatabase) -> Connection:
         connection.close()
         raise
     return connection
+
+
+@lru_cache(8)
+def _engine(url: URL, name: str) -> Engine:
+    """Return who makes connections of that name, and keeps statements as SQLite's does."""
+    defaults: dict[str, Any] = {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+        "application_name": name,
+    }
+    arguments = {k: v for k, v in defaults.items() if k not in url.query}
+    return create_engine(url, poolclass=NullPool, connect_args=arguments)
 
 
 def _schema(connection: Connection, where: str) -> str:

@@ -15,6 +15,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -24,7 +25,7 @@ from sqlalchemy import (
 
 VERSION_TABLE = "gwmond_schema"
 # Every revision that this gwmond knows, oldest first.
-REVISIONS = ("0012", "0013", "0014", "0015", "0016")
+REVISIONS = ("0012", "0013", "0014", "0015", "0016", "0017", "0018")
 HEAD = REVISIONS[-1]
 
 metadata = MetaData()
@@ -160,7 +161,7 @@ pilots = Table(
     Column("factory_number", Text, nullable=False, server_default="", index=True),
     # What each source reports on it, as JSON (see gwmond.model.pilots.pilot_facts).
     Column("facts", Text, nullable=False, server_default="{}"),
-    # When a poll last found an ad of it; NULL: at the last look (``memory.sights``).
+    # When a poll last found an ad of it; NULL: at the last look (``memory.ad_times``).
     Column("last_polled_us", BigInteger),
     # MiB of a canonical unit in what is posted; 0: of before, until the daemon says which.
     Column("unit_mib", BigInteger, nullable=False, server_default="0"),
@@ -197,7 +198,7 @@ runs = Table(
     Column("cpu_canonical", BigInteger),
     Column("gpu_resource", BigInteger),
     Column("gpu_canonical", BigInteger),
-    # When a slot last showed it; NULL: at the last look, or it is over (``memory.sights``).
+    # When a slot last showed it; NULL: at the last look, or it is over (``memory.ad_times``).
     Column("last_shown_us", BigInteger),
     Column("facts", Text, nullable=False),
 )
@@ -256,6 +257,14 @@ unsent = Table(
     sqlite_with_rowid=False,
 )
 
+# What each poll found, of entries and idle jobs: see ``reports.sites.polls``.
+polls = Table(
+    "polls",
+    metadata,
+    Column("time_us", ROW_NUMBER, primary_key=True, autoincrement=False),
+    Column("found", LargeBinary, nullable=False),
+)
+
 # Since when groups of idle jobs wait for which reason; ``wants``: what records of runs know of a
 # group (see gwmond.model.demand.idle_history).
 waits = Table(
@@ -269,6 +278,19 @@ waits = Table(
     Column("reason", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("site", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What is set at entries, or of the pilots of a group there: a row when it changes.
+changes = Table(
+    "changes",
+    metadata,
+    Column("site", Text, primary_key=True),
+    Column("entry", Text, primary_key=True),
+    Column("group_name", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("time_us", BigInteger, primary_key=True, autoincrement=False, index=True),
+    Column("value", Text, nullable=False),
     sqlite_with_rowid=False,
 )
 

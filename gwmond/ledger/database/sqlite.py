@@ -20,10 +20,11 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing, suppress
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -54,6 +55,15 @@ _open: Counter[tuple[int, int]] = Counter()
 
 def _connect(path: Path, mode: str, begin: str, journal: str = "wal") -> Connection:
     """Connect with the PRAGMAs above; every transaction starts with ``begin``."""
+    return _engine(path, mode, begin, journal).connect()
+
+
+@lru_cache(8)
+def _engine(path: Path, mode: str, begin: str, journal: str) -> Engine:
+    """Return who makes these connections.  It has none, but keeps the statements that it compiled.
+
+    Without that, each page of the daemon left some 1,000 objects that refer to each other.
+    """
 
     def connect() -> sqlite3.Connection:
         uri = f"file:{quote(str(path))}?mode={mode}"
@@ -63,9 +73,14 @@ def _connect(path: Path, mode: str, begin: str, journal: str = "wal") -> Connect
             uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
         try:
+            # SQLite follows a link of that moment; what it opened it says before it reads any.
+            opened = db.execute("PRAGMA database_list").fetchone()[2]
+            if opened != str(path):
+                what = f"a symbolic link to {opened} was put there while it was opened"
+                raise LedgerLocation(str(path), what, "Find out who did so; then start again.")
             if mode != "ro":
-                found = db.execute(f"PRAGMA journal_mode={journal}").fetchone()
-                if found != (journal,):
+                answer = db.execute(f"PRAGMA journal_mode={journal}").fetchone()
+                if answer != (journal,):
                     raise sqlite3.OperationalError("this file system cannot hold a WAL database")
             db.execute("PRAGMA synchronous=FULL")
             db.execute("PRAGMA foreign_keys=ON")
@@ -82,7 +97,7 @@ def _connect(path: Path, mode: str, begin: str, journal: str = "wal") -> Connect
     def _(connection: Connection) -> None:
         connection.exec_driver_sql(begin)
 
-    return engine.connect()
+    return engine
 
 
 def _log_size(path: Path) -> int:
@@ -106,15 +121,15 @@ def quick_check(connection: Connection, path: Path) -> bool:
     timer.daemon = True
     timer.start()
     try:
-        found = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
+        lines = [str(row[0]) for row in db.execute("PRAGMA quick_check(3)")]
     except sqlite3.OperationalError as exc:
         if exc.sqlite_errorname == "SQLITE_INTERRUPT":
             return False
         raise
     finally:
         timer.cancel()
-    if found != ["ok"]:
-        raise LedgerCorrupt(where, " ".join("; ".join(found).split()), KEEP)
+    if lines != ["ok"]:
+        raise LedgerCorrupt(where, " ".join("; ".join(lines).split()), KEEP)
     return True
 
 
@@ -293,15 +308,11 @@ def _refuse_others(path: Path, shown: str) -> None:
         return  # of an empty file more is said later
     if begin != _MAGIC:
         raise LedgerCorrupt(shown, "the file is not a database of SQLite", KEEP)
-    with suppress(sqlite3.Error), closing(_unlocked(path)) as db:
+    without_locks = f"file:{quote(str(path))}?mode=ro&immutable=1"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(without_locks, uri=True)) as db:
         names = {str(row[0]) for row in db.execute("SELECT name FROM sqlite_master")}
         if names and VERSION_TABLE not in names:
             raise migrate.foreign(names, shown)
-
-
-def _unlocked(path: Path) -> sqlite3.Connection:
-    """Open a file for reading, without locks and without its log."""
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
 
 
 def _followed(path: Path, shown: str) -> Path:

@@ -102,10 +102,10 @@ def _damage(data: bytes, wal: Path, index: _Index | None) -> str | None:
     magic, _, size = struct.unpack_from(">III", data)
     if magic & ~1 != _MAGIC or not 512 <= size <= 65536:
         return f"{wal} is not a write-ahead log"
-    found = _scan(data, size)
-    if found is None:
+    counts = _scan(data, size)
+    if counts is None:
         return f"{wal} has a damaged header, and transactions behind it"
-    sound, behind = found
+    sound, behind = counts
     if index and index.salt == data[16:24] and sound < index.frames:
         return f"{wal} lost committed pages: {index.frames} were written, {sound} are sound"
     if behind > 1:

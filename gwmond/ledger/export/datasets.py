@@ -115,6 +115,9 @@ RUNS = pa.schema(
         "end": _TIME,
         **_SIZE,
         "user": _TEXT,
+        "project": _TEXT,
+        "accounting_group": _TEXT,
+        "schedd": _TEXT,
         "job_group": _TEXT,
         "category": _TEXT,
         "outcome": _TEXT,
@@ -138,7 +141,7 @@ def export(
     Raises ``LedgerError`` for the ledger, ``OSError`` for the files, and ``ValueError`` where the
     target has exports of another ledger.
     """
-    found = []
+    exported = []
     makers: tuple[Callable[[Connection, Period], Dataset], ...] = (
         _hours(Kind.PILOT, PILOT_HOURS, lambda micros: (micros, _seconds(micros))),
         _hours(Kind.SITE, SITE_HOURS, lambda micros: (micros, _seconds(micros))),
@@ -155,12 +158,12 @@ def export(
         failed: OSError | None = None
         with reader.reading() as connection:
             try:
-                found.append(write(make(connection, period), target, progress))
+                exported.append(write(make(connection, period), target, progress))
             except OSError as exc:  # of the files: the ledger's own are of its driver
                 failed = exc
         if failed is not None:
             raise failed
-    return found
+    return exported
 
 
 def _stream(connection: Connection, query: Select[Any]) -> Iterator[Any]:
@@ -224,8 +227,8 @@ def _factory_jobs(connection: Connection, period: Period) -> Dataset:
                 numbers = [getattr(line, name) if line else None for name in _OF_LINE]
                 times = job.submitted_us, job.started_us, job.ended_us
                 summary = (line.written_us, line.condor_started) if line else (None, None)
-                who = job.instance, job.user, job.client
-                yield last_us, (place.entry, place.number, *who, *times, *summary, *numbers)
+                owner = job.instance, job.user, job.client
+                yield last_us, (place.entry, place.number, *owner, *times, *summary, *numbers)
 
     count = connection.scalar(select(func.count()).select_from(factory_jobs).where(within)) or 0
     complete = stored_state(connection).pilots_pruned_us
@@ -247,19 +250,20 @@ def _runs(connection: Connection, period: Period) -> Dataset:
     )
 
     def rows() -> Iterator[tuple[int, Columns]]:
-        for found in _stream(connection, query):
-            row = run_row(found[len(names) :])
+        for values in _stream(connection, query):
+            row = run_row(values[len(names) :])
             outcome = row.outcome or (None, None, None)
             amounts = [row.settled.get(kind) for kind in KINDS]
-            known = phases_of(row.facts, row.start_us, row.end_us)
+            phases = phases_of(row.facts, row.start_us, row.end_us)
             failed = failed_transfer(row.facts) or (None, None, None)
             yield (
                 row.start_us,
                 (
-                    *(row.pilot, *found[: len(names)], row.key.job, row.key.shadow_start),
+                    *(row.pilot, *values[: len(names)], row.key.job, row.key.shadow_start),
                     *(row.start_us, row.end_us),
-                    *(*row.size, row.user, row.job_group, *outcome, row.result, row.open),
-                    *(*map(_seconds, known[:5]), known.bytes_in, known.bytes_out, *failed),
+                    *(*row.size, row.user, row.project, row.accounting_group, row.schedd),
+                    *(row.job_group, *outcome, row.result, row.open),
+                    *(*map(_seconds, phases[:5]), phases.bytes_in, phases.bytes_out, *failed),
                     *(*amounts, *map(_seconds, amounts)),
                 ),
             )

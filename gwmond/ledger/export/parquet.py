@@ -56,8 +56,8 @@ class Target(NamedTuple):
         note.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError), note.open("x") as file:
             file.write(f"{began} {where}\n")
-        found, _, place = note.read_text().strip().partition(" ")
-        if found == str(began):
+        noted, _, place = note.read_text().strip().partition(" ")
+        if noted == str(began):
             return ""
         return (
             f"{self.directory} has exports of another ledger as {self.name} ({place}): give this "

@@ -54,12 +54,12 @@ def read(
         places = _places(connection, since_us)
         recorded = {
             (entry, number)
-            for (entry, number), found in places.items()
-            for job in found
+            for (entry, number), of_place in places.items()
+            for job in of_place
             if job.line is not None and since_us <= (job.line.written_us or -1) < until_us
         }
         return FactoryLives(
-            lives=[life(*found) for found in _pilots(connection, since_us, until_us, recorded)],
+            lives=[life(*pilot) for pilot in _pilots(connection, since_us, until_us, recorded)],
             jobs=places,
             numbers=_numbers(connection, since_us, until_us),
             reported=_reported(connection, since_us, until_us),
@@ -71,8 +71,8 @@ def read(
 
 def _places(connection: Connection, since_us: int) -> dict[tuple[str, str], list[FactoryJob]]:
     query = PLACE_ROWS.where(factory_jobs.c.last_us >= since_us)
-    found = connection.execute(query.execution_options(yield_per=_AT_ONCE))
-    return {(place.entry, place.number): jobs(place) for place in map(place_row, found)}
+    rows = connection.execute(query.execution_options(yield_per=_AT_ONCE))
+    return {(place.entry, place.number): jobs(place) for place in map(place_row, rows)}
 
 
 def _pilots(
@@ -164,7 +164,7 @@ def _reported(connection: Connection, since_us: int, until_us: int) -> frozenset
     lines = {
         entry
         for entry, _, kind in (
-            known.labels for known in counters.stored_series(connection, Kind.FACTORY)
+            row.labels for row in counters.stored_series(connection, Kind.FACTORY)
         )
         if kind == FactoryKind.SUMMARY_PILOTS
     }

@@ -36,11 +36,10 @@ from gwmond.ledger.rows.counters import Kind
 from gwmond.ledger.rows.pilot_codec import counted_rules
 from gwmond.ledger.rows.tables import stored_state
 from gwmond.model.factory.totals import FactoryKind
-from gwmond.model.hours import from_columns
 from gwmond.model.pilot_life import Assumption, Category, Measure, Validation
 from gwmond.model.pilots.stored_pilots import ASSUMED, CountKey, PilotSeries
 from gwmond.model.times import HOUR_US
-from gwmond.model.totals import Hour, SiteKey
+from gwmond.model.totals import Hour, SiteKey, from_columns
 from gwmond.model.units import MICRO, Resource
 
 _PAIRS = 20_000
@@ -93,19 +92,19 @@ def reach(reader: LedgerReader) -> Reach:
         tick = stored_state(connection).tick
     after = [] if last is None else [last + 1]
     after += [-(-end // HOUR_US) for end in ends if end is not None]
-    known = [time for time in polls if time is not None]
-    if not known and tick is not None:  # it has polled, and has never seen an entry
-        known = [tick.wall]
-    return Reach(start, max(start, *after) if after else start, min(known, default=None))
+    times = [time for time in polls if time is not None]
+    if not times and tick is not None:  # it has polled, and has never seen an entry
+        times = [tick.wall]
+    return Reach(start, max(start, *after) if after else start, min(times, default=None))
 
 
 def pilot_time(reader: LedgerReader, measure: Measure, labels: Labels, done: Done) -> Found:
     """Yield settled time of pilots; hours are net of corrections."""
-    wanted = _named(PilotSeries._fields, labels)
+    pick = _named(PilotSeries._fields, labels)
     which = PilotSeries._fields.index("measure")
 
     def key(stored: Labels) -> Labels | None:
-        return wanted(stored) if stored[which] == measure else None
+        return pick(stored) if stored[which] == measure else None
 
     yield from _hours(reader, Kind.PILOT, key, done)
 
@@ -137,18 +136,50 @@ def spent(
     """
     heads: dict[Labels, int] = {}
     pairs: list[tuple[int, int]] = []
-    found: dict[int, dict[Hour, int]] = defaultdict(dict)
+    hours: dict[int, dict[Hour, int]] = defaultdict(dict)
     with reader.reading() as connection:
-        for known in counters.stored_series(connection, kind):
-            if (key := key_of(known.labels)) is not None:
-                pairs.append((known.id, heads.setdefault(key, known.id)))
+        for row in counters.stored_series(connection, kind):
+            if (key := key_of(row.labels)) is not None:
+                pairs.append((row.id, heads.setdefault(key, row.id)))
         for head, hour, *parts in _merged(connection, pairs, (first, last)):
-            found[head][hour] = from_columns(*parts)
-    return {key: found[head] for key, head in heads.items() if head in found}
+            hours[head][hour] = from_columns(*parts)
+    return {key: hours[head] for key, head in heads.items() if head in hours}
 
 
 def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     """Yield runs whose outcome is known, by the hour in which they ended."""
+    with reader.reading() as connection:
+        complete = -(-stored_state(connection).runs_pruned_us // HOUR_US)
+        yield from _counts(connection, "runs", _runs(labels), labels, complete, done)
+
+
+def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
+    """Yield pilots by the hour in which they ended, and the category of their own time."""
+    with reader.reading() as connection:
+        complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
+        yield from _counts(connection, "pilots", _pilots(labels), labels, complete, done)
+
+
+def ended(
+    reader: LedgerReader, labels: Labels, first: Hour, last: Hour
+) -> dict[str, dict[Labels, dict[Hour, int]]]:
+    """Return how many runs, and pilots, ended in the hours first ... last, by labels and hour."""
+    found: dict[str, dict[Labels, dict[Hour, int]]] = {}
+    with reader.reading() as connection:
+        for name, table, query in (
+            ("runs", runs, _runs(labels)),
+            ("pilots", pilots, _pilots(labels)),
+        ):
+            within = table.c.end_us.between(first * HOUR_US + 1, (last + 1) * HOUR_US)
+            columns = list(query.selected_columns)[:-1]
+            hours = found[name] = defaultdict(dict)
+            for *key, hour, number in connection.execute(query.where(within).group_by(*columns)):
+                hours[tuple(key)][hour] = number
+    return found
+
+
+def _runs(labels: Labels) -> Select[Any]:
+    """Return the query for runs that ended, without their grouping."""
     columns: dict[str, ColumnElement[Any]] = {
         "category": runs.c.category,
         "outcome": runs.c.outcome,
@@ -156,14 +187,11 @@ def ended_runs(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     }
     query = select(*(columns[name] for name in labels), _ended_in(runs), func.count())
     query = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
-    query = query.where(runs.c.category.is_not(None), runs.c.end_us.is_not(None))
-    with reader.reading() as connection:
-        complete = -(-stored_state(connection).runs_pruned_us // HOUR_US)
-        yield from _counts(connection, "runs", query, labels, complete, done)
+    return query.where(runs.c.category.is_not(None), runs.c.end_us.is_not(None))
 
 
-def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
-    """Yield pilots by the hour in which they ended, and the category of their own time.
+def _pilots(labels: Labels) -> Select[Any]:
+    """Return the query for pilots that ended, without their grouping.
 
     The rule is that of ``life.partition.own_category``: a pilot that ran no job and passed its
     validation is not decided before all that could have run on it is known.
@@ -183,10 +211,7 @@ def ended_pilots(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     )
     columns: dict[str, ColumnElement[Any]] = {"category": category, **_PLACE}
     query = select(*(columns[name].label(name) for name in labels), _ended_in(pilots), func.count())
-    query = query.where(c.end_us.is_not(None), decided)
-    with reader.reading() as connection:
-        complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
-        yield from _counts(connection, "pilots", query, labels, complete, done)
+    return query.where(c.end_us.is_not(None), decided)
 
 
 def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
@@ -201,10 +226,10 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
     with reader.reading() as connection:
         complete = -(-stored_state(connection).pilots_pruned_us // HOUR_US)
         totals: Counter[Labels] = Counter()
-        for known in counters.stored_series(connection, Kind.COUNT):
-            what, _, rule, *rest = known.labels
-            if resource := _ASSUMED.get(what):
-                totals[resource, rule, *rest] += known.total
+        for row in counters.stored_series(connection, Kind.COUNT):
+            counted, _, rule, *rest = row.labels
+            if resource := _ASSUMED.get(counted):
+                totals[resource, rule, *rest] += row.total
         left = dict(totals)
         rows = select(*place, c.end_us, c.estimated).where(c.end_us.is_not(None))
         rows = rows.order_by(*place).execution_options(yield_per=_AT_ONCE)
@@ -227,7 +252,7 @@ def estimated_time(reader: LedgerReader, labels: Labels, done: Done) -> Found:
 
 # --- how -----------------------------------------------------------------------------------------
 
-_ASSUMED: Mapping[str, Resource] = {what: resource for resource, what in ASSUMED.items()}
+_ASSUMED: Mapping[str, Resource] = {counted: resource for resource, counted in ASSUMED.items()}
 _PLACE: dict[str, ColumnElement[Any]] = {
     "site": pilots.c.site,
     "entry": pilots.c.entry,
@@ -239,6 +264,17 @@ def _ended_in(table: Table) -> ColumnElement[int]:
     """Return the hour of an end; what ends with an hour ended in it."""
     hour: ColumnElement[int] = (table.c.end_us - 1) // HOUR_US
     return hour
+
+
+def picked(fields: Sequence[str], names: Sequence[str], **values: str) -> KeyOf:
+    """Return what picks the labels of these names, of series with these values; empty: any."""
+    pick = _named(fields, names)
+    wanted = [(fields.index(name), value) for name, value in values.items() if value]
+
+    def key(labels: Labels) -> Labels | None:
+        return pick(labels) if all(labels[at] == value for at, value in wanted) else None
+
+    return key
 
 
 def _named(fields: Sequence[str], names: Sequence[str]) -> Callable[[Labels], Labels]:
@@ -257,10 +293,10 @@ def _hours(reader: LedgerReader, kind: Kind, key_of: KeyOf, done: Done, unit: in
     pairs: list[tuple[int, int]] = []
     with reader.reading() as connection:
         complete = stored_state(connection).pruned_before
-        for known in counters.stored_series(connection, kind):
-            if (key := key_of(known.labels)) is not None:
-                totals[key] = totals.get(key, 0) + known.total * unit
-                pairs.append((known.id, heads.setdefault(key, known.id)))
+        for row in counters.stored_series(connection, kind):
+            if (key := key_of(row.labels)) is not None:
+                totals[key] = totals.get(key, 0) + row.total * unit
+                pairs.append((row.id, heads.setdefault(key, row.id)))
         left = {head: key for key, head in heads.items()}
         for head, group in groupby(_merged(connection, pairs), key=itemgetter(0)):
             key = left.pop(head)
@@ -283,7 +319,9 @@ def _merged(
 
     ``within``: the first and the last hour that are wanted; None: all.
 
-    The pairs go with the statement, as many as a statement may be long.
+    The pairs go with the statement, as many as a statement may be long.  SQLite makes an index of
+    them only for ``+series``, which has no affinity, as the pairs have none; without an index it
+    would compare each row with each pair.
     """
     ordered = sorted(pairs, key=itemgetter(1))
     while ordered:
@@ -294,7 +332,7 @@ def _merged(
         statement = text(
             f"WITH merged (id, head) AS (VALUES {values}) "
             f"SELECT head, hour, SUM(amount / {MICRO}), SUM(amount % {MICRO}) "
-            "FROM series_hours JOIN merged ON series = id "
+            "FROM series_hours JOIN merged ON +series = id "
             f"{'WHERE hour BETWEEN :first AND :last ' if within else ''}"
             "GROUP BY head, hour ORDER BY head, hour"
         )
@@ -304,18 +342,18 @@ def _merged(
 
 def _counts(
     connection: Connection,
-    what: Literal["runs", "pilots"],
+    counted: Literal["runs", "pilots"],
     query: Select[Any],
     labels: Labels,
     complete: Hour,
     done: Done,
 ) -> Found:
     """Yield counts; ``query`` has the labels, the hour and the number, all rows of them."""
-    wanted = _named(CountKey._fields, labels)
+    pick = _named(CountKey._fields, labels)
     totals: Counter[Labels] = Counter()
-    for known in counters.stored_series(connection, Kind.COUNT):
-        if known.labels[0] == what:
-            totals[wanted(known.labels)] += known.total
+    for row in counters.stored_series(connection, Kind.COUNT):
+        if row.labels[0] == counted:
+            totals[pick(row.labels)] += row.total
     columns = list(query.selected_columns)[:-1]
     rows = query.group_by(*columns).order_by(*columns)
     left = dict(totals)

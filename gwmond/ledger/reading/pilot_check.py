@@ -18,9 +18,9 @@ All in one transaction, and some hundred pilots in memory at a time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, exists, func, select
 
@@ -29,9 +29,15 @@ from gwmond.ledger.reading.pilot_reader import PILOT_ROWS, RUN_ROWS
 from gwmond.ledger.rows import counters, tables
 from gwmond.ledger.rows.counters import Kind
 from gwmond.ledger.rows.pilot_codec import pilot_row, run_row
-from gwmond.ledger.rows.pilot_life import life_of, posted
-from gwmond.model.pilot_life import KINDS, Category, Measure
+from gwmond.model.pilot_life import (
+    KINDS,
+    Category,
+    Measure,
+    PilotLife,
+    RunKey,
+)
 from gwmond.model.pilots.stored_pilots import (
+    OwnAmounts,
     PilotDifference,
     PilotResidual,
     PilotRow,
@@ -39,7 +45,7 @@ from gwmond.model.pilots.stored_pilots import (
 )
 from gwmond.model.totals import Micros
 from gwmond.model.units import MICRO, Resource
-from gwmond.pilots.life.partition import partition, total
+from gwmond.pilots.life.partition import Amounts, partition, total
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 Place: TypeAlias = tuple[str, ...]
@@ -129,8 +135,8 @@ def _lives(connection: Connection, progress: Progress) -> Iterator[tuple[PilotRo
     while rows := [pilot_row(row) for row in connection.execute(query.where(pilots.c.id > last))]:
         rows_by_pilot: dict[int, list[RunRow]] = {row.id: [] for row in rows}
         between = runs.c.pilot.between(rows[0].id, rows[-1].id)
-        for found in connection.execute(RUN_ROWS.where(between)):
-            run = run_row(found)
+        for values in connection.execute(RUN_ROWS.where(between)):
+            run = run_row(values)
             if run.pilot in rows_by_pilot:  # an orphan is found by ``_check_orphans``
                 rows_by_pilot[run.pilot].append(run)
         for row in rows:
@@ -146,12 +152,12 @@ def _check_life(
     of_pilots: _Residual,
     of_runs: _Residual,
 ) -> None:
-    found = posted(partition(life_of(row, run_rows), memory_per_unit_mib=memory_mib).settled)
-    for key in row.settled.keys() | found.pilot.keys():
-        missing = found.pilot.get(key, 0) - row.settled.get(key, 0)
+    shares = posted(partition(life_of(row, run_rows), memory_per_unit_mib=memory_mib).settled)
+    for key in row.settled.keys() | shares.pilot.keys():
+        missing = shares.pilot.get(key, 0) - row.settled.get(key, 0)
         of_pilots.differ(f"pilot {row.id} {' '.join(key)}", missing)
     for run in run_rows:
-        amounts = found.runs.get(run.key, {})
+        amounts = shares.runs.get(run.key, {})
         for kind in run.settled.keys() | amounts.keys():
             where = f"{run.key.job} run {run.key.number} {' '.join(kind)}"
             of_runs.differ(where, amounts.get(kind, 0) - run.settled.get(kind, 0))
@@ -162,7 +168,7 @@ def _check_pruned(
 ) -> None:
     """Check what can be without all runs: the pilot's own share is not known any more."""
     life = life_of(row, ())._replace(ran_jobs=True)
-    offered, known = (
+    offered, complete = (
         total(life, memory_per_unit_mib=memory_mib),
         life.known_us >= life.effective_end_us,
     )
@@ -172,7 +178,7 @@ def _check_pruned(
     for kind in KINDS:
         where = f"pilot {row.id} (runs pruned) {' '.join(kind)}"
         missing = offered.get(kind, 0) - amounts[kind]
-        of_pilots.differ(where, missing if known else min(0, missing))
+        of_pilots.differ(where, missing if complete else min(0, missing))
     left: Counter[tuple[Resource, Measure, Category, str]] = Counter(dict(row.settled))
     for run in run_rows:
         if run.outcome is not None:
@@ -200,3 +206,32 @@ def _check_orphans(connection: Connection, residual: _Residual) -> None:
         residual.checked += 1
         amount = max(1, sum(run.settled.values()))
         residual.differ(f"{run.key.job} run {run.key.number} without pilot", amount)
+
+
+class Posted(NamedTuple):
+    """Settled amounts as rows hold them: of the pilot, and of each run that has any."""
+
+    pilot: OwnAmounts
+    runs: dict[RunKey, dict[tuple[Resource, Measure], Micros]]
+
+
+def life_of(row: PilotRow, runs: Iterable[RunRow]) -> PilotLife:
+    """Return the life in rows; while it runs it lasts, for now, to its last contact."""
+    return row.life._replace(
+        runs=tuple(run.as_run for run in runs),
+        known_until_us=row.known_until_us,
+        ran_jobs=row.ran_jobs,
+    )
+
+
+def posted(settled: Amounts) -> Posted:
+    """Sum up the settled part of a partition as rows hold it; what is 0 is left out."""
+    own: Counter[tuple[Resource, Measure, Category, str]] = Counter()
+    runs: dict[RunKey, dict[tuple[Resource, Measure], Micros]] = {}
+    for account, micros in settled.items():
+        own[account.resource, account.measure, account.category, account.outcome] += micros
+        if account.run_key is not None and micros:
+            kinds = runs.setdefault(account.run_key, {})
+            kind = account.resource, account.measure
+            kinds[kind] = kinds.get(kind, 0) + micros
+    return Posted(dict(+own), runs)

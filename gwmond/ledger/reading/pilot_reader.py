@@ -57,7 +57,7 @@ class PilotLookup(Session):
                 *_there(connection, keys.on_nodes, c.end_us, guard_us, late_us),
                 *_there(connection, keys.nameless, c.start_us, guard_us, AGE_US, *nameless),
             }
-            found = chain(
+            rows = chain(
                 _pilots(connection, c.name, map(identity, keys.startds)),
                 _pilots(connection, c.factory_job, map(identity, filter(None, keys.factory_jobs))),
                 _pilots(connection, c.factory_number, keys.factory_numbers),
@@ -65,7 +65,7 @@ class PilotLookup(Session):
             )
             return PilotRows(
                 keys,
-                pilots=tuple({row.id: row for row in found}.values()),
+                pilots=tuple({row.id: row for row in rows}.values()),
                 entries=_latest_of_entries(connection, keys.entries),
                 places={
                     place.name: place
@@ -81,6 +81,12 @@ class PilotLookup(Session):
         with self.reading() as connection:
             return tables.experiments_within(connection, since_us, until_us)
 
+    def number_open(self) -> int:
+        """Return how many pilots are not closed."""
+        with self.reading() as connection:
+            query = select(func.count()).select_from(pilots).where(_OPEN)
+            return int(connection.execute(query).scalar_one())
+
     def runs_of(self, ids: Iterable[PilotId]) -> dict[PilotId, list[RunRow]]:
         """Return all runs of these pilots, in the order of their keys; none is no entry."""
         with self.reading() as connection:
@@ -88,9 +94,9 @@ class PilotLookup(Session):
 
     def find_runs(self, jobs: Iterable[str]) -> dict[str, list[RunRow]]:
         """Return all runs of these jobs, on closed pilots too, by run; none is no entry."""
-        wanted = {identity(job): job for job in jobs}
+        job_of = {identity(job): job for job in jobs}
         with self.reading() as connection:
-            return _by(_runs(connection, runs.c.job, wanted), lambda run: wanted[run.key.job])
+            return _by(_runs(connection, runs.c.job, job_of), lambda run: job_of[run.key.job])
 
     def jobs_numbered(self, number: str, schedd: str, limit: int) -> list[str]:
         """Return jobs with this ``cluster.proc``, of a schedd or of any (all jobs are looked at).
@@ -102,12 +108,12 @@ class PilotLookup(Session):
         first = f"{clean(schedd)}#{number}#"
         with self.reading() as connection:
             if not schedd:
-                found = job.contains(f"#{number}#", autoescape=True)
+                condition = job.contains(f"#{number}#", autoescape=True)
             elif connection.dialect.name == "sqlite":  # as bytes are in order, by the index
-                found = and_(job > first, job < f"{first}:")
+                condition = and_(job > first, job < f"{first}:")
             else:
-                found = job.startswith(first, autoescape=True)
-            return list(connection.scalars(query.where(found)))
+                condition = job.startswith(first, autoescape=True)
+            return list(connection.scalars(query.where(condition)))
 
     def pilots_by_id(self, ids: Iterable[PilotId]) -> dict[PilotId, PilotRow]:
         """Return these pilots, closed ones too."""
@@ -123,13 +129,13 @@ class PilotLookup(Session):
         query = select(*(c[name] for name in KIND_COLUMNS)).where(
             c.entry == clean(entry), c.origin != "jobs", c.runs_pruned == 0
         )
-        found: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
+        ids: defaultdict[PilotKind, list[PilotId]] = defaultdict(list)
         with self.reading() as connection:
             query = query.order_by(c.id).execution_options(yield_per=AT_ONCE)
             for row in connection.execute(query):
                 if (kind := pilot_kind(row)) is not None:
-                    found[kind].append(row.id)
-        return dict(found)
+                    ids[kind].append(row.id)
+        return dict(ids)
 
     def cursors(self) -> dict[tuple[str, str], Cursor]:
         """Return how far each source's records have been taken."""
@@ -142,11 +148,14 @@ class PilotLookup(Session):
             return tables.latest_gaps(connection, _LATEST_GAPS)
 
 
+# No parameter: the index is of it.
+_OPEN = pilots.c.closed == literal_column("0")
+
+
 def open_pilots(connection: Connection) -> Iterator[PilotRow]:
     """Yield the pilots that are not closed, in the order of their numbers."""
-    running = pilots.c.closed == literal_column("0")  # no parameter: the index is of it
-    found = connection.execute(PILOT_ROWS.where(running).order_by(pilots.c.id))
-    yield from map(pilot_row, found)
+    rows = connection.execute(PILOT_ROWS.where(_OPEN).order_by(pilots.c.id))
+    yield from map(pilot_row, rows)
 
 
 def _pilots(
@@ -168,22 +177,22 @@ def _runs(
         yield from map(run_row, connection.execute(query))
 
 
-def _by(found: Iterable[RunRow], key: Callable[[RunRow], _K]) -> dict[_K, list[RunRow]]:
+def _by(rows: Iterable[RunRow], key: Callable[[RunRow], _K]) -> dict[_K, list[RunRow]]:
     groups: defaultdict[_K, list[RunRow]] = defaultdict(list)
-    for run in found:
+    for run in rows:
         groups[key(run)].append(run)
     return dict(groups)
 
 
 def _latest_of_entries(connection: Connection, entries: Iterable[str]) -> dict[str, list[PilotRow]]:
     """Return some of the latest pilots of these entries; none is no entry."""
-    found = {}
+    by_entry = {}
     for entry in sorted(entries):
         latest = PILOT_ROWS.where(pilots.c.entry == clean(entry))
         latest = latest.order_by(pilots.c.start_us.desc(), pilots.c.id).limit(AT_ONCE)
         if rows := list(map(pilot_row, connection.execute(latest))):
-            found[entry] = rows
-    return found
+            by_entry[entry] = rows
+    return by_entry
 
 
 def late_runs(connection: Connection, ids: list[PilotId]) -> Iterator[RunRow]:

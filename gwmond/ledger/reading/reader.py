@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     Select,
     Table,
     and_,
@@ -37,13 +38,14 @@ from gwmond.ledger.reading.pilot_reader import (
     open_pilots,
 )
 from gwmond.ledger.reading.sites_reader import SitesReader, state_of_sites
-from gwmond.ledger.rows import backlog, counters, tables, wait_rows
+from gwmond.ledger.rows import backlog, counters, tables
 from gwmond.ledger.rows.backlog import UnsentChunk, UnsentPosition
 from gwmond.ledger.rows.counters import Kind
 from gwmond.ledger.rows.pilot_codec import pilot_row, run_row
 from gwmond.ledger.rows.stats import LedgerStats, stats
 from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.elapsed import Tick
+from gwmond.model.entries.changes import Value
 from gwmond.model.factory.totals import FactoryKey
 from gwmond.model.facts import ANYWHERE, Place, Problem
 from gwmond.model.pilot_life import Validation
@@ -84,21 +86,32 @@ _TRIALS = select(
 ).join_from(runs, pilots, runs.c.pilot == pilots.c.id)
 
 
+def _unsettled(connection: Connection) -> tuple[tuple[PilotRow, ...], tuple[RunRow, ...]]:
+    rows = tuple(open_pilots(connection))
+    return rows, tuple(late_runs(connection, [row.id for row in rows]))
+
+
 class LedgerReader(PilotLookup, SitesReader):
     """A ledger open to read beside its writer."""
+
+    def unsettled(self) -> tuple[tuple[PilotRow, ...], tuple[RunRow, ...]]:
+        """Return the pilots that are not closed, and their runs that are not all settled."""
+        with self.reading() as connection:
+            return _unsettled(connection)
 
     def load(self) -> LedgerState:
         """Return all that the accounting goes on from."""
         with self.reading() as connection:
-            rows = tuple(open_pilots(connection))
+            rows, late = _unsettled(connection)
             return state_of_sites(connection)._replace(
                 totals=counters.stored_totals(connection),
                 pilots=rows,
-                runs=tuple(late_runs(connection, [row.id for row in rows])),
+                runs=late,
                 cursors=tables.stored_cursors(connection),
                 places=tables.open_places(connection),
                 experiments=tables.open_experiments(connection),
-                waits=wait_rows.lasting(connection),
+                waits=tables.lasting_waits(connection),
+                values=tables.stored_values(connection),
             )
 
     def tick(self) -> Tick | None:
@@ -109,12 +122,17 @@ class LedgerReader(PilotLookup, SitesReader):
     def waits_of_group(self, schedd: str, group: str, since_us: int) -> tuple[WaitInterval, ...]:
         """Return for which reasons a group of idle jobs waited after a time, in their order."""
         with self.reading() as connection:
-            return wait_rows.of_group(connection, schedd, group, since_us)
+            return tables.waits_of_group(connection, schedd, group, since_us)
 
-    def waits_by_wants(self, wanted: Collection[str], since_us: int) -> tuple[WaitInterval, ...]:
-        """Return for which reasons jobs waited that want one of these."""
+    def waits_by_wants(self, wants: Collection[str], since_us: int) -> tuple[WaitInterval, ...]:
+        """Return the waits of jobs that have one of these wants."""
         with self.reading() as connection:
-            return wait_rows.of_wants(connection, wanted, since_us) if wanted else ()
+            return tables.waits_of_wants(connection, wants, since_us) if wants else ()
+
+    def values(self, since_us: int) -> tuple[Value, ...]:
+        """Return what changed at entries since, and before that the latest of each; by time."""
+        with self.reading() as connection:
+            return tables.stored_values(connection, since_us)
 
     def hours(self, first: Hour, last: Hour) -> list[HourTotal]:
         """Return what was spent in the hours first ... last, both included, oldest first."""
@@ -149,14 +167,14 @@ class LedgerReader(PilotLookup, SitesReader):
 
     def pilot_rows(
         self,
-        wanted: PilotFilter = EVERY_PILOT,
+        choice: PilotFilter = EVERY_PILOT,
         *,
         order: Order = "start",
         descending: bool = False,
         limit: int | None = None,
         after: tuple[int, PilotId] | None = None,
     ) -> list[PilotRow]:
-        """Return the pilots that are wanted, in the order asked for; one that runs ends last.
+        """Return the pilots of a choice, in the order asked for; a pilot that runs ends last.
 
         ``after``: only those that come after the one with that time and number.
         """
@@ -164,7 +182,7 @@ class LedgerReader(PilotLookup, SitesReader):
         keys: list[ColumnElement[Any]] = [column, pilots.c.id]
         if order == "end":
             keys.insert(0, column.is_(None))
-        query = PILOT_ROWS.where(*of_pilots(wanted)).limit(limit)
+        query = PILOT_ROWS.where(*of_pilots(choice)).limit(limit)
         if after is not None:
             here, there = tuple_(column, pilots.c.id), tuple_(*map(literal, after))
             query = query.where(here < there if descending else here > there)
@@ -191,30 +209,35 @@ class LedgerReader(PilotLookup, SitesReader):
                 identities = {row.id: row.identity for row in rows}
                 of_chunk = RUN_ROWS.where(runs.c.pilot.in_(identities), *within)
                 of_chunk = of_chunk.order_by(runs.c.pilot, runs.c.job, runs.c.number)
-                found = map(run_row, connection.execute(of_chunk))
-                chunk = [(row, identities[row.pilot]) for row in found]
+                run_rows = map(run_row, connection.execute(of_chunk))
+                chunk = [(row, identities[row.pilot]) for row in run_rows]
             yield from chunk
             if len(rows) < PILOTS_AT_ONCE:
                 return
             last = rows[-1].id
 
-    def runs_begun(self, wanted: RunFilter, limit: int) -> list[tuple[RunRow, PilotRow]]:
-        """Return at most so many of the runs that are wanted, each with its pilot, latest first.
+    def runs_begun(self, choice: RunFilter, limit: int | None) -> list[tuple[RunRow, PilotRow]]:
+        """Return at most so many (None: all) of the runs of a choice, latest first, with pilots.
 
         Without those that stand for what is known from statistics only.
         """
-        c, (since_us, until_us) = runs.c, wanted.period
+        c, (since_us, until_us) = runs.c, choice.period
         query = RUN_ROWS.where(c.start_us >= since_us, c.start_us < until_us)
         query = query.where(func.coalesce(c.outcome, "") != SUMMARISED)
-        if wanted.user is not None:
-            query = query.where(_of_user(wanted.user))
-        if wanted.job is not None:
-            named = c.job.contains(f"#{wanted.job}#", autoescape=True)
-            query = query.where(c.job == wanted.job if "#" in wanted.job else named)
-        if wanted.category is not None:
-            query = query.where(c.category == wanted.category)
+        if choice.user is not None:
+            query = query.where(of_user(choice.user))
+        if choice.job is not None:
+            named = c.job.contains(f"#{choice.job}#", autoescape=True)
+            query = query.where(c.job == choice.job if "#" in choice.job else named)
+        if choice.category is not None:
+            query = query.where(c.category == choice.category)
+        if choice.outcome is not None:
+            query = query.where(c.outcome == choice.outcome)
+        if choice.longer_us is not None:
+            query = query.where(c.end_us - c.start_us > choice.longer_us)
         query = query.order_by(c.start_us.desc(), c.job, c.number, c.pilot)
-        return self._with_pilots(query.limit(limit).offset(wanted.skip), wanted.place)
+        on = PilotFilter(place=choice.place, node=choice.node)
+        return self._with_pilots(query.limit(limit).offset(choice.skip), on)
 
     def open_runs(
         self,
@@ -235,14 +258,15 @@ class LedgerReader(PilotLookup, SitesReader):
         last = func.coalesce(runs.c.end_us, pilots.c.end_us, pilots.c.posted_last_heard_us)
         within = last >= period.since_us, runs.c.start_us < period.until_us
         query = RUN_ROWS.where(runs.c.open == 1, over, *within)
-        return self._with_pilots(query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN), place)
+        latest = query.order_by(runs.c.start_us.desc()).limit(MOST_OPEN)
+        return self._with_pilots(latest, PilotFilter(place=place))
 
-    def _with_pilots(self, query: Select[Any], place: Place) -> list[tuple[RunRow, PilotRow]]:
-        """Return the runs of a query that were on pilots of a place, each with its pilot."""
+    def _with_pilots(self, query: Select[Any], on: PilotFilter) -> list[tuple[RunRow, PilotRow]]:
+        """Return the runs of a query that were on these pilots, each with its pilot."""
         joined = query.join_from(runs, pilots, runs.c.pilot == pilots.c.id)
         with self.reading() as connection:
-            found = connection.execute(joined.where(*of_pilots(PilotFilter(place=place))))
-            rows = [run_row(row) for row in found]
+            selected = connection.execute(joined.where(*of_pilots(on)))
+            rows = [run_row(row) for row in selected]
         pilot = self.pilots_by_id({row.pilot for row in rows})
         return [(row, pilot[row.pilot]) for row in rows if row.pilot in pilot]
 
@@ -268,23 +292,23 @@ class LedgerReader(PilotLookup, SitesReader):
         A run is returned as it was at ``known_us``: one that went on then, five minutes after its
         start, has not failed early.  ``Trial.pilot`` is the number of the pilot, as text.
         """
-        c, found = runs.c, list[Trial]()
+        c, trials = runs.c, list[Trial]()
         middle = (since_us + until_us) // 2
         later = c.start_us.between(middle, until_us), c.start_us
         earlier = c.start_us.between(since_us, middle - 1), c.start_us.desc()
         goes_on = or_(c.end_us.is_(None), c.end_us > known_us)
         begun = c.start_us < known_us - EARLY_US
         says = or_(and_(c.end_us <= known_us, c.result != ""), and_(goes_on, begun))
-        each = [None] if users is None else chunks(sorted({clean(user) for user in users}))
+        groups = [None] if users is None else chunks(sorted({clean(user) for user in users}))
         with self.reading() as connection:
-            for user_names in each:
+            for user_names in groups:
                 of_users = true() if user_names is None else c.user_name.in_(user_names)
                 for within, order in (later, earlier):
                     query = _TRIALS.where(within, says, of_users).order_by(order, c.job, c.number)
                     rows = connection.execute(query.limit(limit // 2))
-                    found += (_trial(row, known_us) for row in rows)
-        found.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
-        return found[:limit]
+                    trials += (_trial(row, known_us) for row in rows)
+        trials.sort(key=lambda trial: (abs(trial.start_us - middle), trial.key))
+        return trials[:limit]
 
     def unsent(self, after: UnsentPosition, most: int) -> UnsentChunk | None:
         """Return the next part to export as traces, after a position; None: there is none."""
@@ -303,8 +327,8 @@ class LedgerReader(PilotLookup, SitesReader):
         query = query.where(c.time_us >= since_us).order_by(c.time_us.desc(), c.id.desc())
         with self.reading() as connection:
             series = {
-                known.id: counters.pilot_key(known.labels)
-                for known in counters.stored_series(connection, Kind.PILOT)
+                row.id: counters.pilot_key(row.labels)
+                for row in counters.stored_series(connection, Kind.PILOT)
             }
             return [
                 PilotCorrection(time, pilot, hour, series[number], micros, cause)
@@ -348,7 +372,7 @@ def _within(
         yield table.c.start_us < until_us
 
 
-def _of_user(user: str) -> ColumnElement[bool]:
+def of_user(user: str) -> ColumnElement[bool]:
     """Return what runs of a user fulfil: of ``user@domain``, or of a user of any domain."""
     name = runs.c.user_name
     return (
@@ -358,47 +382,47 @@ def _of_user(user: str) -> ColumnElement[bool]:
     )
 
 
-def of_pilots(wanted: PilotFilter) -> Iterator[ColumnElement[bool]]:
+def of_pilots(choice: PilotFilter) -> Iterator[ColumnElement[bool]]:
     c = pilots.c
-    yield from _within(pilots, wanted.since_us, wanted.until_us)
-    if wanted.running is not None:
-        yield c.end_us.is_(None) if wanted.running else c.end_us.is_not(None)
-    for column, name in zip((c.site, c.entry, c.group_name), wanted.place, strict=True):
+    yield from _within(pilots, choice.since_us, choice.until_us)
+    if choice.running is not None:
+        yield c.end_us.is_(None) if choice.running else c.end_us.is_not(None)
+    for column, name in zip((c.site, c.entry, c.group_name), choice.place, strict=True):
         if name:
             yield column == name
-    if wanted.id is not None:
-        yield c.id == wanted.id
-    if wanted.name is not None:
-        yield func.lower(c.name).contains(wanted.name.lower(), autoescape=True)
-    if wanted.user is not None:
-        yield exists().where(runs.c.pilot == c.id, _of_user(wanted.user))
-    if wanted.ended is not None:
-        yield c.end_us >= wanted.ended.since_us
-        yield c.end_us < wanted.ended.until_us
-    if wanted.node is not None:
-        pattern = re.sub(r"([%_|])", r"|\1", wanted.node.lower()).replace("*", "%")
+    if choice.id is not None:
+        yield c.id == choice.id
+    if choice.name is not None:
+        yield func.lower(c.name).contains(choice.name.lower(), autoescape=True)
+    if choice.user is not None:
+        yield exists().where(runs.c.pilot == c.id, of_user(choice.user))
+    if choice.ended is not None:
+        yield c.end_us >= choice.ended.since_us
+        yield c.end_us < choice.ended.until_us
+    if choice.node is not None:
+        pattern = re.sub(r"([%_|])", r"|\1", choice.node.lower()).replace("*", "%")
         yield func.lower(c.node).like(pattern, escape="|")
-    if wanted.failed is not None:
-        yield FAILED if wanted.failed else ~FAILED
-    if wanted.category is not None:  # settled is compact JSON, see pilot_codec
-        yield c.settled.contains(f'"{wanted.category}":{{', autoescape=True)
-    if wanted.doing is not None:
-        yield from _doing(wanted.doing)
+    if choice.failed is not None:
+        yield FAILED if choice.failed else ~FAILED
+    if choice.category is not None:  # settled is compact JSON, see pilot_codec
+        yield c.settled.contains(f'"{choice.category}":{{', autoescape=True)
+    if choice.doing is not None:
+        yield from _doing(choice.doing)
 
 
-def _doing(wanted: Doing) -> Iterator[ColumnElement[bool]]:
+def _doing(doing: Doing) -> Iterator[ColumnElement[bool]]:
     """The order is that of ``StoredPilot.state``: what is said first holds."""
     c = pilots.c
     runs_of = exists().where(runs.c.pilot == c.id)
     heard = c.posted_last_heard_us, c.last_heard_us
-    silent = and_(*(at < wanted.silent_before_us for at in heard), c.origin == "collector")
-    retiring = and_(c.retire_us.is_not(None), c.retire_us <= wanted.now_us)
+    silent = and_(*(at < doing.silent_before_us for at in heard), c.origin == "collector")
+    retiring = and_(c.retire_us.is_not(None), c.retire_us <= doing.now_us)
     yield c.end_us.is_(None)
     yield or_(c.validation != Validation.FAILED.value, runs_of)
-    yield silent if wanted.state == "silent" else not_(silent)
-    if wanted.state == "silent":
+    yield silent if doing.state == "silent" else not_(silent)
+    if doing.state == "silent":
         return
-    yield retiring if wanted.state == "retiring" else not_(retiring)
-    if wanted.state != "retiring":
+    yield retiring if doing.state == "retiring" else not_(retiring)
+    if doing.state != "retiring":
         runs_now = runs_of.where(runs.c.end_us.is_(None))
-        yield runs_now if wanted.state == "running" else and_(~runs_now, c.origin != "files")
+        yield runs_now if doing.state == "running" else and_(~runs_now, c.origin != "files")

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select
 
-from gwmond.ledger.database.columns import identity, time_us, whole
 from gwmond.ledger.database.schema import unsent
+from gwmond.ledger.rows import tables
 from gwmond.model.poll.batch import Settled
 
 
@@ -34,17 +34,10 @@ class UnsentChunk(NamedTuple):
 def add(connection: Connection, batch: int, stored_us: int, settled: Sequence[Settled]) -> None:
     """Add what a batch has settled."""
     if settled:
-        at_us = time_us(stored_us)
+        where = {"batch": batch, "stored_us": stored_us}
         rows = [
-            {
-                "batch": batch,
-                "place": place,
-                "stored_us": at_us,
-                "pilot": whole(one.pilot),
-                "job": identity(one.job),
-                "number": None if one.number is None else whole(one.number),
-            }
-            for place, one in enumerate(settled)
+            tables.row(unsent, {**where, "place": place, **part._asdict()})
+            for place, part in enumerate(settled)
         ]
         connection.execute(insert(unsent), rows)
 

@@ -23,12 +23,11 @@ from gwmond.ledger.database.backend import chunks, many, mark
 from gwmond.ledger.database.columns import HOURS, LARGEST, Undecodable, clean, time_s, whole
 from gwmond.ledger.database.schema import series, series_hours
 from gwmond.model.factory.totals import FactoryKey, FactoryKind, FactoryTotalKey
-from gwmond.model.hours import from_columns, to_columns
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
 from gwmond.model.poll.batch import Batch, Totals
 from gwmond.model.states import State
-from gwmond.model.totals import Hour, Micros, SiteKey, Total
+from gwmond.model.totals import Hour, Micros, SiteKey, Total, from_columns, to_columns
 from gwmond.model.units import MICRO
 
 Labels: TypeAlias = tuple[str, ...]
@@ -109,9 +108,9 @@ def factory_key(labels: Labels) -> FactoryTotalKey:
 
 
 def count_key(labels: Labels) -> CountKey:
-    what, category, *rest = labels
-    state = State(category) if what == "verdicts" else Category(category)
-    return CountKey(what, state, *rest)  # type: ignore[arg-type]
+    counted, category, *rest = labels
+    state = State(category) if counted == "verdicts" else Category(category)
+    return CountKey(counted, state, *rest)  # type: ignore[arg-type]
 
 
 # --- What batches change -----------------------------------------------------------------------
@@ -119,14 +118,14 @@ def count_key(labels: Labels) -> CountKey:
 
 def changes(batch: Batch) -> Changes:
     """Return the additions of a batch, by series; raises ``ValueError`` for too large numbers."""
-    found: dict[Key, Addition] = {}
+    additions: dict[Key, Addition] = {}
     now = batch.now_us / MICRO
 
     def amounts_of(kind: Kind, labels: Labels, created: float = now) -> dict[Hour | None, int]:
         key = key_of(kind, labels)
-        change = found.get(key)
+        change = additions.get(key)
         if change is None:
-            change = found[key] = Addition(created, {})
+            change = additions[key] = Addition(created, {})
         return change.amounts
 
     def add_amount(
@@ -148,7 +147,7 @@ def changes(batch: Batch) -> Changes:
         add_amount(Kind.FACTORY, _factory_labels(number), whole(number.hour, HOURS), whole(amount))
     for count, amount in batch.counts.items():
         add_amount(Kind.COUNT, count, None, whole(amount, least=-LARGEST))
-    return found
+    return additions
 
 
 def _factory_labels(number: FactoryKey) -> Labels:
@@ -196,11 +195,11 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
     more: list[tuple[Hour, int, int]] = []
     fewer: list[tuple[int, Hour, int]] = []
     for key, change in changes.items():
-        known = stored.get(key)
-        if known is None:
+        before = stored.get(key)
+        if before is None:
             last += 1
-            known = Series(last, (), change.created, 0, 0, 0)
-        total, pruned = known.total, known.pruned
+            before = Series(last, (), change.created, 0, 0, 0)
+        total, pruned = before.total, before.pruned
         for hour, amount in change.amounts.items():
             total += amount
             if hour is None:
@@ -208,14 +207,12 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
             if hour < pruned_before:
                 pruned += amount
             elif amount > 0:
-                more.append((hour, known.id, amount))
+                more.append((hour, before.id, amount))
             elif amount:
-                fewer.append((amount, hour, known.id))
-        high = max(total, known.high)
-        after[key] = Series(known.id, (), known.created, total, high, pruned)
-    _store_series(
-        connection, {key: known for key, known in after.items() if known != stored.get(key)}
-    )
+                fewer.append((amount, hour, before.id))
+        high = max(total, before.high)
+        after[key] = Series(before.id, (), before.created, total, high, pruned)
+    _store_series(connection, {key: row for key, row in after.items() if row != stored.get(key)})
     _add_hours(connection, sorted(more))
     _take_from_hours(connection, sorted(fewer))
     return after
@@ -223,12 +220,12 @@ def add(connection: Connection, changes: Changes, pruned_before: Hour) -> dict[K
 
 def _stored(connection: Connection, changes: Changes) -> tuple[dict[Key, Series], int]:
     """Return the series that change, those that are stored; and the last id of all."""
-    found: dict[Key, Series] = {}
+    stored: dict[Key, Series] = {}
     last = connection.scalar(select(func.max(series.c.id))) or 0
     for number, kind, text, created, *amounts in _rows(connection, changes, last):
         if (key := Key(kind, text)) in changes:
-            found[key] = Series(number, (), created, *_totals(amounts))
-    return found, last
+            stored[key] = Series(number, (), created, *_totals(amounts))
+    return stored, last
 
 
 def _rows(connection: Connection, changes: Changes, last: int) -> Iterator[Sequence[Any]]:
@@ -250,13 +247,13 @@ def _totals(columns: list[int]) -> Iterator[int]:
     yield from map(from_columns, columns[::2], columns[1::2])
 
 
-def _store_series(connection: Connection, found: Mapping[Key, Series]) -> None:
+def _store_series(connection: Connection, after: Mapping[Key, Series]) -> None:
     rows = [
         (
-            *(known.id, *key, known.created, *to_columns(known.total)),
-            *(*to_columns(known.high), *to_columns(known.pruned)),
+            *(row.id, *key, row.created, *to_columns(row.total)),
+            *(*to_columns(row.high), *to_columns(row.pruned)),
         )
-        for key, known in found.items()
+        for key, row in after.items()
     ]
     values = ", ".join([mark(connection)] * len(_COLUMNS))
     changed = ", ".join(f"{name} = excluded.{name}" for name in _AMOUNTS)
@@ -327,34 +324,34 @@ def stored_series(connection: Connection, kind: Kind) -> list[Series]:
     """Return all series of a kind, by their ids; raises ``Undecodable`` for a damaged row."""
     c = series.c
     query = select(c.id, c.labels, c.created, *(c[name] for name in _AMOUNTS))
-    found = []
+    decoded = []
     rows: Iterable[Sequence[Any]] = connection.execute(
         query.where(c.kind == kind.value).order_by(c.id)
     )
     for number, labels, created, *amounts in rows:
         try:
-            found.append(Series(number, _LABELS.decode(labels), created, *_totals(amounts)))
+            decoded.append(Series(number, _LABELS.decode(labels), created, *_totals(amounts)))
         except (msgspec.MsgspecError, Undecodable) as exc:
             raise Undecodable(f"series {number}: {exc}") from exc
-    return found
+    return decoded
 
 
 def stored_totals(connection: Connection, kinds: Collection[Kind] = tuple(Kind)) -> Totals:
     """Return the totals of these kinds."""
 
-    def found(kind: Kind, key: Callable[[Labels], _K]) -> dict[_K, Total]:
+    def totals(kind: Kind, key: Callable[[Labels], _K]) -> dict[_K, Total]:
         if kind not in kinds:
             return {}
         try:
-            return {key(known.labels): known.counter for known in stored_series(connection, kind)}
+            return {key(row.labels): row.counter for row in stored_series(connection, kind)}
         except (ValueError, TypeError) as exc:
             raise Undecodable(f"a series of {kind}: {exc}") from exc
 
     return Totals(
-        site=found(Kind.SITE, site_key),
-        pilots=found(Kind.PILOT, pilot_key),
-        counts=found(Kind.COUNT, count_key),
-        factory=found(Kind.FACTORY, factory_key),
+        site=totals(Kind.SITE, site_key),
+        pilots=totals(Kind.PILOT, pilot_key),
+        counts=totals(Kind.COUNT, count_key),
+        factory=totals(Kind.FACTORY, factory_key),
     )
 
 
@@ -362,7 +359,7 @@ def hour_rows(
     connection: Connection, kind: Kind, first: Hour, last: Hour
 ) -> Iterator[tuple[Hour, Labels, int]]:
     """Yield the amounts of the hours first ... last, both included: by hour and series."""
-    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    labels = {row.id: row.labels for row in stored_series(connection, kind)}
     query = within(kind, first, last).order_by(series_hours.c.hour, series_hours.c.series)
     for hour, number, amount in connection.execute(query.execution_options(yield_per=_AT_ONCE)):
         yield hour, labels[number], amount
@@ -378,7 +375,7 @@ def within(kind: Kind, first: Hour = 0, last: Hour = HOURS) -> Select[Any]:
 def sums(connection: Connection, kind: Kind, first: Hour, last: Hour) -> dict[Labels, int]:
     """Return what each series has in the hours first ... last, both included."""
     rows = _by_series(connection, within(kind, first, last), *_summed())
-    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    labels = {row.id: row.labels for row in stored_series(connection, kind)}
     return {labels[number]: from_columns(*amounts) for number, *amounts in rows}
 
 
@@ -388,7 +385,7 @@ def spans(
     """Return the first and last hour of each series within first ... last."""
     hour = series_hours.c.hour
     rows = _by_series(connection, within(kind, first, last), func.min(hour), func.max(hour))
-    labels = {known.id: known.labels for known in stored_series(connection, kind)}
+    labels = {row.id: row.labels for row in stored_series(connection, kind)}
     return {labels[number]: (earliest, latest) for number, earliest, latest in rows}
 
 
@@ -418,7 +415,7 @@ class Proven(NamedTuple):
 def prove(connection: Connection, kind: Kind) -> Iterator[Proven]:
     """Yield each series of a kind with how far its total is from its hours."""
     rows = _by_series(connection, within(kind), func.count(), *_summed())
-    found = {number: (hours, from_columns(*amounts)) for number, hours, *amounts in rows}
-    for known in stored_series(connection, kind):
-        hours, amount = found.get(known.id, (0, 0))
-        yield Proven(known, known.total - known.pruned - amount, hours)
+    summed = {number: (hours, from_columns(*amounts)) for number, hours, *amounts in rows}
+    for row in stored_series(connection, kind):
+        hours, amount = summed.get(row.id, (0, 0))
+        yield Proven(row, row.total - row.pruned - amount, hours)

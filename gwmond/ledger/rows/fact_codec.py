@@ -16,7 +16,7 @@ from gwmond.ledger.database.columns import IDENTITY_CHARACTERS, clean
 from gwmond.model.facts import Size
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.runs.endings import Ending, Side
-from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
+from gwmond.model.runs.run_facts import JobFact, Move, RunFact, Source, Transfer, Used
 
 # The letters of fields that are true or false.  Never change one, nor one of a struct.
 _FLAGS = {
@@ -87,6 +87,10 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
     about_job: _Job | None = msgspec.field(default=None, name="q")
     used: Used | None = msgspec.field(default=None, name="m")
     wants: str = msgspec.field(default="", name="k")
+    project: str = msgspec.field(default="", name="P")
+    accounting_group: str = msgspec.field(default="", name="G")
+    yields: bool = msgspec.field(default=False, name="y")
+    moves: tuple[Move, ...] = msgspec.field(default=(), name="M")
     same: str = msgspec.field(default="", name="=")
     ending: _StoredEnding | None = msgspec.field(default=None, name="!")
 
@@ -94,6 +98,7 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
 _TRANSFERS = (("transfer_in", "i", "moved_in"), ("transfer_out", "o", "moved_out"))
 _JOB, _USED = "q", "m"
+_TEXTS = "wants", "project", "accounting_group"
 _NO_FACT = RunFact(Source.INFERRED, "", None, 0)
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[_StoredFact])
@@ -106,20 +111,21 @@ def encode_facts(row: RunRow) -> str:
     for fact in row.facts:
         if fact.size is not None and not all(map(isfinite, fact.size)):
             raise ValueError(f"{fact.size} is not a size")
-        known = _StoredFact(fact.source, fact.written_us, ending=_stored_ending(fact.ending))
+        record = _StoredFact(fact.source, fact.written_us, ending=_stored_ending(fact.ending))
         if fact.job != row.key.job:
-            known.job = clean(fact.job, IDENTITY_CHARACTERS)
+            record.job = clean(fact.job, IDENTITY_CHARACTERS)
         if fact.shadow_start != row.key.number:
-            known.shadow_start = fact.shadow_start
+            record.shadow_start = fact.shadow_start
         for letter, name, other in zip(_SAME.values(), _SAME, base, strict=True):
             value = getattr(fact, name)
             if value is not None and value == other:
-                known.same += letter
+                record.same += letter
             else:
-                setattr(known, name, _clean(value))
-        known.activated_us, known.executing_us = fact.activated_us, fact.executing_us
-        _put_trace(known, fact, before)
-        stored.append(known)
+                setattr(record, name, _clean(value))
+        record.activated_us, record.executing_us = fact.activated_us, fact.executing_us
+        record.yields, record.moves = fact.yields, fact.moves
+        _put_trace(record, fact, before)
+        stored.append(record)
         before = fact
         base = (fact.pilot, *base[1:])
     return _encoder.encode(stored).decode()
@@ -136,31 +142,33 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
         raise ValueError(str(exc)) from exc
     facts: list[RunFact] = []
     base = _of_row(row)
-    for known in stored:
+    for record in stored:
         values = {
-            name: other if letter in known.same else getattr(known, name)
+            name: other if letter in record.same else getattr(record, name)
             for name, letter, other in zip(_SAME, _SAME.values(), base, strict=True)
         }
         zero, before = values["start_us"] or 0, facts[-1] if facts else _NO_FACT
         facts.append(
             RunFact(
-                source=known.source,
-                job=row.key.job if known.job is None else known.job,
+                source=record.source,
+                job=row.key.job if record.job is None else record.job,
                 shadow_start=row.key.number
-                if known.shadow_start is msgspec.UNSET
-                else known.shadow_start,
-                written_us=known.written_us,
-                ending=Ending() if known.ending is None else _ending(known.ending),
-                activated_us=known.activated_us,
-                executing_us=known.executing_us,
+                if record.shadow_start is msgspec.UNSET
+                else record.shadow_start,
+                written_us=record.written_us,
+                ending=Ending() if record.ending is None else _ending(record.ending),
+                activated_us=record.activated_us,
+                executing_us=record.executing_us,
                 transfer_in=before.transfer_in
-                if "i" in known.same
-                else _transfer(known.transfer_in, known.moved_in, zero),
+                if "i" in record.same
+                else _transfer(record.transfer_in, record.moved_in, zero),
                 transfer_out=before.transfer_out
-                if "o" in known.same
-                else _transfer(known.transfer_out, known.moved_out, zero),
-                about_job=before.about_job if _JOB in known.same else _job(known, zero),
-                used=before.used if _USED in known.same else known.used,
+                if "o" in record.same
+                else _transfer(record.transfer_out, record.moved_out, zero),
+                about_job=before.about_job if _JOB in record.same else _job(record, zero),
+                used=before.used if _USED in record.same else record.used,
+                yields=record.yields,
+                moves=record.moves,
                 **values,
             )
         )
@@ -168,31 +176,34 @@ def decode_facts(row: RunRow, text: str) -> tuple[RunFact, ...]:
     return tuple(facts)
 
 
-def _put_trace(known: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
+def _put_trace(record: _StoredFact, fact: RunFact, before: RunFact | None) -> None:
     """Put the fields that only traces need; those that equal the fact before are only named."""
     zero = fact.start_us or 0
     if fact.used is not None and before is not None and fact.used == before.used:
-        known.same += _USED
+        record.same += _USED
     else:
-        known.used = fact.used
+        record.used = fact.used
     for name, letter, own in _TRANSFERS:
         transfer: Transfer | None = getattr(fact, name)
         if transfer is None:
             continue
         if before is not None and transfer == getattr(before, name):
-            known.same += letter
+            record.same += letter
         else:
             queued, start, end, total, moved = transfer
-            setattr(known, name, (_less(queued, zero), _less(start, zero), _less(end, zero), total))
-            setattr(known, own, moved)
+            setattr(
+                record, name, (_less(queued, zero), _less(start, zero), _less(end, zero), total)
+            )
+            setattr(record, own, moved)
     job = fact.about_job
     if job is None:
         return
     if before is not None and job == before.about_job:
-        known.same += _JOB
+        record.same += _JOB
     else:
-        known.wants = _clean(job.wants)
-        known.about_job = (
+        for name in _TEXTS:
+            setattr(record, name, _clean(getattr(job, name)))
+        record.about_job = (
             *(_less(job.queued_us, zero), job.procs, _clean(job.traceparent)),
             *(_clean(job.tracestate), _less(job.left_us, zero), job.status),
         )
@@ -205,13 +216,12 @@ def _transfer(stored: _Transfer | None, moved: int | None, zero: int) -> Transfe
     return Transfer(_less(queued, -zero), _less(start, -zero), _less(end, -zero), total, moved)
 
 
-def _job(known: _StoredFact, zero: int) -> JobFact | None:
-    if known.about_job is None:
+def _job(record: _StoredFact, zero: int) -> JobFact | None:
+    if record.about_job is None:
         return None
-    queued, procs, parent, state, left, status = known.about_job
-    return JobFact(
-        _less(queued, -zero), procs, parent, state, _less(left, -zero), status, known.wants
-    )
+    queued, procs, parent, state, left, status = record.about_job
+    texts = (getattr(record, name) for name in _TEXTS)
+    return JobFact(_less(queued, -zero), procs, parent, state, _less(left, -zero), status, *texts)
 
 
 def _less(time_us: int | None, zero: int) -> int | None:

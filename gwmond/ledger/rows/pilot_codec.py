@@ -171,11 +171,11 @@ def _json(value: object) -> str:
 
 def _rules(row: PilotRow) -> list[_Rule]:
     nowhere: Interval = (0, 0)
-    known = {*row.assumed, *(rule for rule, _ in row.assumed_micros)}
+    rules = {*row.assumed, *(rule for rule, _ in row.assumed_micros)}
     return [
         (*_interval(row.assumed.get(rule, nowhere)), rule, *counted)
-        for rule in (Assumption if known else ())
-        if rule in known
+        for rule in (Assumption if rules else ())
+        if rule in rules
         for counted in [_micros(row, rule)]
         if rule in row.assumed or any(counted)
     ]
@@ -237,7 +237,7 @@ RUN_COLUMNS = tuple(runs.c.keys())
 
 def run_values(row: RunRow) -> Values:
     """Return the columns of a run; raises ``ValueError`` for what cannot be stored."""
-    outcome = row.outcome
+    category, label, evidence = row.outcome or (None, "", None)
     return (
         identity(row.key.job),
         whole(row.key.number),
@@ -247,7 +247,9 @@ def run_values(row: RunRow) -> Values:
         *map(_amount, row.size),
         clean(row.user),
         clean(row.job_group),
-        *((None, None, None) if outcome is None else _outcome(outcome)),
+        None if category is None else str(category),
+        None if category is None else clean(label),
+        None if category is None else int(evidence == "estimated"),
         str(row.result),
         int(row.open),
         *_kinds(row.settled),
@@ -289,10 +291,6 @@ def _kinds(settled: Mapping[tuple[Resource, Measure], Micros]) -> Values:
     if settled.keys() - set(KINDS):
         raise ValueError(f"amounts of {settled.keys()} have no column")
     return tuple(None if kind not in settled else whole(settled[kind]) for kind in KINDS)
-
-
-def _outcome(outcome: Outcome) -> Values:
-    return str(outcome.category), clean(outcome.label), int(outcome.evidence == "estimated")
 
 
 @lru_cache(maxsize=4096)

@@ -32,6 +32,7 @@ class Retention(NamedTuple):
     corrections_s: float | None = None
     problems_s: float | None = None
     cursors_s: float | None = None
+    polls_s: float | None = None
 
 
 class Pruned(NamedTuple):
@@ -47,6 +48,8 @@ class Pruned(NamedTuple):
     cursors: int = 0
     unsent: int = 0
     waits: int = 0
+    polls: int = 0
+    values: int = 0
 
 
 def _remember(connection: Connection, **pruned: int) -> None:
@@ -64,10 +67,10 @@ def prune_hours(connection: Connection, before: Hour) -> dict[str, int]:
 
 
 def prune_runs(connection: Connection, before_us: int) -> dict[str, int]:
-    """Take out some runs of closed pilots that ended before; none are left when it is none.
+    """Take out some runs of closed pilots that ended before; when it takes none, none are left.
 
-    One without an end of its own goes with its pilot.  One whose job has another run on a pilot
-    that is not closed stays: whether the job ran again bears on that other run.
+    A run without an end of its own goes with its pilot.  If its job has another run on a pilot
+    that is not closed it stays: whether the job ran again bears on that other run.
     """
     _remember(connection, runs_pruned_us=before_us)
     a, other, its = runs.c, runs.alias(), pilots.alias()
@@ -81,9 +84,9 @@ def prune_runs(connection: Connection, before_us: int) -> dict[str, int]:
     gone = connection.execute(query).all()
     if gone:
         key = "job", "number", "pilot"
-        this = (a[name] == bindparam(f"of_{name}", type_=a[name].type) for name in key)
+        same_run = (a[name] == bindparam(f"of_{name}", type_=a[name].type) for name in key)
         rows = [{f"of_{name}": v for name, v in zip(key, row, strict=True)} for row in gone]
-        connection.execute(delete(runs).where(*this), rows)
+        connection.execute(delete(runs).where(*same_run), rows)
         counted = Counter(row.pilot for row in gone)
         more = update(pilots).where(pilots.c.id == bindparam("of_id"))
         connection.execute(
@@ -114,9 +117,9 @@ def prune_closed(connection: Connection, before_us: int) -> dict[str, int]:
             change.amounts[None] += micros
     counters.add(connection, carried, 0)
     ids = [row.id for row in gone]
-    taken = connection.execute(delete(runs).where(runs.c.pilot.in_(ids))).rowcount
+    run_count = connection.execute(delete(runs).where(runs.c.pilot.in_(ids))).rowcount
     connection.execute(delete(pilots).where(pilots.c.id.in_(ids)))
-    return {"pilots": len(ids), "runs": taken}
+    return {"pilots": len(ids), "runs": run_count}
 
 
 def prune_corrections(connection: Connection, before_us: int) -> dict[str, int]:

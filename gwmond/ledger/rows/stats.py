@@ -49,13 +49,13 @@ def stats(connection: Connection) -> LedgerStats:
         for size in (sizes.get(name),)
     )
     of_runs = next(table for table in tables if table.table == runs.name)
-    known = of_runs.rows and of_runs.bytes is not None
+    sized = of_runs.rows and of_runs.bytes is not None
     return LedgerStats(
         tables=tables,
         site_hours=span(connection, Kind.SITE),
         pilot_hours=span(connection, Kind.PILOT),
         factory_hours=span(connection, Kind.FACTORY),
-        run_bytes=(of_runs.bytes or 0) / of_runs.rows if known else None,
+        run_bytes=(of_runs.bytes or 0) / of_runs.rows if sized else None,
         cursors=tuple(stored_cursors(connection).values()),
         gaps=tuple(latest_gaps(connection, GAPS_SHOWN)),
     )
@@ -63,8 +63,8 @@ def stats(connection: Connection) -> LedgerStats:
 
 def _sizes(connection: Connection) -> dict[str, int]:
     if connection.dialect.name == "postgresql":
-        found = ((n, connection.scalar(_POSTGRES, {"name": n})) for n in metadata.tables)
-        return {name: int(size) for name, size in found if size is not None}
+        pairs = ((n, connection.scalar(_POSTGRES, {"name": n})) for n in metadata.tables)
+        return {name: int(size) for name, size in pairs if size is not None}
     owners = {str(row[0]): str(row[1]) for row in connection.exec_driver_sql(_OWNERS)}
     sizes: dict[str, int] = {}
     try:

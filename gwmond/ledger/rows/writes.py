@@ -15,16 +15,18 @@ from sqlalchemy import Connection, Table, insert
 from gwmond.ledger.database.backend import many, mark
 from gwmond.ledger.database.columns import clean, identity, maybe_time, time_s, time_us, whole
 from gwmond.ledger.database.schema import (
+    changes,
     corrections,
     cursors,
     entries,
     factory_jobs,
     gaps,
+    polls,
     problems,
     verdict_checks,
     waits,
 )
-from gwmond.ledger.rows import backlog, counters, tables, wait_rows
+from gwmond.ledger.rows import backlog, counters, tables
 from gwmond.ledger.rows.counters import Changes, Key, Kind, Series, key_of
 from gwmond.ledger.rows.pilot_codec import (
     PILOT_COLUMNS,
@@ -36,6 +38,7 @@ from gwmond.ledger.rows.pilot_codec import (
 from gwmond.ledger.rows.tables import Row, Stored
 from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotId
 from gwmond.model.poll.batch import Batch
+from gwmond.model.times import SECOND_US
 
 PROBLEMS_KEPT = GAPS_KEPT = 10_000
 
@@ -90,14 +93,16 @@ def prepare(batch: Batch) -> Prepared:
         next_id=max((row.id for row in batch.pilots), default=0) + 1,
         replaced=(
             (entries, [tables.entry_values(*item) for item in sorted(batch.entries.items())]),
-            (cursors, [tables.cursor_values(cursor) for cursor in batch.cursors]),
+            (cursors, [tables.row(cursors, cursor._asdict()) for cursor in batch.cursors]),
             (factory_jobs, [tables.place_values(place) for place in batch.places]),
             (verdict_checks, [tables.experiment_values(check) for check in batch.experiments]),
-            (waits, [wait_rows.values(row) for row in batch.waits]),
+            (waits, [tables.row(waits, wait._asdict()) for wait in batch.waits]),
+            (polls, _poll(batch)),
+            (changes, [tables.change_values(changed) for changed in batch.values]),
         ),
         added=(
-            (gaps, [tables.gap_values(gap) for gap in batch.gaps], GAPS_KEPT),
-            (problems, [tables.problem_values(seen) for seen in batch.problems], PROBLEMS_KEPT),
+            (gaps, [tables.row(gaps, gap._asdict()) for gap in batch.gaps], GAPS_KEPT),
+            (problems, [tables.problem_values(timed) for timed in batch.problems], PROBLEMS_KEPT),
         ),
     )
 
@@ -114,11 +119,19 @@ def store(connection: Connection, stored: Stored, rows: Prepared) -> dict[Key, S
     _store_corrections(connection, batch.corrections, named)
     for table, changed in rows.replaced:
         tables.put(connection, table, changed)
-    for table, new, kept in rows.added:
-        tables.append(connection, table, new, kept)
+    for table, new, most in rows.added:
+        tables.append(connection, table, new, most)
     tables.store_peaks(connection, batch.peaks)
     backlog.add(connection, after.batches, batch.stored_us, batch.settled)
     return named
+
+
+def _poll(batch: Batch) -> list[Row]:
+    """Return what a poll found, by the time up to which it is accounted."""
+    if batch.tick is None or not batch.found:
+        return []
+    time = round(batch.tick.wall * SECOND_US)
+    return [tables.row(polls, {"time_us": time, "found": batch.found})]
 
 
 @lru_cache
@@ -139,8 +152,8 @@ def _store_pilots(connection: Connection, rows: Prepared) -> None:
     many(connection, f"DELETE FROM runs WHERE {this_run}", rows.moved)
     many(connection, f"DELETE FROM pilots WHERE id = {name}", rows.withdrawn)
     many(connection, _replace(name, "pilots", PILOT_COLUMNS, ("id",)), rows.pilots)
-    seen = f"last_heard_us = {name}, last_polled_us = {name}"
-    many(connection, f"UPDATE pilots SET {seen} WHERE id = {name}", rows.heard)
+    times = f"last_heard_us = {name}, last_polled_us = {name}"
+    many(connection, f"UPDATE pilots SET {times} WHERE id = {name}", rows.heard)
     many(connection, f"UPDATE runs SET last_shown_us = {name} WHERE {this_run}", rows.sights)
     key = ("job", "number", "pilot")
     many(connection, _replace(name, "runs", RUN_COLUMNS, key), rows.runs)

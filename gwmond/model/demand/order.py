@@ -134,8 +134,8 @@ class Order(NamedTuple):
     @property
     def cycle_began(self) -> int | None:
         """When the last negotiation began."""
-        return max((one.began for one in self.negotiators if one.began is not None), default=None)
+        return max((n.began for n in self.negotiators if n.began is not None), default=None)
 
     def is_known_after(self, time: int) -> bool:
         """Return whether each negotiation that began after a time would be known, or some later."""
-        return all(one.as_of is None or one.as_of >= time for one in self.negotiators)
+        return all(n.as_of is None or n.as_of >= time for n in self.negotiators)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-What: TypeAlias = Literal["job", "ad", "pilot", "entry", "all"]
+from gwmond.model.demand.what_if import WhatIfKind
+
+What: TypeAlias = Literal["job", "ad", "pilot", "entry", "all", "whatif"]
 OF_JOBS: frozenset[What] = frozenset(("job", "ad"))
 """What is answered only to those who may see single jobs."""
 MOST_AD = 4_096
@@ -27,18 +29,26 @@ class Question(NamedTuple):
 
     ``name``: of the job (``cluster.proc``, or a GlobalJobId), the pilot or the entry; or the text
     of the ad of a job that is not submitted yet.  ``schedd``:
-    that has the jobs.  ``site``: why not there; of an entry: its site.
+    that has the jobs.  ``site``: why not there; of an entry: its site.  ``change`` and ``value``:
+    what would a change of what is named move (``what_if``).
     """
 
     name: str = ""
     schedd: str = ""
     site: str = ""
     what: What = "job"
+    change: WhatIfKind | Literal[""] = ""
+    value: str = ""
 
     @property
     def is_asked(self) -> bool:
         """Whether it names what is asked for."""
         return bool(self.name) or self.what == "all"
+
+    @property
+    def is_of_jobs(self) -> bool:
+        """Whether only those who may see single jobs are answered: START may ask for any user."""
+        return self.what in OF_JOBS or self.change == "start"
 
     @property
     def only_at(self) -> str:
@@ -48,5 +58,7 @@ class Question(NamedTuple):
     @property
     def query(self) -> dict[str, str]:
         """The parameters of its page."""
+        if self.what == "whatif":
+            return {"whatif": self.change, "of": self.name, "value": self.value}
         name = "1" if self.what == "all" else self.name
         return {self.what: name, "schedd": self.schedd, "site": self.site}

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
+from gwmond.model.entries.experiments import SiteVerdict
 from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import Berth, DemandGroup, EntryKey, Evidence
 from gwmond.model.states import State
@@ -46,6 +48,11 @@ class EntryTime(NamedTuple):
     parts: tuple[Part, ...]
     evidence: Evidence
     untaken: int | None = None
+
+    @property
+    def verdict(self) -> SiteVerdict:
+        """What is reported, without its amounts."""
+        return SiteVerdict(self.state, self.reason, self.evidence)
 
     @property
     def uses(self) -> Iterator[tuple[str, str, int]]:
@@ -104,7 +111,7 @@ class IdleJobs(NamedTuple):
     ``cpu``, ``gpu``: units, the least that they take of empty pilots.  ``entries``: where they
     could run, sorted.  ``absorbed``: which part of them free slots and pending pilots take, each
     job once (0 to 1); ``free``: free slots are among these.  ``kinds``: the empty pilots on which
-    they could run.
+    they could run.  ``assigned``: which part spare capacity could take.
     """
 
     group: DemandGroup
@@ -114,6 +121,7 @@ class IdleJobs(NamedTuple):
     absorbed: float = 0.0
     free: bool = False
     kinds: tuple[MatchedKind, ...] = ()
+    assigned: float = 0.0
 
     @property
     def is_lost(self) -> bool:
@@ -126,7 +134,8 @@ class Evaluation(NamedTuple):
 
     ``taken`` is to be remembered for the next one (see ``untaken``).  ``idle`` are the groups of
     idle jobs; ``left_out`` the schedds of some of them that frontends leave out, with why;
-    ``unseen`` says that the frontends count none of them, or is empty.
+    ``unseen`` says that the frontends count none of them, or is empty.  ``coming``: entries with
+    pilots that are about to register, which have taken their jobs.
     """
 
     rows: Mapping[tuple[EntryKey, Resource], EntryTime]
@@ -136,6 +145,7 @@ class Evaluation(NamedTuple):
     idle: tuple[IdleJobs, ...] = ()
     left_out: Mapping[str, str] = MappingProxyType({})
     unseen: str = ""
+    coming: AbstractSet[EntryKey] = frozenset()
 
 
 def overall(states: Iterable[State]) -> State:
@@ -145,8 +155,8 @@ def overall(states: Iterable[State]) -> State:
     waiting pilots (``filling``, ``saturated``).  ``insufficient_demand`` and ``full`` need that
     nothing is unknown, ``down`` that all is down.  No state at all is ``unknown``.
     """
-    found = set(states)
-    return next((state for state in State if state in found), State.UNKNOWN)
+    present = set(states)
+    return next((state for state in State if state in present), State.UNKNOWN)
 
 
 def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
@@ -158,8 +168,8 @@ def entry_states(evaluation: Evaluation) -> dict[EntryKey, State]:
     for (key, _), row in evaluation.rows.items():
         rows[key].append(row)
     return {
-        key: overall(row.state for row in found if row.capacity.units > 0 or len(found) == 1)
-        for key, found in rows.items()
+        key: overall(row.state for row in times if row.capacity.units > 0 or len(times) == 1)
+        for key, times in rows.items()
     }
 
 

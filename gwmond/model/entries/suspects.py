@@ -41,7 +41,10 @@ _SIGNS: dict[Sign, str] = {
 
 
 class Suspect(NamedTuple):
-    """A place at which jobs end far too soon; of a site ``entry`` is empty."""
+    """A place at which jobs end far too soon; of a site ``entry`` is empty.
+
+    ``runs`` were there, of which ``too_soon`` ended so; the finding compares jobs, each once.
+    """
 
     kind: Kind
     place: str
@@ -49,13 +52,15 @@ class Suspect(NamedTuple):
     site: str
     finding: Finding
     sign: Sign = "ends_too_soon"
+    runs: int = 0
+    too_soon: int = 0
 
     @property
     def shown(self) -> str:
         """What is said of it."""
         where, finding = f"{self.kind} {self.place}", self.finding
         return (
-            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {finding.failures} of "
-            f"{finding.jobs} jobs {_SIGNS[self.sign]}; as elsewhere "
-            f"it would be {finding.expected:.1f}"
+            f"{where} ({self.site}{self.entry and ', ' + self.entry}): {self.too_soon} of "
+            f"{self.runs} runs {_SIGNS[self.sign]}; {finding.failures} of {finding.jobs} jobs "
+            f"compared, where as elsewhere it would be {finding.expected:.1f}"
         )

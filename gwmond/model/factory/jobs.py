@@ -9,6 +9,7 @@ from math import inf
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.pilots.file_facts import CompletedPilot, QueueEvent
+from gwmond.model.pilots.pilot_facts import QueueFacts
 from gwmond.model.times import SECOND_US
 
 AGE_US = 60 * 86400 * SECOND_US
@@ -58,12 +59,14 @@ class FactoryJob(NamedTuple):
     @property
     def life(self) -> tuple[int, int] | None:
         """When it ran: by the queue, else by its summary; None if not known."""
-        start, end = self.started_us, self.ended_us
-        if end is None and self.line is not None:
-            end = self.line.written_us
-        if start is None and end is not None and self.duration_us is not None:
-            start = end - self.duration_us
-        return (start, end) if start is not None and end is not None and start < end else None
+        return self.facts.life
+
+    @property
+    def facts(self) -> QueueFacts:
+        """Its times, as facts of the pilot that it is."""
+        written_us = self.line.written_us if self.line is not None else None
+        times = self.started_us, self.ended_us, written_us, self.duration_us
+        return QueueFacts(*times, self.killed)
 
     @property
     def settled_us(self) -> int | None:
@@ -90,15 +93,15 @@ class FactoryJob(NamedTuple):
 
     def start_within_us(self, guard_us: int = GUARD_US) -> tuple[float, float]:
         """Return when a pilot that is this job may have begun: infinite where nothing says so."""
-        known = [time_us for time_us in (self.submitted_us, self.started_us) if time_us is not None]
+        times = [time_us for time_us in (self.submitted_us, self.started_us) if time_us is not None]
         last = self.settled_us
-        if not known and last is not None:
+        if not times and last is not None:
             # A factory that was down writes later.
             lasted = AGE_US if self.duration_us is None else self.duration_us + ZONES_US
-            known = [last - lasted]
+            times = [last - lasted]
         if last is not None and last != self.next_us:
             last += guard_us  # those after the next submission are of that
-        return min(known, default=-inf) - guard_us, inf if last is None else last
+        return min(times, default=-inf) - guard_us, inf if last is None else last
 
 
 class QueueRecord(NamedTuple):
@@ -106,7 +109,7 @@ class QueueRecord(NamedTuple):
 
     ``number`` is ``cluster.proc``; events and lines are sorted, each once, without their paths.
     ``checked`` are contradictions that were counted.  ``open``: more may follow from it.
-    ``outputs`` are those of pilots that came (see ``pilots.factory.returned_outputs``).
+    ``outputs`` are those of pilots that came (see ``pilots.factory.records``).
     """
 
     entry: str
@@ -139,8 +142,8 @@ class QueueRecord(NamedTuple):
 
     def written_us(self, start_us: int) -> int | None:
         """When the output of the pilot that began then was last written, if that is known."""
-        known = dict(self.outputs)
-        return known.get(start_us, known.get(None)) or None
+        written = dict(self.outputs)
+        return written.get(start_us, written.get(None)) or None
 
 
 def place_name(entry: str, number: str) -> str:

@@ -13,11 +13,12 @@ import re
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from gwmond.model.digits import is_number
 from gwmond.model.facts import Evidence, Problem
 from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.pilot_facts import ValidationTest
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 
 EVENT_LOG = re.compile(r"condor_activity_(?P<day>[0-9]{8})(?:_(?P<client>.*))?\.log", re.S)
 """The names of a factory's event logs: day of the first event, and client (frontend.group)."""
@@ -98,8 +99,8 @@ class PilotName(NamedTuple):
 
     def filled(self, other: PilotName) -> PilotName:
         """Return it with the fields that only the other has."""
-        known = other._asdict()
-        missing = {name: known[name] for name, mine in self._asdict().items() if mine in {None, ""}}
+        extra = other._asdict()
+        missing = {name: extra[name] for name, mine in self._asdict().items() if mine in {None, ""}}
         return self._replace(**missing)
 
 
@@ -329,3 +330,44 @@ class CentralEvent(NamedTuple):
 
 
 FileFact: TypeAlias = PilotOutput | CompletedPilot | QueueEvent | CentralEvent
+
+
+def synthetic_name(number: str, user: str, instance: str, entry: str) -> str:
+    """Return a pilot's own name; ``number`` is ``cluster.proc``.
+
+    >>> synthetic_name("7.0", "fe", "i", "E"), synthetic_name("7.0", "", "i", "E")
+    ('7.0@fe:i.E', '7.0@i.E')
+    """
+    return f"{number}@{user}:{instance}.{entry}" if user else f"{number}@{instance}.{entry}"
+
+
+def is_synthetic(name: str) -> bool:
+    """Return whether a pilot has such a name, and not a startd's.
+
+    >>> is_synthetic("7.0@fe:i.E"), is_synthetic("glidein_1@n"), is_synthetic("")
+    (True, False, False)
+    """
+    return is_number(name[:1])
+
+
+def same_user(name: str, user: str) -> bool:
+    """Return whether a pilot of that name may be a user's; where no user is known, any may.
+
+    >>> same_user("7.0@fe:i.E", "fe2"), same_user("7.0@i.E", "fe2"), same_user("glidein_1@n", "f")
+    (False, True, True)
+    """
+    owner, colon, _ = name.partition("@")[2].partition(":")
+    return not (user and colon and is_synthetic(name)) or owner == user
+
+
+def client_name(frontend: str, group: str) -> str:
+    """Return for whom a pilot runs, ``frontend.group``; empty if neither is known.
+
+    Frontends differ in whether GLIDECLIENT_Name has the group in it already.
+
+    >>> client_name("fe.main", "main"), client_name("UCSD-v5.3", "main"), client_name("fe", "")
+    ('fe.main', 'UCSD-v5.3.main', 'fe')
+    """
+    if group and frontend.endswith(f".{group}"):
+        return frontend
+    return ".".join(part for part in (frontend, group) if part)

@@ -27,10 +27,13 @@ LIFETIME_US = AD_LIFETIME_S * SECOND_US
 """How long a collector keeps an ad that was not renewed, by HTCondor's default."""
 
 
-SHOWN: Mapping[str, str] = {}
+GPU_MODEL = "gpu_model"
+SHOWN: Mapping[str, str] = {GPU_MODEL: "GPUs_DeviceName"}
 """Attributes of pilots' ads that are only shown: their texts, by what outputs call them.
 
-They are asked for, stored and exported; a ``Datum`` of ``pilots.listing`` lists one.  None so far.
+They are asked for, stored and exported; a ``Datum`` of ``pilots.listing`` lists one.
+GPUs_DeviceName is there if all GPUs of the pilot are of one model (condor_gpu_discovery); parts of
+a GPU (MIG) have none.
 """
 
 
@@ -66,6 +69,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     - ``missing_since_us``: when a poll first did not find it.
     - ``shown``: attributes that are only shown (``SHOWN``), with their texts.
     - ``virtual_slots``: names of its slots whose cores are not there, such as ``slot2``.
+    - ``senders``: cores of its slot that are not there, for jobs that only send their output.
     """
 
     last_heard_us: int
@@ -78,6 +82,7 @@ class AdFacts(Struct, frozen=True, omit_defaults=True):
     missing_since_us: int | None = None
     shown: tuple[tuple[str, str], ...] = ()
     virtual_slots: tuple[str, ...] = ()
+    senders: float = 0.0
 
 
 class FailedAdFacts(Struct, frozen=True, omit_defaults=True):
@@ -168,8 +173,9 @@ class QueueFacts(Struct, frozen=True, omit_defaults=True):
         end_us = self.written_us if end_us is None else end_us
         if start_us is None and end_us is not None and self.duration_us is not None:
             start_us = end_us - self.duration_us
-        known = start_us is not None and end_us is not None and start_us < end_us
-        return (start_us, end_us) if known and start_us is not None and end_us is not None else None
+        if start_us is None or end_us is None or start_us >= end_us:
+            return None
+        return start_us, end_us
 
     def end_after(self, start_us: int) -> int | None:
         """When a pilot ended that is known to have begun then; None if that is not known."""

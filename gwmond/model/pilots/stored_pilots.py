@@ -26,7 +26,7 @@ from gwmond.model.pilot_life import (
     estimates,
 )
 from gwmond.model.pilots.pilot_facts import Origin, PilotFacts, ReportedSize
-from gwmond.model.runs.phases import Measured
+from gwmond.model.runs.phases import Measured, sends_us
 from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.states import State
 from gwmond.model.times import Period
@@ -180,9 +180,30 @@ class RunRow(NamedTuple):
         return self._replace(key=self.key._replace(job=""), user="", job_group="")
 
     @property
+    def project(self) -> str:
+        """The ProjectName of its job; empty: none, or not known."""
+        return self._about_job("project")
+
+    @property
+    def accounting_group(self) -> str:
+        """The AcctGroup of its job; empty: none, or not known."""
+        return self._about_job("accounting_group")
+
+    def _about_job(self, name: str) -> str:
+        about = (getattr(fact.about_job, name, "") for fact in self.facts)
+        return next(filter(None, about), "")
+
+    @property
+    def schedd(self) -> str:
+        """The schedd in its GlobalJobId; empty where a log has the job's number alone."""
+        schedd, _, number = self.key.job.partition("#")
+        return schedd if number else ""
+
+    @property
     def as_run(self) -> Run:
         """It as it was posted; what its facts say by today's rules may differ."""
-        return Run(self.key, self.start_us, self.end_us, self.size, self.outcome)
+        sent_us = sends_us(self.facts)
+        return Run(self.key, self.start_us, self.end_us, self.size, self.outcome, sent_us)
 
 
 class PilotCorrection(NamedTuple):
@@ -209,6 +230,11 @@ Counted: TypeAlias = Literal[
     "stage_out",
     "stage_out_micros",
     "failed_transfers",
+    "files_moved",
+    "files_failed",
+    "files_again",
+    "bytes_moved",
+    "moving_micros",
 ]
 
 
@@ -224,7 +250,8 @@ class CountKey(NamedTuple):
     ``queue``: first runs of jobs, by how long these had waited: ``outcome`` is the upper bound
     (``runs.phases``).  ``queue_micros``: the sum of these waits.  ``stage_in`` and ``stage_out``:
     the same of transfers.  ``failed_transfers``: by ``Ending.failed_transfer`` (as ``outcome``), as
-    soon as a record has one.  Their category is always unclassified, for these have none.
+    soon as a record has one.  ``files_moved`` and the next: by ``Move.server``, ``files`` and what
+    follows of a ``Move``.  Their category is always unclassified, for these have none.
     """
 
     what: Counted
@@ -315,8 +342,9 @@ EVERY_PILOT = PilotFilter()
 class RunFilter(NamedTuple):
     """Which runs that began in a period, on pilots of a place; what is None does not matter.
 
-    ``job``: a GlobalJobId, or cluster.proc.  ``user``: with its domain, or of any.  ``skip``:
-    without so many of the latest.
+    ``job``: a GlobalJobId, or cluster.proc.  ``user``: with its domain, or of any.  In ``node`` a *
+    stands for anything.  ``longer_us``: they ended, and were longer.  ``skip``: without so many of
+    the latest.
     """
 
     period: Period
@@ -324,4 +352,38 @@ class RunFilter(NamedTuple):
     user: str | None = None
     job: str | None = None
     category: Category | None = None
+    outcome: str | None = None
+    node: str | None = None
+    longer_us: int | None = None
     skip: int = 0
+
+
+class EndedOfUser(NamedTuple):
+    """Runs that ended alike, with their settled canonical time of CPUs and GPUs.
+
+    Where, and the outcome, are empty if all users are asked for; the category, and the outcome, if
+    they are not settled yet.  ``early``: so many failed early, whosever fault
+    that was.  ``job``: of one of them.
+    """
+
+    user: str
+    site: str
+    entry: str
+    category: str
+    outcome: str
+    runs: int
+    early: int
+    cpu: int
+    gpu: int
+    job: str
+
+
+class GoingOn(NamedTuple):
+    """Runs at an entry that have no end yet, with their cores; the first began at ``since_us``."""
+
+    user: str
+    site: str
+    entry: str
+    runs: int
+    cores: float
+    since_us: int

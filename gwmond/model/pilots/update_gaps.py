@@ -3,7 +3,9 @@
 A startd renews its ads regularly (UPDATE_INTERVAL), and besides whenever its state changes.  So
 of the times between two updates only the longest are regular ones: those to which several others
 are about equal, as only a timer makes them; one alone was an update that got lost.  A startd's
-first updates, at its start, are none of a timer.
+first updates, at its start, are none of a timer (``is_timed``).  Pilots that end before their timer
+comes round show changes of state only, which may be about equal by chance.  So nothing is believed
+where a tenth of all times, and ``FEW``, were more than twice as long.
 
 An ad that was seen without an update for two of these is **stale**: its pilot was killed, or its
 host is gone.  One that is gone before it was stale was invalidated: its pilot took leave.  So how
@@ -11,16 +13,18 @@ late a poll is, and how long a collector keeps ads (CLASSAD_LIFETIME), does not 
 regular time is not known yet, two updates are two thirds of an ad's lifetime, as in HTCondor's
 defaults (300 s of 900 s).
 
-Pilots of one pool may have other timers than others.  Where ``LONG`` times of one pilot's own, one
-after another, are equal, its own timer counts (``OwnGaps``).
+Pilots of one pool may have other timers than others.  Those with room for jobs that only send have
+one of a minute (etc/condor/overlap.conf), so their times say nothing of other pilots.  Where
+``LONG`` times of one pilot's own, one after another, are equal, its own timer counts (``OwnGaps``).
 
 Units: times are epoch seconds by the collector's clock.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.digits import is_number
@@ -37,7 +41,8 @@ LONG = 20
 
 _KEPT = 20  # of each hour
 
-Hour: TypeAlias = tuple[int, tuple[int, ...]]
+Hour: TypeAlias = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""An hour since the epoch, the longest times, and how many of all had 0, 1, 2 ... binary digits."""
 
 
 class UpdateGaps(NamedTuple):
@@ -45,21 +50,36 @@ class UpdateGaps(NamedTuple):
 
     hours: tuple[Hour, ...] = ()
 
-    def add(self, now: int, gaps: Sequence[int]) -> UpdateGaps:
-        """Return what is known after times (s) that ended about ``now``."""
+    def add(self, now: int, gaps: Sequence[int], others: Sequence[int] = ()) -> UpdateGaps:
+        """Return what is known after times (s) that ended about ``now``.
+
+        ``others``: those that no timer has made.
+        """
         number = now // HOUR_S
         last = number - HOURS
-        known = {hour: longest for hour, longest in self.hours if last < hour <= number}
-        most = sorted((gap for gap in (*known.get(number, ()), *gaps) if gap > 0), reverse=True)
-        kept = known | ({number: tuple(most[:_KEPT])} if most else {})
-        return UpdateGaps(tuple(sorted(kept.items())))
+        kept = [hour for hour in self.hours if last < hour[0] < number]
+        _, longest, before = next(
+            (hour for hour in self.hours if hour[0] == number), (number, (), ())
+        )
+        digits = Counter(dict(enumerate(before)))
+        digits.update(gap.bit_length() for gap in (*gaps, *others) if gap > 0)
+        if not digits.total():
+            return UpdateGaps(tuple(kept))
+        most = sorted((gap for gap in (*longest, *gaps) if gap > 0), reverse=True)[:_KEPT]
+        counts = tuple(digits[number] for number in range(max(digits) + 1))
+        return UpdateGaps((*kept, (number, tuple(most), counts)))
 
     @property
     def regular(self) -> int | None:
         """The regular time between two updates (s); None if it is not known."""
-        gaps = sorted((gap for _, longest in self.hours for gap in longest), reverse=True)
+        gaps = sorted((gap for _, timed, _ in self.hours for gap in timed), reverse=True)
         near = zip(gaps, gaps[FEW - 1 :], strict=False)
-        return next((gap for gap, least in near if least >= gap * 4 // 5), None)
+        found = next((gap for gap, least in near if least >= gap * 4 // 5), None)
+        if found is None:
+            return None
+        counts = list(chain.from_iterable(enumerate(counts) for *_, counts in self.hours))
+        longer = sum(number for digits, number in counts if 1 << digits > 4 * found)
+        return None if longer >= max(FEW, sum(number for _, number in counts) // 10) else found
 
     def two_updates(self, lifetime_s: int, watched_s: int | None = None) -> int:
         """Return after how many seconds without an update an ad is stale.
@@ -75,16 +95,26 @@ class UpdateGaps(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The same as it is stored: hours and times, each hour after a semicolon."""
-        return ";".join(" ".join(map(str, (hour, *longest))) for hour, longest in self.hours)
+        """The same as it is stored: hours and times, each hour after a semicolon.
+
+        How many times there were is after a comma.
+        """
+        return ";".join(
+            f"{' '.join(map(str, (hour, *longest)))},{' '.join(map(str, counts))}"
+            for hour, longest, counts in self.hours
+        )
 
     @classmethod
     def of(cls, text: str) -> UpdateGaps:
         """Return what is stored; nothing of a text of another form."""
-        rows = [row.split() for row in text.split(";")]
-        whole = [tuple(map(int, row)) for row in rows if len(row) > 1 and all(map(is_number, row))]
-        rising = all(sooner[0] < later[0] for sooner, later in pairwise(whole))
-        return cls(tuple((row[0], row[1:]) for row in whole) if rising else ())
+        rows = [[part.split() for part in row.partition(",")[::2]] for row in text.split(";")]
+        whole = [
+            [tuple(map(int, part)) for part in row]
+            for row in rows
+            if row[0] and sum(map(len, row)) > 1 and all(map(is_number, chain(*row)))
+        ]
+        rising = all(sooner[0][0] < later[0][0] for sooner, later in pairwise(whole))
+        return cls(tuple((row[0][0], row[0][1:], row[1]) for row in whole) if rising else ())
 
 
 class OwnGaps(NamedTuple):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.model.demand.idle_history import WaitInterval
 from gwmond.model.elapsed import Tick
+from gwmond.model.entries.changes import Value
 from gwmond.model.entries.experiments import Experiment
 from gwmond.model.factory.jobs import QueueRecord
 from gwmond.model.factory.totals import FactoryKey, FactoryTotalKey
@@ -40,10 +41,14 @@ class EntryState(NamedTuple):
     provisioned: Mapping[Resource, int]
 
 
+Asked: TypeAlias = Literal["cpu_asked", "gpu_asked"]
+"""Of a resource what ran while its entry was throttled (``sites.capacity``)."""
+
+
 class Peak(NamedTuple):
     """The most canonical units that ran in any hour from ``hour`` on (a suffix maximum)."""
 
-    resource: Resource
+    resource: Resource | Asked
     hour: Hour
     units: int
 
@@ -87,7 +92,8 @@ class Batch(NamedTuple):
     - ``site_time`` was spent since ``site_since``, and is never negative;
     - ``entries`` are replaced one by one and never removed; ``peaks`` replaces all peaks of each
       entry that it names (an entry that it does not name keeps its own);
-    - ``waits`` replace what is stored under the same key.
+    - ``waits`` replace what is stored under the same key; ``values`` have changed;
+    - ``found``: what the poll found, for who asks later (``reports.sites.polls``); empty: nothing.
     """
 
     before: int
@@ -115,6 +121,8 @@ class Batch(NamedTuple):
     entries: Mapping[EntryKey, EntryState] = MappingProxyType({})
     peaks: Mapping[EntryKey, tuple[Peak, ...]] = MappingProxyType({})
     waits: tuple[WaitInterval, ...] = ()
+    found: bytes = b""
+    values: tuple[Value, ...] = ()
 
     def with_sites(self, sites: Batch) -> Batch:
         """Return this batch of pilots with what another has of sites."""
@@ -126,6 +134,8 @@ class Batch(NamedTuple):
             entries=sites.entries,
             peaks=sites.peaks,
             waits=sites.waits,
+            found=sites.found,
+            values=sites.values,
         )
 
 
@@ -159,7 +169,8 @@ class LedgerState(NamedTuple):
 
     ``tick``: up to when site time is accounted.  ``pilots`` are those not closed; ``runs``
     theirs which are open or end after the pilot's mark; ``places``, ``experiments`` and ``waits``
-    are those that are open.  ``ended``: when pilots ended lately, by name (epoch seconds).
+    are those that are open, ``values`` the latest.  ``ended``: when pilots ended lately, by name
+    (epoch seconds).
     """
 
     batches: int = 0
@@ -174,4 +185,5 @@ class LedgerState(NamedTuple):
     places: tuple[QueueRecord, ...] = ()
     experiments: tuple[Experiment, ...] = ()
     waits: tuple[WaitInterval, ...] = ()
+    values: tuple[Value, ...] = ()
     ended: Mapping[str, int] = MappingProxyType({})

@@ -7,8 +7,17 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
+from gwmond.model.entries.confidence import NO_CHECKS, Confidence
 from gwmond.model.factory.totals import FactoryTotalKey
-from gwmond.model.facts import Berth, Cursor, EntryKey, EntryRequest, EntryTotals, JobCount
+from gwmond.model.facts import (
+    Berth,
+    Cursor,
+    EntryKey,
+    EntryRequest,
+    EntryTotals,
+    JobCount,
+    Stalled,
+)
 from gwmond.model.names import Together
 from gwmond.model.pilot_life import Measure
 from gwmond.model.pilots.stored_pilots import CountKey, PilotSeries
@@ -17,6 +26,7 @@ from gwmond.model.totals import SiteKey, Total
 from gwmond.model.units import Resource
 
 if TYPE_CHECKING:
+    from gwmond.model.demand.submitters import UsersNow
     from gwmond.model.entries.evaluation import Evaluation
     from gwmond.model.entries.suspects import Suspect
     from gwmond.model.factory.reconciliation import Reconciliation
@@ -45,12 +55,23 @@ class PilotUnits(NamedTuple):
         return self.total - self.busy - self.idle
 
 
+Overhead: TypeAlias = Literal[
+    "start", "first_job", "between_jobs", "beside_jobs", "draining", "retirement"
+]
+GpuUse: TypeAlias = Literal["busy", "idle"]
+OVERHEADS: tuple[Overhead, ...] = get_args(Overhead)
+"""Why a pilot's units are idle: it has not registered yet, and is about to; it has not run a job
+yet; it has none now; its jobs leave them; it is drained; it takes no more jobs."""
+
+
 class PilotGroup(NamedTuple):
     """Pilots of one entry and frontend group in the collector, each in one of four states.
 
     ``retiring`` pilots take no more jobs; of the others ``busy`` ones run a job and ``idle`` ones
     none.  ``failed`` pilots have not registered: they only say that their validation failed.
-    ``unused``: how many of the registered ones have not run a job yet.
+    ``unused``: how many of the registered ones have not run a job yet.  ``overhead``: canonical
+    units that no job takes now, by why.  ``stalled``: their jobs that use no CPU; None: no schedd
+    has said.  ``gpus``: how many, by model (empty: not known) and whether a job has them.
     """
 
     busy: int
@@ -59,6 +80,9 @@ class PilotGroup(NamedTuple):
     unused: int
     units: Mapping[Resource, PilotUnits]
     failed: int = 0
+    overhead: Mapping[tuple[Resource, Overhead], int] = MappingProxyType({})
+    stalled: Stalled | None = None
+    gpus: Mapping[tuple[str, GpuUse], int] = MappingProxyType({})
 
     @property
     def registered(self) -> int:
@@ -106,6 +130,23 @@ class IdleReason(NamedTuple):
     gpu: float
 
 
+class HeldPilots(NamedTuple):
+    """Pilots of an entry that are held for a reason, or were until they were removed lately.
+
+    ``reason``, ``code`` (HoldReasonCode): None where the factory's queue is not read, so that only
+    the number is known.  ``mover``, ``change``: whose move it is, and what would change it, in
+    words.  ``since``: when this was seen first (epoch seconds), since gwmond started.
+    """
+
+    entry: EntryKey
+    reason: str | None
+    code: int | None
+    pilots: int
+    mover: str
+    change: str
+    since: float
+
+
 class LedgerStatus(NamedTuple):
     """Whether totals are being kept.  ``standby``: by another gwmond, which has the ledger."""
 
@@ -114,6 +155,17 @@ class LedgerStatus(NamedTuple):
     last_commit: float | None
     waiting_increments: int
     standby: bool = False
+
+
+class Credential(NamedTuple):
+    """A certificate or token of gwmond's own: the option, or the file of tokens; epoch seconds.
+
+    ``issued``: from when on it is valid; None if it does not say.
+    """
+
+    source: str
+    issued: float | None
+    expires: float
 
 
 class SilentPilot(NamedTuple):
@@ -149,14 +201,14 @@ class PilotTime(NamedTuple):
 
 def checked_verdicts(counts: Mapping[CountKey, Total]) -> dict[EntryKey, Checked]:
     """Return how many verdicts were checked, of what was counted."""
-    found: dict[EntryKey, Checked] = {}
+    checked: dict[EntryKey, Checked] = {}
     for count_key, total in counts.items():
         if count_key.what == "verdicts":
             number = total.micros
             key = EntryKey(count_key.site, count_key.entry)
             more = Checked(number if count_key.outcome == "true" else 0, number)
-            found[key] = found.get(key, Checked(0, 0)).plus(more)
-    return found
+            checked[key] = checked.get(key, Checked(0, 0)).plus(more)
+    return checked
 
 
 class Exemplar(NamedTuple):
@@ -206,8 +258,10 @@ class Snapshot:
     epoch seconds; ``started_at`` is when this process began to count problems.  ``verdicts`` are
     those that pilots have checked, since the ledger began; None without a ledger.  ``names`` are
     those that are kept apart; None: all.  ``idle``: why jobs wait; they add up to all that are
-    known.  ``young_until``: when a collector that was just started
-    will be trusted, by the pool's clock; None: all are.  ``poll_interval`` is as configured.
+    known.  ``confidence``: how sure verdicts are.  ``young_until``: when a collector that was just
+    started will be trusted, by the pool's clock; None: all are.  ``poll_interval``: as configured.
+    ``held``: pilots by entry and hold reason, the most first.
+    ``users``: their jobs by the own count of schedds; None if no collector tells of any.
     ``silent``: names of pilots that do not run any more, although their ads are there.
     """
 
@@ -237,8 +291,12 @@ class Snapshot:
     reconciliation: Reconciliation | None = None
     entry_monitors: Mapping[EntryKey, EntryMonitor] = field(default_factory=dict)
     verdicts: Mapping[EntryKey, Checked] | None = None
+    confidence: Confidence = NO_CHECKS
     names: KeptNames | None = None
     young_until: float | None = None
     traces: TraceExport | None = None
     idle: tuple[IdleReason, ...] = ()
     silent: frozenset[str] = frozenset()
+    credentials: tuple[Credential, ...] = ()
+    held: tuple[HeldPilots, ...] = ()
+    users: UsersNow | None = None

@@ -70,8 +70,8 @@ class Ending(NamedTuple):
     def vacated(self) -> Meaning | None:
         """What the code of a vacate says, unless it says nothing."""
         codes = (code or 0 for code in (self.vacate_code, self.hold_code))
-        found = next((meaning(code) for code in codes if code >= VACATE_BASE), None)
-        return None if found is Meaning.WEAK else found
+        first = next((meaning(code) for code in codes if code >= VACATE_BASE), None)
+        return None if first is Meaning.WEAK else first
 
     @property
     def held(self) -> Meaning | None:

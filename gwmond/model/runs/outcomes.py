@@ -80,7 +80,7 @@ def _mistake_in_input(e: Ending) -> bool:
 
 
 def _starter_killed(e: Ending) -> bool:
-    """Return whether the run ended so, not one that was over but for a starter that did not go.
+    """Return whether that ended the run, which was not over already but for a starter that stayed.
 
     25.14's starter stays after a failure to start the program, until its startd kills it.
     """
@@ -113,13 +113,16 @@ RULES: tuple[Rule, ...] = (
     Rule("starter_killed_early", _MISCONFIGURED, "starter_failed",
          "startd's Starter.cpp:exited: a signal ended the starter, but its startd went on",
          lambda e: _starter_killed(e) and e.at_the_beginning),
-    Rule("starter_killed", _OTHER, "starter_failed", "the same, later", _starter_killed),
+    Rule("starter_killed", _OTHER, "starter_failed",
+         "a signal ended the starter after the beginning of the run, but its startd went on",
+         _starter_killed),
     # --- Something failed at the beginning, with a code --------------------------------------
     Rule("input_mistake", _OTHER, "held_for_mistake",
          "codes INPUT: a file of the user's is not there, or not readable, at the access point",
          _mistake_in_input),
     Rule("input_unsent", _OTHER, "access_point_failed",
-         "the same side, by no mistake of the user's (for example EIO)", _input_at_access_point),
+         "codes INPUT at the access point, by no mistake of the user's (for example EIO)",
+         _input_at_access_point),
     Rule("cut_short", _PREEMPTED, "pilot_shutdown",
          "codes INPUT and IMAGE as the pilot ended: it broke off what they are about",
          lambda e: e.reason in _CUT_SHORT and e.startd_ended is True
@@ -151,7 +154,8 @@ RULES: tuple[Rule, ...] = (
          "out of step after a transfer, as they may anywhere",
          lambda e: e.reason is _M.LOST and e.startd_ended is False and e.at_the_beginning,
          compared=True),
-    Rule("reconnect_failed", _OTHER, "lost_contact", "the same, later",
+    Rule("reconnect_failed", _OTHER, "lost_contact",
+         "codes LOST after the beginning of the run, and the startd went on: no pilot was lost",
          lambda e: e.reason is _M.LOST and e.startd_ended is False),
     Rule("lost_contact", _PREEMPTED, "lost_contact",
          "codes LOST: baseshadow.cpp:reconnectFailed; what a killed pilot leaves (measured)",
@@ -263,6 +267,8 @@ RUNS: tuple[tuple[Category, str], ...] = tuple(
     )
 )
 """Every category and outcome under which a run can be counted; summarised time is no run."""
+
+OUTCOMES: tuple[str, ...] = tuple(sorted({outcome for _, outcome in RUNS}))
 
 
 @lru_cache(maxsize=65536)  # most runs end alike

@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.runs.run_facts import RunFact, Source, Transfer
+from gwmond.model.runs.run_facts import Move, RunFact, Source, Transfer
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import Micros
 
@@ -81,8 +81,8 @@ class Phases(NamedTuple):
     @property
     def lengths(self) -> dict[Phase, int]:
         """The length of each phase that is known."""
-        known = zip(Phase, self[:3], strict=True)
-        return {phase: length for phase, length in known if length is not None}
+        pairs = zip(Phase, self[:3], strict=True)
+        return {phase: length for phase, length in pairs if length is not None}
 
     @property
     def queued_us(self) -> int | None:
@@ -113,6 +113,11 @@ class FailedTransfer(NamedTuple):
         return cls(way, protocol, host.strip())
 
     @property
+    def text(self) -> str:
+        """It as ``Ending.failed_transfer`` has it."""
+        return " ".join(filter(None, self))
+
+    @property
     def server(self) -> str:
         """Protocol and host for people."""
         return f"{self.protocol}://{self.host}" if self.host else self.protocol
@@ -120,7 +125,7 @@ class FailedTransfer(NamedTuple):
 
 def failed_transfer(facts: Iterable[RunFact]) -> FailedTransfer | None:
     """Return the transfer of a run that failed, by the best record that has one."""
-    endings = (fact.ending for fact in ranked(facts))
+    endings = (fact.ending for fact in sorted(ranked(facts), key=lambda fact: not fact.moves))
     text = next((ending.failed_transfer for ending in endings if ending.failed_transfer), None)
     return None if text is None else FailedTransfer.of(text)
 
@@ -130,10 +135,19 @@ def asked(transfer: Transfer) -> int | None:
     return transfer.start_us if transfer.queued_us is None else transfer.queued_us
 
 
+def sends_us(facts: Iterable[RunFact]) -> int | None:
+    """Return from when on a run had given its cores and memory back; None: it held them.
+
+    Of several records the one that has it hold them for longest.
+    """
+    sent = [asked(fact.transfer_out) for fact in facts if fact.yields and fact.transfer_out]
+    return max((at for at in sent if at is not None), default=None)
+
+
 def ranked(facts: Iterable[RunFact]) -> list[RunFact]:
     """Return records of a run, an access point's before a startd's, in one order always."""
     best = sorted(facts, key=_rank)
-    if any(_rank(one) == _rank(other) for one, other in pairwise(best)):
+    if any(_rank(fact) == _rank(other) for fact, other in pairwise(best)):
         best.sort(key=lambda fact: (*_rank(fact), repr(fact)))
     return best
 
@@ -156,19 +170,19 @@ def phases_of(
 ) -> Phases:
     """Return the phases of a run; ``before``: of the run before it of the same job, if known."""
     best = ranked(facts)
-    known = recorded(best)
+    record = recorded(best)
     number = next((fact.shadow_start for fact in best if fact.shadow_start), None)
     inward, outward = (_FIRST if number == 1 else before or _NOTHING)[:2]
     run = start_us, end_us
-    times = known.times
+    times = record.times
     return Phases(
         _length(*times[Phase.STAGE_IN], run),
         _length(*times[Phase.EXECUTE], run),
         _length(*times[Phase.STAGE_OUT], run),
-        _queued(known.inward),
-        _queued(known.outward),
-        moved_bytes(known.inward, inward.total),
-        moved_bytes(known.outward, outward.total),
+        _queued(record.inward),
+        _queued(record.outward),
+        moved_bytes(record.inward, inward.total),
+        moved_bytes(record.outward, outward.total),
     )
 
 
@@ -213,12 +227,18 @@ def counted_lengths(
     facts: Sequence[RunFact], start_us: int, end_us: int | None
 ) -> dict[Measured, Micros]:
     """Return the lengths by which a settled run is counted in histograms, where known."""
-    found: dict[Measured, Micros | None] = {"queue": waited_us(facts)}
+    lengths: dict[Measured, Micros | None] = {"queue": waited_us(facts)}
     if any(fact.transfer_in or fact.transfer_out for fact in facts):
         times, run = recorded(ranked(facts)).times, (start_us, end_us)
-        found["stage_in"] = _length(*times[Phase.STAGE_IN], run)
-        found["stage_out"] = _length(*times[Phase.STAGE_OUT], run)
-    return {what: length_us for what, length_us in found.items() if length_us is not None}
+        lengths["stage_in"] = _length(*times[Phase.STAGE_IN], run)
+        lengths["stage_out"] = _length(*times[Phase.STAGE_OUT], run)
+    return {what: length_us for what, length_us in lengths.items() if length_us is not None}
+
+
+def moves_of(facts: Iterable[RunFact]) -> tuple[Move, ...]:
+    """Return what plugins transferred for a run, in order of time."""
+    moves = [move for fact in facts for move in fact.moves]
+    return tuple(sorted(moves, key=lambda move: (move.end_us, repr(move))))
 
 
 def waited_us(facts: Iterable[RunFact]) -> Micros | None:

@@ -37,7 +37,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, TypeAlias
@@ -147,52 +147,60 @@ def result_of(outcome: Outcome, early: bool | None) -> Result | None:
 
 def weigh(trials: Iterable[Trial]) -> Blamed:
     """Return what these runs together blame on places; their order does not matter."""
-    known = sorted(filter(_says, set(trials)), key=attrgetter("start_us", "key"))
-    suspected = _suspects(known)
+    ordered = sorted(filter(_says, set(trials)), key=attrgetter("start_us", "key"))
+    suspected = _suspects(ordered)
     if suspected:
-        known = [trial for trial in known if not (_is_short(trial) and _at(trial, suspected))]
-    starts = [_start(trial, trial.result in _FAILURES) for trial in known]
+        ordered = [trial for trial in ordered if not (_is_short(trial) and _at(trial, suspected))]
+    starts = [_start(trial, trial.result in _FAILURES) for trial in ordered]
     groups = groups_of(starts)
-    return _blamed(known, starts, groups, _compare(known, starts, groups))
+    return _blamed(ordered, starts, groups, _compare(ordered, starts, groups))
 
 
 def suspects(trials: Iterable[Trial]) -> tuple[Suspect, ...]:
     """Return places at which jobs of the same groups succeed far sooner than elsewhere."""
-    known = sorted(set(trials), key=attrgetter("start_us", "key"))
-    return _named(known, _suspects(known), "ends_too_soon")
+    ordered = sorted(set(trials), key=attrgetter("start_us", "key"))
+    return _named(ordered, _suspects(ordered), "ends_too_soon")
 
 
-def failing(trials: Iterable[Trial], rate: float) -> tuple[Suspect, ...]:
-    """Return places at which jobs of several users fail early far more often than elsewhere.
+def failing(
+    trials: Iterable[Trial], rate: float, before: Iterable[Suspect] = ()
+) -> tuple[Suspect, ...]:
+    """Return places at which jobs fail early far more often than jobs of the same groups elsewhere.
 
-    ``rate``: the probability that one is found though no place is at fault.
+    ``rate``: the probability that a place is found though none is at fault.  A place suspected
+    ``before`` stays where verdicts would find it: few runs an hour make it no better.  Whether a
+    site or one of its nodes is at fault is decided at their level, too.
     """
-    known = sorted(filter(_says, set(trials)), key=attrgetter("start_us", "key"))
-    users: defaultdict[Unit, set[str]] = defaultdict(set)
-    for trial in known:
-        if trial.result is Result.FAILED_EARLY:
-            for unit in trial.units:
-                users[unit].add(trial.group.partition(" ")[0])
-    several = {unit for unit, names in users.items() if len(names) > 1}
-    if not several:
-        return ()
-    starts = [_start(trial, trial.result in _FAILURES) for trial in known]
-    found = _compare(known, starts, groups_of(starts), rate / len(KINDS))
-    return _named(known, {unit: found[unit] for unit in found.keys() & several}, "fails")
+    ordered = sorted(filter(_says, set(trials)), key=attrgetter("start_us", "key"))
+    starts = [_start(trial, trial.result in _FAILURES) for trial in ordered]
+    groups = groups_of(starts)
+    findings = _compare(ordered, starts, groups, rate / len(KINDS), FALSE_DISCOVERIES)
+    if again := {suspect[:2] for suspect in before} - findings.keys():
+        more = _compare(ordered, starts, groups)
+        findings |= {unit: more[unit] for unit in more if unit in again}
+    return _named(ordered, findings, "fails")
 
 
 def _named(
-    known: Iterable[Trial], found: Mapping[Unit, Finding], sign: Sign
+    trials: Iterable[Trial], findings: Mapping[Unit, Finding], sign: Sign
 ) -> tuple[Suspect, ...]:
     """Return what was found at places, with where these are."""
-    where = (
-        {unit: trial for trial in known for unit in trial.units if unit in found} if found else {}
-    )
+    runs: defaultdict[Unit, list[Trial]] = defaultdict(list)
+    for trial in trials if findings else ():
+        for unit in trial.units:
+            if unit in findings:
+                runs[unit].append(trial)
     return tuple(
         Suspect(
-            *unit, "" if unit[0] == "site" else where[unit].entry, where[unit].site, finding, sign
+            *unit,
+            "" if unit[0] == "site" else runs[unit][-1].entry,
+            runs[unit][-1].site,
+            finding,
+            sign,
+            len(runs[unit]),
+            sum(map(_ENDED_SO[sign], runs[unit])),
         )
-        for unit, finding in sorted(found.items())
+        for unit, finding in sorted(findings.items())
     )
 
 
@@ -228,8 +236,14 @@ def _is_short(trial: Trial) -> bool:
     return trial.result is Result.SUCCEEDED and trial.end_us - trial.start_us <= SHORT_US
 
 
-def _suspects(known: Sequence[Trial]) -> dict[Unit, Finding]:
-    ended_well = [trial for trial in known if trial.result is not Result.FAILED_EARLY]
+_ENDED_SO: Mapping[Sign, Callable[[Trial], bool]] = {
+    "fails": lambda trial: trial.result is Result.FAILED_EARLY,
+    "ends_too_soon": _is_short,
+}
+
+
+def _suspects(trials: Sequence[Trial]) -> dict[Unit, Finding]:
+    ended_well = [trial for trial in trials if trial.result is not Result.FAILED_EARLY]
     starts = [_start(trial, _is_short(trial)) for trial in ended_well]
     if sum(start.failed for start in starts) < MIN_FAILURES:
         return {}
@@ -237,32 +251,38 @@ def _suspects(known: Sequence[Trial]) -> dict[Unit, Finding]:
 
 
 def _compare(
-    known: Sequence[Trial],
+    trials: Sequence[Trial],
     starts: Sequence[RunStart],
     groups: Sequence[Hashable],
     level: float = FALSE_DISCOVERIES,
+    node_rate: float | None = None,
 ) -> dict[Unit, Finding]:
-    """Return the places that are at fault; ``starts`` and ``groups`` are those of ``known``."""
+    """Return the places that are at fault; ``starts`` and ``groups`` are those of ``trials``.
+
+    ``node_rate``: the probability that a site or entry is named for the fault of one of its nodes;
+    None: that of each single place to be found by chance.
+    """
     at_fault: dict[Unit, Finding] = {}
-    runs = _TrialRuns(known, starts, groups, "node")
+    runs = _TrialRuns(trials, starts, groups, "node")
     strata = runs.strata()
     for kind in KINDS:
         if kind == "pilot":
             runs = runs._replace(counted="pilot")
             strata = runs.strata()
         findings = compare(runs.tables(strata, kind), level)
-        found = {name: of for name, of in findings.items() if of.significant(level)}
+        bad = {name: finding for name, finding in findings.items() if finding.significant(level)}
         rate = level / max(1, len(findings))
+        half = node_rate or rate
         if kind in _OF_NODES:
-            found = {n: of for n, of in found.items() if runs.spread(strata, kind, n, rate)}
-        if found and Result.FAILED_LATE in {trial.result for trial in runs.known}:
+            bad = {n: finding for n, finding in bad.items() if runs.spread(strata, kind, n, half)}
+        if bad and Result.FAILED_LATE in {trial.result for trial in runs.trials}:
             early = runs.early()
-            found = {n: of for n, of in found.items() if early.confirms(kind, n, rate)}
-        at_fault.update(((kind, name), finding) for name, finding in found.items())
+            bad = {n: finding for n, finding in bad.items() if early.confirms(kind, n, rate, half)}
+        at_fault.update(((kind, name), finding) for name, finding in bad.items())
         places = runs.at(kind)
-        kept = [i for i, name in enumerate(places) if (kind, name) not in at_fault]
-        if len(kept) < len(places):
-            runs = runs.of(kept)
+        indices = [i for i, name in enumerate(places) if (kind, name) not in at_fault]
+        if len(indices) < len(places):
+            runs = runs.of(indices)
             strata = runs.strata()
     return at_fault
 
@@ -270,14 +290,14 @@ def _compare(
 class _TrialRuns(NamedTuple):
     """Runs that are compared; the lists belong together.  ``counted``: failures count by this."""
 
-    known: Sequence[Trial]
+    trials: Sequence[Trial]
     starts: Sequence[RunStart]
     groups: Sequence[Hashable]
     counted: Kind
 
     def at(self, kind: Kind) -> list[str]:
         """Return where each run was."""
-        return [getattr(trial, kind) for trial in self.known]
+        return [getattr(trial, kind) for trial in self.trials]
 
     def strata(self) -> Strata:
         """Return what is compared with what."""
@@ -285,20 +305,20 @@ class _TrialRuns(NamedTuple):
 
     def tables(self, strata: Strata, kind: Kind) -> dict[str, list[Stratum]]:
         """Return the strata of each place that has a name, sorted."""
-        found = strata.tables(self.at(kind))
-        return {name: found[name] for name in sorted(found) if name}
+        tables = strata.tables(self.at(kind))
+        return {name: tables[name] for name in sorted(tables) if name}
 
     def early(self) -> _TrialRuns:
         """Return the same where only early failures are failures."""
-        starts = [_start(trial, trial.result is Result.FAILED_EARLY) for trial in self.known]
+        starts = [_start(trial, trial.result is Result.FAILED_EARLY) for trial in self.trials]
         return self._replace(starts=starts)
 
-    def confirms(self, kind: Kind, name: str, rate: float) -> bool:
-        """Return whether these fail too often, too, at a place."""
+    def confirms(self, kind: Kind, name: str, rate: float, half: float) -> bool:
+        """Return whether these fail too often, too, at a place; ``half``: for its better half."""
         strata = self.strata()
         finding = finding_of(self.tables(strata, kind).get(name, []))
         return finding.significant(rate) and (
-            kind not in _OF_NODES or self.spread(strata, kind, name, rate)
+            kind not in _OF_NODES or self.spread(strata, kind, name, half)
         )
 
     def spread(self, strata: Strata, kind: Kind, name: str, rate: float) -> bool:
@@ -330,14 +350,14 @@ class _TrialRuns(NamedTuple):
         ordered = sorted(nodes, key=lambda node: (excess.get(node, 0.0), node))
         return set(ordered[: len(ordered) // 2])
 
-    def of(self, kept: Collection[int]) -> _TrialRuns:
-        """Return some of them."""
-        known, starts = [self.known[i] for i in kept], [self.starts[i] for i in kept]
-        return self._replace(known=known, starts=starts, groups=[self.groups[i] for i in kept])
+    def of(self, indices: Collection[int]) -> _TrialRuns:
+        """Return the runs with these numbers in the lists."""
+        trials, starts = [self.trials[i] for i in indices], [self.starts[i] for i in indices]
+        return self._replace(trials=trials, starts=starts, groups=[self.groups[i] for i in indices])
 
 
 def _blamed(
-    known: Sequence[Trial],
+    trials: Sequence[Trial],
     starts: Sequence[RunStart],
     groups: Sequence[Hashable],
     at_fault: Collection[Unit],
@@ -345,18 +365,18 @@ def _blamed(
     """Return the failures at places at fault which are more likely than not their doing."""
     if not at_fault:
         return {}
-    strata = Strata(starts, groups, [trial.node for trial in known])
+    strata = Strata(starts, groups, [trial.node for trial in trials])
     runs: Counter[Hashable] = Counter()
     failed: Counter[Hashable] = Counter()
     here: defaultdict[Unit, list[int]] = defaultdict(list)
-    for index, trial in enumerate(known):
+    for index, trial in enumerate(trials):
         unit = _at(trial, at_fault)
         if unit is not None:
             here[unit].append(index)
         else:
-            of = strata.number[index], groups[index]
-            runs.update(of)
-            failed.update(of if starts[index].failed else ())
+            keys = strata.number[index], groups[index]
+            runs.update(keys)
+            failed.update(keys if starts[index].failed else ())
     blamed: dict[tuple[str, int, str], Kind] = {}
     for unit, of_unit in here.items():
         shares, odds = [], []
@@ -365,11 +385,11 @@ def _blamed(
             elsewhere: Hashable = number if runs[number] >= _ENOUGH else group
             shares.append((failed[elsewhere] + 0.5) / (runs[elsewhere] + 1))
             lasted = strata.counted[index] and not starts[index].failed
-            early = strata.counted[index] and known[index].result is Result.FAILED_EARLY
+            early = strata.counted[index] and trials[index].result is Result.FAILED_EARLY
             odds.append(True if early else False if lasted else None)
         for index, share, bad in zip(of_unit, shares, while_at_fault(shares, odds), strict=True):
-            if bad and share <= 0.5 and known[index].result is Result.FAILED_EARLY:
-                blamed[known[index].key] = unit[0]
+            if bad and share <= 0.5 and trials[index].result is Result.FAILED_EARLY:
+                blamed[trials[index].key] = unit[0]
     return blamed
 
 

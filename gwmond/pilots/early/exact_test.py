@@ -62,18 +62,18 @@ def compare(
     }
     least = {unit: least_p(strata) for unit, strata in possible.items()}
     level = _level(sorted(least.values()), rate)
-    found = {unit: finding_of(possible[unit]) for unit in possible if least[unit] <= level}
-    return _adjusted(found)
+    findings = {unit: finding_of(possible[unit]) for unit in possible if least[unit] <= level}
+    return _adjusted(findings)
 
 
-def _adjusted(found: Mapping[_Key, Finding]) -> dict[_Key, Finding]:
+def _adjusted(findings: Mapping[_Key, Finding]) -> dict[_Key, Finding]:
     """Return findings with p-values adjusted by Benjamini and Yekutieli."""
-    factor = len(found) * sum(1 / rank for rank in range(1, len(found) + 1))
-    adjusted, least = dict(found), 1.0
-    ordered = sorted(found, key=lambda unit: found[unit].p)
+    factor = len(findings) * sum(1 / rank for rank in range(1, len(findings) + 1))
+    adjusted, least = dict(findings), 1.0
+    ordered = sorted(findings, key=lambda unit: findings[unit].p)
     for rank, unit in reversed(list(enumerate(ordered, 1))):
-        least = min(least, found[unit].p * factor / rank)
-        adjusted[unit] = found[unit]._replace(adjusted=least)
+        least = min(least, findings[unit].p * factor / rank)
+        adjusted[unit] = findings[unit]._replace(adjusted=least)
     return adjusted
 
 
@@ -111,14 +111,14 @@ def _power(chances: Floats, number: int) -> Floats:
     """Return the distribution of the sum of so many that are alike, by squaring."""
     import numpy as np  # noqa: PLC0415
 
-    found: Floats = np.ones(1)
+    distribution: Floats = np.ones(1)
     while number:
         if number & 1:
-            found = np.convolve(found, chances)
+            distribution = np.convolve(distribution, chances)
         number >>= 1
         if number:
             chances = np.convolve(chances, chances)
-    return found
+    return distribution
 
 
 def least_p(strata: Iterable[Stratum]) -> float:

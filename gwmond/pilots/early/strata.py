@@ -10,7 +10,7 @@ free.  So:
 - **Groups.**  Jobs are compared with jobs of the same cluster (condor_submit), if that has at least
   ``MIN_GROUP`` jobs in the evidence; else with those of the same user and program; else, as where
   each job of a DAG has a program of its own, with those of the same batch (DAG, or batch name);
-  else with the same user's other jobs.
+  else with the same user's other jobs.  A job that goes on has the program of its cluster.
 - **Strata.**  A group's runs in the order of their starts are cut after ``STRATUM_JOBS``, or
   ``STRATUM_US``: a run is compared with runs that began at about the same time.
 - **Stretches.**  Between two runs of a group that did not fail, wherever they were, all failures at
@@ -50,6 +50,7 @@ class RunStart(NamedTuple):
 
 def groups_of(starts: Sequence[RunStart]) -> list[Hashable]:
     """Return the group of each run."""
+    starts = _with_programs(starts)
     levels = {(start.job, start.group): _levels(start.job, start.group) for start in starts}
     size = Counter(level for of_job in levels.values() for level in of_job)
     group = {
@@ -59,15 +60,37 @@ def groups_of(starts: Sequence[RunStart]) -> list[Hashable]:
     return [group[start.job, start.group] for start in starts]
 
 
-def _levels(job: str, group: str) -> tuple[tuple[str, ...], ...]:
-    """Return what jobs can have in common with this one, the closest first.
+def _with_programs(starts: Iterable[RunStart]) -> list[RunStart]:
+    """Return runs with the program of their cluster's others where only their user is known.
+
+    No slot tells the program of what runs there: it is known once the run has ended.
+    """
+    starts = list(starts)
+    programs: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    for start in starts:
+        user, _, program = start.group.partition(" ")
+        if program:
+            programs[_cluster(start.job), user].add(start.group)
+    named = {of: groups.pop() for of, groups in programs.items() if len(groups) == 1}
+    return [
+        start._replace(group=named.get((_cluster(start.job), start.group), start.group))
+        for start in starts
+    ]
+
+
+def _cluster(job: str) -> str:
+    """Return a job's schedd and cluster.
 
     A job is ``schedd#cluster.proc#time``, or at least ends so; a schedd counts its clusters.
     """
-    schedd_and_cluster = job.rpartition("#")[0].rpartition(".")[0]
+    return job.rpartition("#")[0].rpartition(".")[0]
+
+
+def _levels(job: str, group: str) -> tuple[tuple[str, ...], ...]:
+    """Return what jobs can have in common with this one, the closest first."""
     user, _, program = group.partition(" ")
     batch = program.rpartition(" [")[2] if program.endswith("]") else ""
-    levels = ("cluster", schedd_and_cluster), ("program", group), ("batch", user, batch)
+    levels = ("cluster", _cluster(job)), ("program", group), ("batch", user, batch)
     return (*(level for level in levels if level[-1]), ("user", user))
 
 
@@ -135,13 +158,13 @@ class Strata:
                 here[units[index], number] += 1
                 if self._starts[index].failed:
                     failed_here[units[index], number] += 1
-        found: defaultdict[str, list[Stratum]] = defaultdict(list)
+        tables: defaultdict[str, list[Stratum]] = defaultdict(list)
         for key, count in here.items():
             unit, number = key
             jobs = self._jobs[number]
             if count < jobs:
-                found[unit].append(Stratum(count, failed_here[key], jobs, self._failed[number]))
-        return dict(found)
+                tables[unit].append(Stratum(count, failed_here[key], jobs, self._failed[number]))
+        return dict(tables)
 
     def excess(self, places: Sequence[str], runs: Iterable[int]) -> dict[str, float]:
         """Return how many more failures than expected each place has, of some of the runs.

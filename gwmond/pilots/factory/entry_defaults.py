@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.file_facts import PilotOutput
 from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.memory.assign import PilotAssignment
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.sizes import Sizes
+from gwmond.pilots.runs.matcher import RunMatcher
+
+MOST_ENTRIES = 10_000
+"""Where more have been known, those of the past are forgotten, as by a restart."""
 
 
 class Entries:
@@ -24,6 +31,12 @@ class Entries:
     def unknown(self, entries: Iterable[str]) -> set[str]:
         """Return those of entries of which the ledger was not asked yet."""
         return set(entries) - self.known
+
+    def forget_old(self) -> None:
+        """Forget all but what pilots in memory tell, where it is of too many entries."""
+        if max(len(self.known), len(self._cache.sites), len(self._cache.factories)) > MOST_ENTRIES:
+            self.known = set()
+            self._cache.forget_places()
 
     def load(self, entries: Collection[str], stored: Mapping[str, Sequence[PilotRow]]) -> None:
         """Learn from what the ledger has of entries."""
@@ -52,3 +65,13 @@ class Entries:
     def factory(self, entry: str) -> str:
         """Return the factory of an entry's pilots, empty if none has reported it."""
         return self._cache.factories.get(entry, "")
+
+
+class KnownPilots(NamedTuple):
+    """The pilots in memory, which pilot each fact is of, their sizes, their runs."""
+
+    cache: PilotCache
+    assignment: PilotAssignment
+    sizes: Sizes
+    matcher: RunMatcher
+    rules: Rules

@@ -26,11 +26,10 @@ from gwmond.model.pilots.file_facts import (
     PilotOutput,
     QueueEvent,
     QueueState,
+    client_name,
 )
-from gwmond.model.pilots.synthetic_names import client_name
 from gwmond.model.times import HOUR_US
-from gwmond.pilots.factory.records import NewFact
-from gwmond.pilots.factory.returned_outputs import OutputNoLongerEmpty
+from gwmond.pilots.factory.records import NewFact, OutputNoLongerEmpty
 from gwmond.pilots.life.rules import sane
 
 MOST = 10**8

@@ -10,14 +10,14 @@ Where the output leaves something open:
 
 ==================== ==========================================================================
 no end               it was killed hard, or still runs: it ends when its collector says; if none
-                     has shown it, its end is waited for (see ``missing_end``); then it ended with
+                     has shown it, its end is waited for (see ``memory.ends``); then it ended with
                      the last time in its output (then ``estimated``)
 no cores or memory   what most pilots of the entry have, else what the entry is expected to have,
                      else one canonical unit a core (then ``estimated``; see ``sizes``)
 no number of GPUs    that of most pilots of the entry (then ``estimated``, if it is not 0)
 no size of a run     one canonical unit (a starter's log has none; then ``estimated``)
 no site              that of the entry's other pilots, else the entry's name
-no group             that of its job in the factory's queue (see ``factory.amended``)
+no group             that of its job in the factory's queue (see ``factory.queue_matching``)
 ==================== ==========================================================================
 """
 
@@ -30,7 +30,7 @@ from typing import TypeVar
 from gwmond.model.factory.jobs import ZONES_US
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Assumption, Validation
-from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.file_facts import PilotOutput, client_name, is_synthetic
 from gwmond.model.pilots.pilot_facts import (
     Decisions,
     DefaultSize,
@@ -39,12 +39,10 @@ from gwmond.model.pilots.pilot_facts import (
     replace,
 )
 from gwmond.model.pilots.stored_pilots import PilotIdentity
-from gwmond.model.pilots.synthetic_names import client_name, is_synthetic
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.runs.run_facts import RunFact
 from gwmond.model.times import SECOND_US
-from gwmond.pilots.factory.entry_defaults import Entries
-from gwmond.pilots.factory.known_pilots import KnownPilots
+from gwmond.pilots.factory.entry_defaults import Entries, KnownPilots
 from gwmond.pilots.factory.summaries import ran_jobs, tell_statistics, withdraw_jobs
 from gwmond.pilots.life.rules import FAR_US, LATEST_US, sane
 from gwmond.pilots.memory.assign import number_of, place_of_output, startd_of
@@ -65,8 +63,8 @@ class Outputs:
     ``crowded`` counts runs on pilots that have ``MOST_RUNS`` already.
     """
 
-    def __init__(self, known: KnownPilots, entries: Entries) -> None:
-        self._cache, self._assignment, self._sizes, self._matcher, self._rules = known
+    def __init__(self, pilots: KnownPilots, entries: Entries) -> None:
+        self._cache, self._assignment, self._sizes, self._matcher, self._rules = pilots
         self._entries = entries
         self.absurd = 0
         self.crowded = 0
@@ -139,21 +137,21 @@ class Outputs:
 
     def _rename(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Name a pilot by its output, which has grown since it was read first."""
-        pilot_name, known = output.name, pilot.identity
-        if known.origin != "files" or pilot.pruned:
+        pilot_name, own = output.name, pilot.identity
+        if own.origin != "files" or pilot.pruned:
             return
         identity = self._identity(output, pilot.start_us)
         before = pilot.facts.output
         new_site = pilot_name.site and before is not None and not before.site
-        better = known._replace(
-            name=identity.name if pilot_name.startd and is_synthetic(known.name) else known.name,
-            factory_job=identity.factory_job if known.factory_job[:1] == "#" else known.factory_job,
-            factory=pilot_name.factory or known.factory or identity.factory,
-            group=identity.group or known.group,
-            node=known.node or identity.node,
-            key=identity.key if new_site else known.key,
+        better = own._replace(
+            name=identity.name if pilot_name.startd and is_synthetic(own.name) else own.name,
+            factory_job=identity.factory_job if own.factory_job[:1] == "#" else own.factory_job,
+            factory=pilot_name.factory or own.factory or identity.factory,
+            group=identity.group or own.group,
+            node=own.node or identity.node,
+            key=identity.key if new_site else own.key,
         )
-        if better != known:
+        if better != own:
             self._assignment.rename(pilot, better)
 
     def _identity(self, output: PilotOutput, start_us: int) -> PilotIdentity:
@@ -199,9 +197,9 @@ class Outputs:
 
     def _sum_up(self, pilot: OpenPilot, output: PilotOutput) -> None:
         """Go by its statistics where no run of a job is known."""
-        known = bool(output.records or output.runs)
-        known |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
-        if not known and ran_jobs(output) and pilot.validation is not Validation.FAILED:
+        has_runs = bool(output.records or output.runs)
+        has_runs |= pilot.ran_jobs and Assumption.JOBS not in pilot.assumed
+        if not has_runs and ran_jobs(output) and pilot.validation is not Validation.FAILED:
             tell_statistics(pilot, output, self._matcher)
 
     def _join(self, pilot: OpenPilot, facts: Sequence[RunFact]) -> None:
@@ -218,32 +216,30 @@ class Outputs:
 def _facts(before: OutputFacts | None, output: PilotOutput) -> OutputFacts:
     """Return what an output says, and for what it does not what was read of it before."""
     name, times = output.name, output.times
-    known = before or OutputFacts(min(times, default=FAR_US), max(times, default=0), unnamed=True)
+    base = before or OutputFacts(min(times, default=FAR_US), max(times, default=0), unnamed=True)
     failure = output.failure
     cores, memory_mib, gpus = plausible(output.cores, output.memory_mib, output.gpus)
     is_known = output.validation is not Validation.UNKNOWN
     return OutputFacts(
-        first_us=min(known.first_us, *times),
-        last_us=max(known.last_us, *times),
-        start_us=_or(output.start_us, known.start_us),
-        end_us=_or(output.end_us, known.end_us),
-        validation=output.validation if is_known else known.validation,
-        validation_end_us=_or(output.validation_end_us, known.validation_end_us),
-        registered=_or(output.registered, known.registered),
-        ran_jobs=_or(ran_jobs(output), known.ran_jobs),
-        failure=known.failure
-        if failure is None
-        else f"{failure.kind.value} {failure.test}".strip(),
-        cores=_or(cores, known.cores),
-        memory_mib=_or(memory_mib, known.memory_mib),
-        gpus=_or(gpus, known.gpus),
-        site=bool(name.site) or known.site,
-        pid=None if name.startd else _or(name.pid, known.pid),
-        unnamed=known.unnamed and not client_name(name.frontend, name.group),
-        tests=output.tests or known.tests,
-        more_tests=output.more_tests if output.tests else known.more_tests or output.more_tests,
-        offered_cores=_or(output.offered_cores, known.offered_cores),
-        offered_memory_mib=_or(output.offered_memory_mib, known.offered_memory_mib),
+        first_us=min(base.first_us, *times),
+        last_us=max(base.last_us, *times),
+        start_us=_or(output.start_us, base.start_us),
+        end_us=_or(output.end_us, base.end_us),
+        validation=output.validation if is_known else base.validation,
+        validation_end_us=_or(output.validation_end_us, base.validation_end_us),
+        registered=_or(output.registered, base.registered),
+        ran_jobs=_or(ran_jobs(output), base.ran_jobs),
+        failure=base.failure if failure is None else f"{failure.kind.value} {failure.test}".strip(),
+        cores=_or(cores, base.cores),
+        memory_mib=_or(memory_mib, base.memory_mib),
+        gpus=_or(gpus, base.gpus),
+        site=bool(name.site) or base.site,
+        pid=None if name.startd else _or(name.pid, base.pid),
+        unnamed=base.unnamed and not client_name(name.frontend, name.group),
+        tests=output.tests or base.tests,
+        more_tests=output.more_tests if output.tests else base.more_tests or output.more_tests,
+        offered_cores=_or(output.offered_cores, base.offered_cores),
+        offered_memory_mib=_or(output.offered_memory_mib, base.offered_memory_mib),
     )
 
 

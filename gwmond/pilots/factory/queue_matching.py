@@ -1,4 +1,4 @@
-"""Which pilots are which jobs of their factory, as its queue and summary report them.
+"""Which pilots are which jobs of their factory, and what their jobs change of them.
 
 Units: times are microseconds since the epoch.
 """
@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from gwmond.model.factory.jobs import GUARD_US, ZONES_US, FactoryJob, QueueRecord
+from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Assumption, End
+from gwmond.model.pilots.file_facts import same_user, synthetic_name
 from gwmond.model.pilots.pilot_facts import replace
-from gwmond.model.pilots.synthetic_names import same_user
+from gwmond.model.pilots.stored_pilots import PilotIdentity
+from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.derive import MEASURED_ENDS, ends_of, start_of
 from gwmond.pilots.memory.open_pilot import OpenPilot
 
@@ -30,8 +33,8 @@ class QueueMatching:
     - ``told``: which a source of its own has; ``made``: of which only its factory does.
     - ``alone``: jobs of which no pilot is known, ``made`` apart; the others are not certain.
     - ``covered``: executions of which no pilot is known, as one of the same job lived then.
-    - ``stale``: pilots that were made of a job which by now is none, or another's.  Of one that
-      began before the first event that is kept it is not known.
+    - ``stale``: pilots that were made of a job which by now is none, or another's.  Of pilots
+      that began before the first event that is kept it is not known.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class QueueMatching:
         made: Sequence[OpenPilot],
     ) -> None:
         fitting = [[pilot for pilot in pilots if _fits(pilot, job)] for job in jobs]
-        taken = {pilot.id: _choose(pilot, jobs, fitting) for pilot in pilots}
+        chosen = {pilot.id: _choose(pilot, jobs, fitting) for pilot in pilots}
         claims = Counter(pilot.id for some in fitting for pilot in some)
         self.told: dict[int, OpenPilot] = {}
         self.alone: set[int] = set()
@@ -51,11 +54,11 @@ class QueueMatching:
             if len(some) == 1 and claims[some[0].id] == 1:
                 self.told[index] = some[0]
             elif not some and any(
-                _covers(pilot, job) and _submission(job) in taken[pilot.id] for pilot in pilots
+                _covers(pilot, job) and _submission(job) in chosen[pilot.id] for pilot in pilots
             ):
                 self.covered.add(index)
             elif not some and not any(
-                _fits(pilot, job, ZONES_US) and _submission(job) not in taken[pilot.id]
+                _fits(pilot, job, ZONES_US) and _submission(job) not in chosen[pilot.id]
                 for pilot in pilots
             ):
                 self.alone.add(index)
@@ -94,7 +97,7 @@ def _fits(pilot: OpenPilot, job: FactoryJob, guard_us: int = GUARD_US) -> bool:
 def _of_job(pilots: Sequence[OpenPilot], job: FactoryJob) -> list[OpenPilot]:
     """Return which pilots that are known from their factory only may be this job.
 
-    One that was made of a line alone may have begun long before it was thought to have.
+    A pilot made of a line alone may have begun long before it was thought to have.
     """
     first, last = job.start_within_us()
     ends = {*job.written_us, job.ended_us}
@@ -126,17 +129,17 @@ def _made_of(
         for pilot in _of_job(pilots, job)
         if pilot.start_us >= cut_us or (job.life or (0, 0))[0] < cut_us
     ]
-    found: dict[int, OpenPilot] = {}
+    made: dict[int, OpenPilot] = {}
     for _, index, _, pilot in sorted(pairs, key=lambda pair: pair[:3]):
-        if index not in found and pilot not in found.values():
-            found[index] = pilot
-    return found
+        if index not in made and pilot not in made.values():
+            made[index] = pilot
+    return made
 
 
 def _covers(pilot: OpenPilot, job: FactoryJob) -> bool:
     """Return whether a pilot lived through more than half of an execution.
 
-    Clocks differ, so that it may seem to have lived in a part of one that was another's.
+    Clocks differ, so that it may seem to have lived in a part of another pilot's execution.
     """
     if job.life is None or Assumption.BEGIN in pilot.assumed:
         return False
@@ -181,3 +184,43 @@ def _last_us(pilot: OpenPilot) -> int:
     return (
         max(end_us, pilot.last_heard_us) if pilot.end_source == "queue" else pilot.effective_end_us
     )
+
+
+# --- What a job changes of its pilot: of several calls the last counts ------------------------
+
+
+def amend(pilot: OpenPilot, job: FactoryJob | None) -> None:
+    """Take in the job that is this pilot; None: no job is, or more than one may be."""
+    if not pilot.known_from_jobs_only and not (job is None and pilot.no_output):
+        pilot.learn(replace(pilot.facts, queue=None if job is None else job.facts))
+
+
+def named(pilot: OpenPilot, job: FactoryJob | None) -> PilotIdentity:
+    """Return a pilot's identity, where its output does not have its group with that of its job.
+
+    ``job``: None if that is not known.
+    """
+    key, output = pilot.identity, pilot.facts.output
+    if output is None or not output.unnamed or not pilot.has_output:
+        return key
+    return key._replace(group=_client(job) if job is not None else "")
+
+
+def identity_of(place: QueueRecord, job: FactoryJob, site: str, factory: str) -> PilotIdentity:
+    """Return the identity of a pilot known from its factory only, without a schedd."""
+    began_us = job.life[0] if job.life is not None else 0
+    return PilotIdentity(
+        name=synthetic_name(place.number, job.user, job.instance, place.entry),
+        started=began_us // SECOND_US,
+        factory_job=f"#{place.number}",
+        factory=factory,
+        key=EntryKey(site, place.entry),
+        group=_client(job),
+        node="",
+        origin="files",
+    )
+
+
+def _client(job: FactoryJob) -> str:
+    """Return for whom a job ran, as well as its factory has that."""
+    return job.client or (job.line.name.frontend if job.line is not None else "") or job.user

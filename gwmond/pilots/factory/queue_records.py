@@ -35,13 +35,13 @@ class Agenda:
 
     def take(self, now_us: int) -> set[str]:
         """Return the names that are due, and forget them."""
-        found: set[str] = set()
+        names: set[str] = set()
         while self._heap and self._heap[0][0] <= now_us:
             due_us, name = heappop(self._heap)
             if self._next.get(name) == due_us:
                 del self._next[name]
-            found.add(name)
-        return found
+            names.add(name)
+        return names
 
 
 class QueueRecords:

@@ -62,13 +62,13 @@ def changes(
 
 
 def _filled(
-    kind: PilotKind, reported: ReportedSize, filled: Filled, known: frozenset[Assumption]
+    kind: PilotKind, reported: ReportedSize, filled: Filled, of_entry: frozenset[Assumption]
 ) -> tuple[Size, frozenset[Assumption]]:
     """Return a pilot's size, new only where something was missing and anything is known of it."""
     fresh = set()
-    if None in {reported.cores, reported.memory_mib} and Assumption.SIZE in known:
+    if None in {reported.cores, reported.memory_mib} and Assumption.SIZE in of_entry:
         fresh.add(Assumption.SIZE)
-    if reported.gpus is None and Assumption.GPUS in known:
+    if reported.gpus is None and Assumption.GPUS in of_entry:
         fresh.add(Assumption.GPUS)
     cores, memory_mib, _ = filled.size if Assumption.SIZE in fresh else kind.size
     gpus = (filled.size if Assumption.GPUS in fresh else kind.size).gpus

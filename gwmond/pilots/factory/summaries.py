@@ -1,6 +1,6 @@
 """Job time of pilots whose runs are not known: by a summary, or by their own statistics.
 
-See ``factory.jobs`` for pilots known from their factory's queue or summary only.
+See ``factory.files`` for pilots known from their factory's queue or summary only.
 
 Units: times are microseconds since the epoch.
 
@@ -49,7 +49,6 @@ from gwmond.model.runs.endings import Ending
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.factory import job_sums
-from gwmond.pilots.factory.amended import queue_facts
 from gwmond.pilots.life.merged_runs import merge_each
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.runs.matcher import RunMatcher
@@ -65,7 +64,7 @@ class Busy(NamedTuple):
 
 
 def verdict(line: CompletedPilot | None) -> Validation:
-    """Return what a summary reports of the validation; one without output says nothing about it."""
+    """Return what a summary reports of the validation; unknown without an output."""
     if line is None or not line.duration_s or line.condor_started is None:
         return Validation.UNKNOWN
     if line.condor_started and line.condor_s is None:
@@ -105,7 +104,7 @@ def _busy(within: Interval, busy_s: int | None, good_s: int = 0) -> Busy | None:
 def ran_jobs(output: PilotOutput) -> bool | None:
     """Return whether an output says that jobs ran, or that none did; None if it says neither.
 
-    Only one that is whole can show that there was none: by its statistics or HTCondor's logs.
+    Only a whole output can show that no job ran: by its statistics or HTCondor's logs.
     """
     total = output.jobs.total.jobs if output.jobs is not None else None
     numbers = [number for number in (total, output.activations) if number is not None]
@@ -179,7 +178,7 @@ def shape(pilot: OpenPilot, job: FactoryJob, default: DefaultSize, matcher: RunM
         line.validation_s if line is not None else None,
         before.jobs_us if before is not None else None,
     )
-    facts = replace(pilot.facts, queue=queue_facts(job), summary=summary)
+    facts = replace(pilot.facts, queue=job.facts, summary=summary)
     pilot.learn(replace(facts, decisions=replace(facts.decisions, size=default)))
     _tell(pilot, busy(line, job.life, pilot.steps[0].size.cores), matcher)
 
@@ -215,17 +214,17 @@ def _tell(
 
     ``within``: when that is an estimate, as long as they ran if not given.
     """
-    wanted: set[RunFact] = set()
+    facts: set[RunFact] = set()
     if jobs is not None:
         for completed, (start, end) in ((True, jobs.terminated), (False, jobs.rest)):
             if start < end:
                 made = _fact(pilot, completed=completed, start_us=start, end_us=end)
-                wanted.add(made._replace(job=f"{word}{made.job}"))
+                facts.add(made._replace(job=f"{word}{made.job}"))
         within = within or (jobs.terminated[0], jobs.rest[1])
     summary = replace(pilot.facts.summary or SummaryFacts(), jobs_us=within if jobs else None)
     if summary != (pilot.facts.summary or SummaryFacts()):
         pilot.learn(replace(pilot.facts, summary=summary))
-    by_job = {fact.job: fact for fact in wanted}
+    by_job = {fact.job: fact for fact in facts}
     for run in list(pilot.runs.values()):
         if run.summarised:
             fact = by_job.pop(run.key.job, None)
@@ -254,12 +253,12 @@ def _fact(pilot: OpenPilot, *, completed: bool, start_us: int, end_us: int) -> R
 
 def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     """Return on what a summary differs from what better sources have of its pilot."""
-    line, found = job.line, []
+    line, words = job.line, []
     if line is None or pilot.end_source != "pilot_output" or job.duration_us is None:
         return []
     known_us = pilot.effective_end_us - pilot.start_us
     if abs(job.duration_us - known_us) > known_us // 10 + 60 * SECOND_US:
-        found.append("summary_duration")
+        words.append("summary_duration")
     outcome = verdict(line)
     started = pilot.validation in {Validation.PASSED, Validation.STARTED}
     passed = started or bool(pilot.runs) or pilot.ran_jobs
@@ -267,10 +266,10 @@ def contradictions(pilot: OpenPilot, job: FactoryJob) -> list[str]:
     if (outcome is Validation.FAILED and passed) or (
         outcome in {Validation.PASSED, Validation.STARTED} and failed
     ):
-        found.append("summary_condor_started")
+        words.append("summary_condor_started")
     if _jobs(pilot, line):
-        found.append("summary_jobs")
-    return found
+        words.append("summary_jobs")
+    return words
 
 
 def _jobs(pilot: OpenPilot, line: CompletedPilot) -> bool:

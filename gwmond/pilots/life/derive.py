@@ -32,6 +32,7 @@ known last; then a run that a record has prolongs its life (``_prolonged``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from gwmond.model.facts import Size
@@ -48,6 +49,7 @@ from gwmond.model.pilots.pilot_facts import LIFETIME_US, Origin, PilotFacts
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import FAR_US, LATEST_US
 
+_V = Validation
 LOGGED_US = 60 * SECOND_US
 """A central log's clock and an access point's may differ by this."""
 
@@ -63,6 +65,11 @@ class Known(NamedTuple):
     origin: Origin
     ran_jobs: bool = False
     run_ends: tuple[int, ...] = ()
+
+    @property
+    def validated(self) -> Validation | None:
+        """How its validation ended by its output; None without one."""
+        return None if self.facts.output is None else self.facts.output.validation
 
     @property
     def queue_only(self) -> bool:
@@ -263,8 +270,8 @@ def ends_of(known: Known) -> dict[End, int]:
     """Return when a pilot ended by each source that may be right, the best first."""
     start_us = start_of(known).at_us
     at = Moments(start_us, _heard(known, start_us))
-    found = ((rule.source, rule.end_us(known, at)) for rule in END_RULES)
-    return {name: end_us for name, end_us in found if end_us is not None}
+    ends = ((rule.source, rule.end_us(known, at)) for rule in END_RULES)
+    return {name: end_us for name, end_us in ends if end_us is not None}
 
 
 def _prolonged(known: Known, source: End, end_us: int) -> int:
@@ -307,66 +314,48 @@ def _never_registered(known: Known) -> bool:
     return output is not None and output.registered is False and ours and not known.ran_jobs
 
 
-def _registered(known: Known) -> bool:
-    return known.facts.ads is not None
-
-
 def _passed(known: Known) -> bool:
     output = known.facts.output
-    if output is None or output.validation is not Validation.PASSED:
-        return False
-    return output.ran_jobs is not None or known.origin == "collector"
+    tells_jobs = output is not None and output.ran_jobs is not None
+    return known.validated is Validation.PASSED and (tells_jobs or known.origin == "collector")
+
+
+def _started(known: Known) -> bool:
+    output, validated = known.facts.output, known.validated
+    ended = output is not None and output.validation_end_us is not None
+    return validated is Validation.PASSED or (ended and validated is not Validation.FAILED)
+
+
+def _summary(known: Known, validation: Validation) -> bool:
+    summary = known.facts.summary
+    return known.queue_only and summary is not None and summary.validation is validation
 
 
 def _announced(known: Known) -> bool:
     return known.facts.failed_ads is not None and known.origin == "collector"
 
 
-def _started(known: Known) -> bool:
-    output = known.facts.output
-    if output is None or output.validation is Validation.FAILED:
-        return False
-    return output.validation is Validation.PASSED or output.validation_end_us is not None
-
-
-def _failed(known: Known) -> bool:
-    output = known.facts.output
-    return output is not None and output.validation is Validation.FAILED
-
-
-def _summary(value: Validation) -> Callable[[Known], bool]:
-    def applies(known: Known) -> bool:
-        summary = known.facts.summary
-        return known.queue_only and summary is not None and summary.validation is value
-
-    return applies
-
-
-def _announced_later(known: Known) -> bool:
-    return known.facts.failed_ads is not None and not known.ran_jobs
-
-
 def _never_seen(known: Known) -> bool:
     return known.queue_only and known.facts.decisions.never_seen
 
 
-def _jobs_only(known: Known) -> bool:
-    return known.jobs_only
-
-
 VALIDATION_RULES: tuple[tuple[str, Callable[[Known], bool], Validation], ...] = (
-    ("no job ran on it, and its HTCondor hardly did", _never_registered, Validation.FAILED),
-    ("it registered in a collector", _registered, Validation.PASSED),
-    ("its output says that it passed", _passed, Validation.PASSED),
-    ("its ads say that it failed", _announced, Validation.FAILED),
-    ("the same, and nothing whether jobs ran", _started, Validation.STARTED),
-    ("its output says that it failed", _failed, Validation.FAILED),
-    ("its summary has jobs", _summary(Validation.PASSED), Validation.PASSED),
-    ("its summary has HTCondor", _summary(Validation.STARTED), Validation.STARTED),
-    ("its summary has no HTCondor", _summary(Validation.FAILED), Validation.FAILED),
-    ("ads say that it failed, and files no more", _announced_later, Validation.FAILED),
-    ("collectors were watched, and never saw it", _never_seen, Validation.FAILED),
-    ("jobs ran on it", _jobs_only, Validation.PASSED),
+    ("no job ran on it, and its HTCondor hardly did", _never_registered, _V.FAILED),
+    ("it registered in a collector", lambda known: known.facts.ads is not None, _V.PASSED),
+    ("its output says that it passed", _passed, _V.PASSED),
+    ("its ads say that it failed", _announced, _V.FAILED),
+    ("the same, and nothing whether jobs ran", _started, _V.STARTED),
+    ("its output says that it failed", lambda known: known.validated is _V.FAILED, _V.FAILED),
+    ("its summary has jobs", partial(_summary, validation=_V.PASSED), _V.PASSED),
+    ("its summary has HTCondor", partial(_summary, validation=_V.STARTED), _V.STARTED),
+    ("its summary has no HTCondor", partial(_summary, validation=_V.FAILED), _V.FAILED),
+    (
+        "ads say that it failed, and files no more",
+        lambda known: known.facts.failed_ads is not None and not known.ran_jobs,
+        _V.FAILED,
+    ),
+    ("collectors were watched, and never saw it", _never_seen, _V.FAILED),
+    ("jobs ran on it", lambda known: known.jobs_only, _V.PASSED),
 )
 CONCLUDED = frozenset({_never_registered, _never_seen})
 """Rules that conclude a validation's failure from what is missing."""
@@ -506,23 +495,23 @@ def _estimates(
     by its source.
     """
     summary, whole = known.facts.summary, (life.start_us, life.effective_end_us)
-    found: dict[Assumption, Interval] = {}
+    assumed: dict[Assumption, Interval] = {}
     if first_us is not None:
         early = life.start_us < first_us
-        found[Assumption.BEGIN] = life.start_us, first_us if early else life.effective_end_us
+        assumed[Assumption.BEGIN] = life.start_us, first_us if early else life.effective_end_us
     if base_us is not None and life.end_source not in MEASURED_ENDS:
         since_us = base_us
         if life.end_source in _SINCE_CONTACT:
             cut = life.end_source == "assumed" and known.output_only
             since_us = life.start_us if cut else life.now_us
-        found[Assumption.END] = since_us, life.effective_end_us
+        assumed[Assumption.END] = since_us, life.effective_end_us
     if known.queue_only:
-        found[Assumption.NO_OUTPUT] = whole
+        assumed[Assumption.NO_OUTPUT] = whole
     if summary is not None and summary.jobs_us is not None:
-        found[Assumption.JOBS] = summary.jobs_us
+        assumed[Assumption.JOBS] = summary.jobs_us
     if known.jobs_only:
-        found[Assumption.LIFE] = whole
-    return found
+        assumed[Assumption.LIFE] = whole
+    return assumed
 
 
 def _validation_end(known: Known, life: PilotLife) -> int | None:

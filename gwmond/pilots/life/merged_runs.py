@@ -38,7 +38,10 @@ class Field(NamedTuple):
 
 _S = Source
 
-_LAST = (_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT, _S.INFERRED, _S.SUMMARY)
+_LAST = (
+    *(_S.STARTER_LOG, _S.CENTRAL_LOG, _S.LIVE_SLOT),
+    *(_S.INFERRED, _S.SUMMARY, _S.TRANSFERS),
+)
 
 _STARTD_FIRST = (_S.STARTD_HISTORY, _S.EPOCH_HISTORY, _S.SCHEDD_HISTORY, *_LAST)
 
@@ -75,7 +78,8 @@ FIELDS: tuple[Field, ...] = (
     Field(("superseded",), _EPOCH_FIRST),
     Field(("unsent",), _STARTD_FIRST),
     Field(("container_failed",), _STARTD_FIRST),
-    Field(("failed_transfer",), _EPOCH_FIRST),
+    # The plugin's own word names a cache, and the reason of a hold only a URL.
+    Field(("failed_transfer",), (_S.TRANSFERS, *_EPOCH_FIRST[:-1])),
 )
 """All fields of a fact and of its ending, but for ``over``, which holds if any source says so."""
 
@@ -124,7 +128,7 @@ def merge_each(facts: Iterable[RunFact]) -> list[tuple[Merged, tuple[RunFact, ..
     every = tuple(facts)
     if len(every) == 1 and (number := every[0].shadow_start) is not None:
         return [(_alone(RunKey(every[0].job, number), every[0]), every)]
-    return [(merge_run(key, found), tuple(found)) for key, found in sorted(gather(every).items())]
+    return [(merge_run(key, facts), tuple(facts)) for key, facts in sorted(gather(every).items())]
 
 
 def merge_run(key: RunKey, facts: Sequence[RunFact]) -> Merged:
@@ -145,7 +149,7 @@ def merge_run(key: RunKey, facts: Sequence[RunFact]) -> Merged:
         ]
         if not candidates:
             continue
-        best, kept = _best(field, candidates)
+        best, kept = _best(field, _of_its_own_accord(field, candidates))
         into = ending if field.names[0] in Ending._fields else plain
         into.update(zip(field.names, kept, strict=True))
         for fact, values in candidates:
@@ -172,8 +176,8 @@ def tells_exit(fact: RunFact) -> bool:
 
 def executing(facts: Iterable[RunFact]) -> int | None:
     """Return when the program of a run began, by its facts; None if no fact has it."""
-    known = [(fact, (fact.executing_us,)) for fact in facts if fact.executing_us is not None]
-    return _best(_PROGRAM, known)[0].executing_us if known else None
+    candidates = [(fact, (fact.executing_us,)) for fact in facts if fact.executing_us is not None]
+    return _best(_PROGRAM, candidates)[0].executing_us if candidates else None
 
 
 def _alone(key: RunKey, fact: RunFact) -> Merged:
@@ -211,14 +215,25 @@ _Told: TypeAlias = tuple[RunFact, tuple[Any, ...]]
 """A fact, and the values of one field that it has."""
 
 
-def _best(field: Field, known: list[_Told]) -> _Told:
+def _best(field: Field, candidates: list[_Told]) -> _Told:
     """Return the best of what facts have; of what is equally good the first by its text."""
-    if len(known) == 1:
-        return known[0]
-    ranks = [_rank(field, *told) for told in known]
+    if len(candidates) == 1:
+        return candidates[0]
+    ranks = [_rank(field, *told) for told in candidates]
     least = min(ranks)
-    equal = [told for told, rank in zip(known, ranks, strict=True) if rank == least]
+    equal = [told for told, rank in zip(candidates, ranks, strict=True) if rank == least]
     return equal[0] if len(equal) == 1 else min(equal, key=lambda told: repr(told[1]))
+
+
+def _of_its_own_accord(field: Field, candidates: list[_Told]) -> list[_Told]:
+    """Leave out how a program was killed, if a record says that it had ended itself.
+
+    Where it ends while its claim is given up, the startd says the one, and the shadow the other:
+    it is the shadow that the job's history goes by.
+    """
+    if field.names[0] != "exit_code" or not any(fact.ending.own_accord for fact, _ in candidates):
+        return candidates
+    return [told for told in candidates if told[0].ending.own_accord is not False]
 
 
 def _rank(field: Field, fact: RunFact, values: tuple[Any, ...]) -> tuple[bool, int, int]:
@@ -234,6 +249,8 @@ def _differ(field: Field, kept: tuple[Any, ...], other: tuple[Any, ...]) -> bool
         return bool(abs(kept[0] - other[0]) > TOLERANCE_US)
     if name == "vacate_code" and meaning(other[0]) is Meaning.WEAK:
         return False
+    if name == "failed_transfer":
+        return False  # one record names the server better than another
     if field.is_code:
         return bool(kept[0] != other[0])
     return kept != other

@@ -42,7 +42,6 @@ from gwmond.model.pilot_life import (
     PilotLife,
     RunKey,
     Validation,
-    union,
 )
 from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.pilots.life.segments import (
@@ -154,12 +153,12 @@ class _Divided(NamedTuple):
         """As what its parts are posted once it is settled: the pilot's own first."""
         if self.own is None:
             raise ValueError("the pilot's own category is not decided")
-        found: list[tuple[Outcome, RunKey | None]] = [(self.own, None)]
+        names: list[tuple[Outcome, RunKey | None]] = [(self.own, None)]
         for run in self.segment.running:
             if run.outcome is None:
                 raise ValueError(f"{run.key} has no outcome")
-            found.append((run.outcome, run.key))
-        return found
+            names.append((run.outcome, run.key))
+        return names
 
 
 def own_category(life: PilotLife) -> Category | None:
@@ -196,10 +195,7 @@ def total(
     life: PilotLife, window: Interval | None = None, memory_per_unit_mib: int = DEFAULT_MEMORY_MIB
 ) -> Totals:
     """Return what the pilot had to offer: its resources over its life, and nothing else."""
-    start, until = life.start_us, life.effective_end_us
-    if window is not None:
-        start, until = max(start, window[0]), min(until, window[1])
-    steps, interval = sizes(life), (start, until)
+    steps, interval = sizes(life), _within(life, window)
     totals = {kind: offered(steps, kind, interval, memory_per_unit_mib) for kind in KINDS}
     return {kind: micros for kind, micros in totals.items() if micros}
 
@@ -219,18 +215,17 @@ def advance(
     it may be left out of both versions if ``ran_jobs`` is set instead.  The window must cover all
     that changed, so all of the life where ``own_category`` changes.
     """
-    old = _divided(before, window) if before is not None else []
-    new = _divided(after, window)
-    until = after.effective_end_us if window is None else min(after.effective_end_us, window[1])
-    settled_to_us = next(
-        (divided.segment.start_us for divided in new if not divided.settled), until
-    )
+    start, until = _within(after, window)
+    settled = _settled(after, window)
+    first = settled[0] if settled else (start, start)
+    settled_to_us = min(until, first[1] if first[0] == start else start)
     gains = _Gains(memory_per_unit_mib)
-    if not any(divided.settled for divided in old):
-        for divided in new:
-            if divided.settled:
+    if before is None or not _settled(before, window):
+        for stretch in settled:  # what goes on beside it, and will for long, is not divided
+            for divided in _divided(after, stretch):
                 gains.add(divided, (divided.segment.start_us, divided.segment.end_us))
         return Delta(gains.increments, (), settled_to_us)
+    old, new = _divided(before, window), _divided(after, window)
     corrections: dict[CorrectionCause, Counter[Row]] = {
         cause: Counter() for cause in CorrectionCause
     }
@@ -254,7 +249,9 @@ def advance(
     signed = tuple(
         Correction(row, micros, cause)
         for cause, rows in corrections.items()
-        for row, micros in sorted(_nonzero(rows).items(), key=_sortable)
+        for row, micros in sorted(
+            _nonzero(rows).items(), key=lambda item: (*item[0][:-1], item[0].run_key or ())
+        )
     )
     return Delta(gains.increments, signed, settled_to_us)
 
@@ -266,8 +263,35 @@ def is_settled(segment: Segment, own: Category | None) -> bool:
 
 def settled_times(life: PilotLife) -> tuple[Interval, ...]:
     """Return when a pilot's time is posted, whatever it is: sorted, disjoint, none empty."""
-    own = own_category(life)
-    return union((one.start_us, one.end_us) for one in cut(life) if is_settled(one, own))
+    return tuple(_settled(life, None))
+
+
+def _within(life: PilotLife, window: Interval | None) -> Interval:
+    """Return the part of a life within ``window``; it may end before it begins."""
+    start, until = life.start_us, life.effective_end_us
+    return (start, until) if window is None else (max(start, window[0]), min(until, window[1]))
+
+
+def _settled(life: PilotLife, window: Interval | None) -> list[Interval]:
+    """Return the stretches of the segments that are settled, as long as can be, in order."""
+    if own_category(life) is None:
+        return []
+    at, until = _within(life, window)
+    known_us = min(until, life.known_us)
+    going_on = sorted(
+        (run.start_us, until if (end_us := run.held_until_us) is None else min(end_us, until))
+        for run in life.runs
+        if run.outcome is None
+    )
+    stretches = []
+    for begin, end in going_on:
+        if begin >= known_us:
+            break
+        if end > max(at, begin):
+            if begin > at:
+                stretches.append((at, begin))
+            at = end
+    return [*stretches, (at, known_us)] if at < known_us else stretches
 
 
 def _divided(life: PilotLife, window: Interval | None) -> list[_Divided]:
@@ -287,7 +311,7 @@ class _Gains:
 
     def __init__(self, memory_per_unit_mib: int) -> None:
         self._memory_per_unit_mib = memory_per_unit_mib
-        self._hourly: defaultdict[_Gain, defaultdict[int, int]] = defaultdict(_zeros)
+        self._hourly: defaultdict[_Gain, Counter[int]] = defaultdict(Counter)
         self._runs: defaultdict[tuple[Sequence[Kind], RunKey], int] = defaultdict(int)
 
     def add(self, divided: _Divided, interval: Interval) -> None:
@@ -312,23 +336,19 @@ class _Gains:
     @property
     def increments(self) -> Increments:
         """All of it."""
-        found = Increments({}, {})
+        increments = Increments({}, {})
         for (alike, outcome, own, estimated), hours in self._hourly.items():
             for resource, measure in alike:
                 account = _account(resource, measure, outcome, estimated, own=own)
-                posted = found.hourly.setdefault(account, {})
+                posted = increments.hourly.setdefault(account, {})
                 for hour, micros in hours.items():
                     if micros:
                         posted[hour] = posted.get(hour, 0) + micros
         for (alike, key), micros in self._runs.items():
-            of_run = found.runs.setdefault(key, {})
+            of_run = increments.runs.setdefault(key, {})
             for kind in alike:
                 of_run[kind] = of_run.get(kind, 0) + micros
-        return found
-
-
-def _zeros() -> defaultdict[int, int]:
-    return defaultdict(int)
+        return increments
 
 
 def _posted(divided: _Divided, interval: Interval, memory_per_unit_mib: int) -> Amounts:
@@ -352,8 +372,8 @@ def _account(
 ) -> Account:
     """Return where the pilot's ``own`` time is posted, or that of runs with an outcome."""
     assumed = rests_on_estimate(estimated, resource, measure, own=own)
-    known: Evidence = "estimated" if assumed else outcome.evidence
-    return Account(resource, measure, outcome.category, outcome.label, known)
+    evidence: Evidence = "estimated" if assumed else outcome.evidence
+    return Account(resource, measure, outcome.category, outcome.label, evidence)
 
 
 def _overlay(
@@ -378,14 +398,9 @@ def _reach(segments: list[_Divided], index: int, time: int) -> int:
 
 
 def _at(segments: list[_Divided], index: int, time: int) -> _Divided | None:
-    found = index < len(segments) and segments[index].segment.start_us <= time
-    return segments[index] if found else None
+    begun = index < len(segments) and segments[index].segment.start_us <= time
+    return segments[index] if begun else None
 
 
 def _nonzero(rows: Iterable[tuple[Row, int]] | Mapping[Row, int]) -> Amounts:
     return {row: micros for row, micros in dict(rows).items() if micros}
-
-
-def _sortable(item: tuple[Row, int]) -> tuple[object, ...]:
-    row, _ = item
-    return (*row[:-1], row.run_key is not None, row.run_key or ())

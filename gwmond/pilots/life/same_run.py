@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from gwmond.model.pilot_life import UNNUMBERED, RunKey
@@ -31,6 +31,7 @@ CLOCK_US = 10_000_000
 """By so much the clock of a slot may be off without being seen (see ``htcondor.claims``)."""
 
 _STARTD, _SLOT, _INFERRED = "startd_history", "live_slot", "inferred"  # of ``run_facts.Source``
+_TRANSFERS = "transfers"
 
 Group: TypeAlias = list["RunFact"]
 """Facts without a number that are of one run."""
@@ -49,6 +50,8 @@ def gather(facts: Iterable[RunFact]) -> dict[RunKey, list[RunFact]]:
       over: a starter stays, Preempting, while nobody takes what it has to say.
     - A fact of a log without a number is of the run on the same pilot that began nearest to it,
       within the tolerance.
+    - A record of transfers has a number and no begin.  As long as that is all that is known of the
+      number, it is of what began last before it on the same pilot.
     - What is left is of runs of their own.  The second in which such a run began stands for its
       number (``UNNUMBERED`` and later; 0 if it is not known when it began).
     """
@@ -61,15 +64,36 @@ def gather(facts: Iterable[RunFact]) -> dict[RunKey, list[RunFact]]:
         for number, of_run in numbered.items():
             gathered[RunKey(job, number)] += of_run
         groups = _by_start([fact for fact in job_facts if fact.shadow_start is None])
-        found = _Runs(numbered).of(groups) if numbered and groups else {}
+        numbers = _Runs(numbered).of(groups) if numbered and groups else {}
+        numbers |= _by_transfers(numbered, groups, numbers)
         for index, group in enumerate(groups):
-            number = found.get(index, 0)
+            number = numbers.get(index, 0)
             if not number and (start_us := _start(group)) is not None:
                 number = max(UNNUMBERED, start_us // SECOND_US)
                 while RunKey(job, number) in gathered:
                     number += 1
             gathered[RunKey(job, number)] += group
     return dict(gathered)
+
+
+def _by_transfers(
+    numbered: Mapping[int, Sequence[RunFact]], groups: Sequence[Group], taken: Collection[int]
+) -> dict[int, int]:
+    """Return the numbers, of which only transfers are known, of groups that have none, by index."""
+    numbers: dict[int, int] = {}
+    for number, facts in sorted(numbered.items()):
+        if any(fact.source != _TRANSFERS for fact in facts):
+            continue
+        pilot, first_us = facts[0].pilot, min(fact.written_us for fact in facts)
+        begun = [
+            (start_us, index)
+            for index, group in enumerate(groups)
+            if index not in taken and index not in numbers and group[0].pilot == pilot
+            if (start_us := _start(group)) is not None and start_us <= first_us + CLOCK_US
+        ]
+        if begun:
+            numbers[max(begun)[1]] = number
+    return numbers
 
 
 def claim_of(fact: RunFact) -> int | None:
@@ -89,7 +113,7 @@ def _start(group: Group) -> int | None:
 def _by_start(facts: Collection[RunFact]) -> list[Group]:
     """Return facts without a number, those of each run together, by start.
 
-    One without a start is of the latest run on its pilot.
+    A fact without a start is of the latest run on its pilot.
     """
     if len(facts) < 2:
         return [list(facts)] if facts else []
@@ -203,28 +227,28 @@ class _Runs:
             for index, group in enumerate(groups)
             for distance_us, number in self._near(group)
         )
-        found: dict[int, int] = {}
+        numbers: dict[int, int] = {}
         taken: set[int] = set()
         for _, number, index in near:
             claimed = any(claim_of(group) is not None for group in groups[index])
-            if index in found or (claimed and number in taken):
+            if index in numbers or (claimed and number in taken):
                 continue
-            found[index] = number
+            numbers[index] = number
             if claimed:
                 taken.add(number)
         for index, group in enumerate(groups):
-            if index not in found and any(claim_of(fact) is not None for fact in group):
+            if index not in numbers and any(claim_of(fact) is not None for fact in group):
                 number = next((run for run in self._by_other_clocks(group) if run not in taken), 0)
                 if number:
-                    found[index] = number
+                    numbers[index] = number
                     taken.add(number)
-        return found
+        return numbers
 
     def _by_other_clocks(self, group: Group) -> Iterator[int]:
         """Yield the runs that an activation may be of by clocks which differ by more, in order.
 
-        One that was shown after a run had begun by the access point's clock, or is before the
-        job's first run, began before that clock says.  Once a job has left there are no more runs.
+        If it was shown after a run had begun by the access point's clock, or is before the job's
+        first run, it began before that clock says.  Once a job has left there are no more runs.
         """
         start_us = _start(group) or 0
         last_us = max(fact.written_us for fact in group)

@@ -9,6 +9,8 @@ canonical units"; design page, section 3.  In a segment with runs in progress
 - ``idle = canonical(C - sum c, M - sum m)``, never below 0, is the pilot's own (overhead);
 - the rest goes to the runs in proportion to their cores; where none has cores, by memory;
   where none has memory either, equally;
+- a run that only sends its output, and whose pilot gives its cores to the next job meanwhile, is
+  in progress no more (``Run.sends_us``);
 - of the GPUs, those that runs hold go to them, in proportion to what they hold and never more
   than there are; the others are the pilot's own, and there is no remainder.
 
@@ -101,7 +103,8 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
         return []
     steps = sizes(life)
     lasting = (
-        (run.start_us, until if run.end_us is None else run.end_us, run) for run in life.runs
+        (run.start_us, until if (end_us := run.held_until_us) is None else end_us, run)
+        for run in life.runs
     )
     spans = [span for span in lasting if max(span[0], start) < min(span[1], until)]
     if len(spans) > 1:
@@ -194,7 +197,7 @@ def offered(
     return amount
 
 
-class Meter:
+class Meter(NamedTuple):
     """What a segment has brought up to a time: the pilot's own, and each running run's.
 
     ``rate`` is that of a segment with nothing running, else of what runs share, in proportion
@@ -204,24 +207,22 @@ class Meter:
     The part of an interval within the segment is the difference of two readings (see shares).
     """
 
-    __slots__ = ("_free", "_idle", "_rate", "_weights")
-
-    def __init__(
-        self, rate: int, weights: list[int] | None = None, idle: int = 0, *, free: bool = False
-    ) -> None:
-        self._rate, self._weights, self._idle, self._free = rate, weights, idle, free
+    rate: int
+    weights: Sequence[int] | None = None
+    idle: int = 0
+    free: bool = False
 
     def readings(self, times_us: Sequence[int]) -> list[Sequence[int]]:
         """Return the micros up to some times: the pilot's own first, then those of each run."""
-        weights = self._weights
-        amounts = [accrued(self._rate, at) for at in times_us]
+        weights = self.weights
+        amounts = [accrued(self.rate, at) for at in times_us]
         if weights is None:
             return [amounts]
-        if self._free:
+        if self.free:
             if not any(weights):
                 return [[0] * len(amounts)] * len(weights)
             return list(zip(*(cascade(amount, weights) for amount in amounts), strict=True))
-        own = [self._idle * at for at in times_us]
+        own = [self.idle * at for at in times_us]
         if len(weights) == 1:  # no other to share with
             return [own, amounts]
         return [own, *zip(*(cascade(amount, weights) for amount in amounts), strict=True)]
@@ -252,8 +253,8 @@ def meters(
     for kind in amounts:
         resource, measure = kind
         rate = total_rate(size, resource, measure, memory_per_unit_mib, least)
-        if (known := made.get((resource, rate))) is not None:
-            known[1].append(kind)
+        if (same := made.get((resource, rate))) is not None:
+            same[1].append(kind)
             continue
         if not held:
             meter = Meter(rate)

@@ -24,17 +24,14 @@ from gwmond.model.factory.jobs import ZONES_US, place_name
 from gwmond.model.facts import EntryKey, Pilot
 from gwmond.model.names import OTHER, OTHER_ENTRY, Names
 from gwmond.model.pilot_life import SizeStep
-from gwmond.model.pilots.file_facts import PilotOutput
+from gwmond.model.pilots.file_facts import PilotOutput, is_synthetic, same_user, synthetic_name
 from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
 from gwmond.model.pilots.stored_pilots import PilotIdentity
-from gwmond.model.pilots.synthetic_names import is_synthetic, same_user, synthetic_name
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact
+from gwmond.model.runs.run_facts import JobRecord, RunFact
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.failed import is_failed
-from gwmond.pilots.memory.missing_end import is_given_up, known_start, may_run_at
+from gwmond.pilots.memory.ends import is_failed, is_given_up, known_start, may_run_at
 from gwmond.pilots.memory.open_pilot import OpenPilot
 
 _LATER_S = 30
@@ -100,10 +97,10 @@ class PilotAssignment:
             began = shown.started and pilot.last_heard_us >= shown.began * SECOND_US - guard
             if pilot.known_from_jobs_only and began:
                 return pilot
-        known = self._known_from_files(shown) if shown.factory_job else None
-        if known is None and not shown.started:
+        from_files = self._known_from_files(shown) if shown.factory_job else None
+        if from_files is None and not shown.started:
             return next((pilot for pilot in same if pilot.end_us is None), None)
-        return known
+        return from_files
 
     def _known_from_files(self, shown: Pilot) -> OpenPilot | None:
         """Return the pilot known only from its factory's files so far."""
@@ -125,15 +122,15 @@ class PilotAssignment:
         if shown.factory_job:
             here = cache.at_place(shown.entry.entry, shown.factory_job.rpartition("#")[2])
             queued = [pilot for pilot in here if pilot.no_output]
-            found = cache.by_job.get(shown.factory_job) or queued
+            pilots = cache.by_job.get(shown.factory_job) or queued
         else:
-            found = [pilot for pilot in cache.by_name.get(shown.name, ()) if is_failed(pilot)]
+            pilots = [pilot for pilot in cache.by_name.get(shown.name, ()) if is_failed(pilot)]
         first_us = min(shown.started, shown.last_heard) * SECOND_US
-        same = [pilot for pilot in found if first_us <= pilot.effective_end_us + pilot.lifetime_us]
+        same = [pilot for pilot in pilots if first_us <= pilot.effective_end_us + pilot.lifetime_us]
         return max(same, key=lambda pilot: pilot.start_us, default=None)
 
     def pilot_of_record(self, record: JobRecord) -> OpenPilot | None:
-        """Return the pilot on which a job ran: the same startd, else one that was there then.
+        """Return the pilot on which a job ran: the same startd, else a pilot that was there then.
 
         Of those that were there, first the job of the factory that the record names.
         """
@@ -159,10 +156,10 @@ class PilotAssignment:
         return max(exact or fitting, key=lambda pilot: pilot.start_us, default=None)
 
     def begun_earlier(self, record: JobRecord) -> OpenPilot | None:
-        """Return the pilot of the same factory's job whose known startd is a later one.
+        """Return the pilot of the same factory's job whose known startd came later.
 
         Its ads were seen before the records of jobs on its first startd were read: the pilot began
-        with that one.
+        with the first.
         """
         job, started = record.factory_job, record.started
         if not job or started is None:
@@ -209,11 +206,11 @@ class PilotAssignment:
         return min(near, key=lambda pilot: (*_apart(pilot, output), pilot.id), default=None)
 
 
-def _may_be_job(known: str, job: str) -> bool:
+def _may_be_job(pilot_job: str, job: str) -> bool:
     """Return whether two names of jobs of a factory may be of one; one may lack the schedd."""
-    if not known or not job or known == job:
+    if not pilot_job or not job or pilot_job == job:
         return True
-    return known[:1] == "#" and job.endswith(known)
+    return pilot_job[:1] == "#" and job.endswith(pilot_job)
 
 
 def first_time_us(fact: RunFact) -> int:
@@ -256,10 +253,10 @@ def place_of_output(output: PilotOutput) -> str:
 
 def _may_be_output_of(pilot: OpenPilot, output: PilotOutput) -> bool:
     """Return whether no other schedd is known for a pilot, and its time is about the output's."""
-    job, known = output.name.factory_job, pilot.identity.factory_job
-    if job and known and known != job and not known.startswith("#"):
+    job, pilot_job = output.name.factory_job, pilot.identity.factory_job
+    if job and pilot_job and pilot_job != job and not pilot_job.startswith("#"):
         return False
-    if job != known and not same_user(pilot.identity.name, output.name.user):
+    if job != pilot_job and not same_user(pilot.identity.name, output.name.user):
         return False
     times = output.times
     if not times:

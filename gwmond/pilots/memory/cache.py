@@ -13,12 +13,11 @@ from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.pilot_life import RunKey
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
 from gwmond.model.poll.pilot_keys import PilotKeys, PilotRows
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.pilots.life.rules import FAR_US
-from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
+from gwmond.pilots.memory.ad_times import Looks
+from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun, Unstored
 from gwmond.pilots.memory.posting import counted
-from gwmond.pilots.memory.sights import Looks
-from gwmond.pilots.memory.unstored import Unstored
 
 HEARD_AT_ONCE = 10_000
 MOST_ASIDE = 10_000
@@ -88,6 +87,10 @@ class PilotCache:
         starts.update((run.key, run.start_us) for run in self.jobs.get(job, ()))
         return starts
 
+    def is_only(self, job: str) -> bool:
+        """Return whether a job has one run in memory, and none besides."""
+        return len(self.jobs.get(job, ())) == 1 and job not in self.partly
+
     def unknown_jobs(self, jobs: Iterable[str]) -> set[str]:
         """Return those of jobs of which the ledger may have runs that are not in memory."""
         return {job for job in jobs if job not in self.jobs or job in self.partly}
@@ -105,11 +108,11 @@ class PilotCache:
                 self._take_whole(pilot, rows.whole.get(number, ()))
 
     def add_pilot(self, pilot: OpenPilot) -> OpenPilot:
-        """Take a pilot in, unless it is."""
-        known = self.pilots.setdefault(pilot.id, pilot)
-        if known is pilot:
+        """Take a pilot in, unless it is in memory."""
+        same = self.pilots.setdefault(pilot.id, pilot)
+        if same is pilot:
             self.index(pilot)
-        return known
+        return same
 
     def index(self, pilot: OpenPilot) -> None:
         """Index a pilot by its name, and by its factory's job if that is known."""
@@ -128,6 +131,12 @@ class PilotCache:
         if identity.factory:
             self.factories.setdefault(entry, identity.factory)
 
+    def forget_places(self) -> None:
+        """Forget sites and factories of entries but those of pilots in memory."""
+        self.sites, self.factories = {}, {}
+        for pilot in self.pilots.values():
+            self.note_place(pilot.identity)
+
     def unindex(self, pilot: OpenPilot) -> None:
         """Take a pilot out of the indexes, as its names change or it is forgotten."""
         for names, name in self._names(pilot):
@@ -137,10 +146,10 @@ class PilotCache:
                 del names[name]
 
     def _names(self, pilot: OpenPilot) -> list[tuple[defaultdict[str, list[OpenPilot]], str]]:
-        found = [(self.by_name, pilot.identity.name)]
+        names = [(self.by_name, pilot.identity.name)]
         if job := pilot.identity.factory_job:
-            found += [(self.by_job, job), (self.by_place, place_of(pilot.identity))]
-        return found
+            names += [(self.by_job, job), (self.by_place, place_of(pilot.identity))]
+        return names
 
     def at_place(self, entry: str, number: str) -> list[OpenPilot]:
         """Return the pilots that ran as ``cluster.proc`` at an entry.
@@ -167,9 +176,9 @@ class PilotCache:
             )
         ]
         first = nsmallest(HEARD_AT_ONCE, waiting, key=attrgetter("stored_last_heard_us"))
-        seen = [(pilot, pilot.last_heard_us, self.looks.polled_us(pilot)) for pilot in first]
-        self._storing += seen
-        return tuple((pilot.id, heard_us, polled_us) for pilot, heard_us, polled_us in seen)
+        contacts = [(pilot, pilot.last_heard_us, self.looks.polled_us(pilot)) for pilot in first]
+        self._storing += contacts
+        return tuple((pilot.id, heard_us, polled_us) for pilot, heard_us, polled_us in contacts)
 
     def rows(
         self, changed: Mapping[OpenPilot, Sequence[OpenRun]], memory_per_unit_mib: int
@@ -187,19 +196,21 @@ class PilotCache:
 
     def sights(self) -> tuple[tuple[int, RunKey, int | None], ...]:
         """Return when runs were last shown that are not to be stored whole, some in their turn."""
-        looks, found = self.looks, []
-        for run in self._unstored:
-            known = not run.dirty and run.pilot.runs.get(run.key) is run
-            if known and looks.shown_us(run) != run.stored_shown_us:
-                found.append(run)
-        first = nsmallest(HEARD_AT_ONCE, found, key=lambda run: run.stored_shown_us or 0)
+        looks = self.looks
+        self._unstored = {
+            run
+            for run in self._unstored
+            if run.pilot.runs.get(run.key) is run and looks.shown_us(run) != run.stored_shown_us
+        }
+        clean = (run for run in self._unstored if not run.dirty)
+        first = nsmallest(HEARD_AT_ONCE, clean, key=lambda run: run.stored_shown_us or 0)
         self._showing = [(run, looks.shown_us(run)) for run in first]
         return tuple((run.pilot.id, run.key, shown_us) for run, shown_us in self._showing)
 
     def stored(self) -> None:
         """Say that the contacts, and what has moved or was withdrawn, are stored."""
-        for seen, last_heard_us, polled_us in self._storing:
-            seen.stored_last_heard_us, seen.stored_polled_us = last_heard_us, polled_us
+        for pilot, last_heard_us, polled_us in self._storing:
+            pilot.stored_last_heard_us, pilot.stored_polled_us = last_heard_us, polled_us
         for run, shown_us in self._showing:
             run.stored_shown_us = shown_us
             self._unstored.discard(run)
@@ -207,8 +218,8 @@ class PilotCache:
         self._showing.clear()
         self.looks.stored()
         for number in self.moved:
-            if (pilot := self.pilots.get(number)) is not None:
-                pilot.posted_without = frozenset()
+            if (moved := self.pilots.get(number)) is not None:
+                moved.posted_without = frozenset()
         self.moved.clear()
         self.withdrawn.clear()
 
@@ -283,7 +294,7 @@ class PilotCache:
     def drop_old(self, pilot: OpenPilot, linger_us: int) -> None:
         """Forget runs on it that are decided, settled and have ended a while before."""
         limit = pilot.settled_until_us - linger_us
-        for run in [run for run in pilot.runs.values() if not run.is_open]:
+        for run in [run for run in pilot.runs.values() if run.outcome is not None]:
             end_us = run.end_us
             if end_us is not None and end_us <= limit:
                 self.forget_run(run)
@@ -304,21 +315,24 @@ class PilotCache:
     def show(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
         """Note which runs slots show now; ``complete``: the claims are all there are."""
         shown: set[OpenRun] = set()
-        on_startds: dict[str, dict[str, list[OpenRun]]] = {}
+        on_startds: dict[str, Mapping[str, Sequence[OpenRun]]] = {}
         for record in records:
-            job = record.fact.job
-            if job not in on_startds:  # garbage may show one job in all slots
-                on_startds[job] = self._by_startd(job)
-            for run in on_startds[job].get(record.startd, ()):
-                if run.is_claim(record.fact):
+            job, startd = record.fact.job, record.startd
+            runs: Sequence[OpenRun] = self.jobs.get(job, ())
+            if len(runs) > 1:  # garbage may show one job in all slots
+                if job not in on_startds:
+                    on_startds[job] = self._by_startd(job)
+                runs = on_startds[job].get(startd, ())
+            for run in runs:
+                if run.pilot.identity.name == startd and run.is_claim(record.fact):
                     run.last_shown_us, run.gone = now_us, False
                     shown.add(run)
         if not complete:
             self._unstored |= shown
             return
         self.looks.claims_us = now_us
-        for runs in self.jobs.values():
-            for run in runs:
+        for of_job in self.jobs.values():
+            for run in of_job:
                 if run.merged.ending.over:
                     continue
                 if run not in shown:
@@ -328,10 +342,10 @@ class PilotCache:
 
     def _by_startd(self, job: str) -> dict[str, list[OpenRun]]:
         """Return the runs of a job by the names of the startds on which they were."""
-        found: defaultdict[str, list[OpenRun]] = defaultdict(list)
+        runs: defaultdict[str, list[OpenRun]] = defaultdict(list)
         for run in self.jobs.get(job, ()):
-            found[run.pilot.identity.name].append(run)
-        return found
+            runs[run.pilot.identity.name].append(run)
+        return runs
 
     def recall_pilots(self, rows: Iterable[PilotRow]) -> None:
         """Take stored pilots in that are not in memory; their runs stay in the ledger."""
@@ -374,11 +388,11 @@ class PilotCache:
         that it had lost by then were not posted, though the ledger still has them.
         """
         posted = pilot.posted
-        known = {run.key for run in posted.runs} if posted is not None else set()
-        known |= pilot.posted_without
-        missing = [row for row in rows if row.key not in known]
+        posted_keys = {run.key for run in posted.runs} if posted is not None else set()
+        posted_keys |= pilot.posted_without
+        missing = [row for row in rows if row.key not in posted_keys]
         self.recall_runs(rows)
         pilot.ran_jobs, pilot.loaded_from_us = False, 0
         if posted is not None:
-            both = (*posted.runs, *(row.as_run for row in missing))
-            pilot.posted = posted._replace(runs=both, ran_jobs=False)
+            runs = (*posted.runs, *(row.as_run for row in missing))
+            pilot.posted = posted._replace(runs=runs, ran_jobs=False)

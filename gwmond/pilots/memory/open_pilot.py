@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import (
@@ -25,9 +25,17 @@ from gwmond.model.pilot_life import (
     Validation,
 )
 from gwmond.model.pilots.pilot_facts import PilotFacts, Restart, replace
-from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotRow, RunRow
-from gwmond.model.runs.phases import Measured, counted_lengths
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.pilots.stored_pilots import (
+    CountKey,
+    PilotCorrection,
+    PilotIdentity,
+    PilotRow,
+    PilotSeries,
+    RunRow,
+)
+from gwmond.model.runs.phases import Measured, counted_lengths, moves_of, sends_us
+from gwmond.model.runs.run_facts import Move, RunFact, Source
+from gwmond.model.totals import Hour, Micros
 from gwmond.model.units import RESOURCES
 from gwmond.pilots.life.derive import (
     Known,
@@ -41,7 +49,6 @@ from gwmond.pilots.life.merged_runs import Merged, merge
 from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.life.same_run import claim_of
 from gwmond.pilots.life.segments import NOTHING, offered
-from gwmond.pilots.memory.unstored import Unstored
 
 if TYPE_CHECKING:
     from gwmond.model.units import Resource
@@ -50,15 +57,27 @@ SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 """The rules that stand for a missing size."""
 
 
+Increments: TypeAlias = list[tuple[PilotSeries, Mapping[Hour, Micros]]]
+
+
+@dataclass(slots=True)
+class Unstored:
+    """What is new of a pilot by hour, what was posted otherwise before, and what is counted."""
+
+    increments: Increments = field(default_factory=list)
+    corrections: list[PilotCorrection] = field(default_factory=list)
+    counts: Counter[CountKey] = field(default_factory=Counter)
+
+
 @dataclass(slots=True, eq=False)
 class OpenRun:
     """A run, with all facts that it was made of.
 
     ``outcome`` is None as long as it is not known or open to revision; ``last_shown_us`` is when a
-    slot showed it last (``stored_shown_us``: as that is stored, see ``sights``), ``gone`` that the
+    slot showed it last (``stored_shown_us``: as that is stored, see ``Looks``), ``gone`` that the
     slot does not any more; ``counted`` is the outcome under
     which it was counted, ``counted_us`` the lengths by which it is counted in histograms, and
-    ``counted_failure`` the failed transfer that is counted.
+    ``counted_failure`` and ``counted_moves`` the transfers that are counted.
     ``was_settled``: it is stored as settled; ``had_left``: and that its job has left the queue.
     """
 
@@ -74,6 +93,7 @@ class OpenRun:
     counted: Outcome | None = None
     counted_us: Mapping[Measured, int] = field(default_factory=dict)
     counted_failure: str | None = None
+    counted_moves: tuple[Move, ...] = ()
     settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
     was_settled: bool = False
     had_left: bool = False
@@ -120,6 +140,12 @@ class OpenRun:
         return self.outcome is None
 
     @property
+    def is_shown(self) -> bool:
+        """Whether a slot shows it now."""
+        merged = self.merged
+        return Source.LIVE_SLOT in merged.sources and not (merged.ending.over or self.gone)
+
+    @property
     def has_left(self) -> bool:
         """Whether a record says that its job has left the queue."""
         return job_has_left(self.facts)
@@ -138,7 +164,7 @@ class OpenRun:
         ):
             outcome = outcome._replace(evidence="estimated")
         size = self.merged.size or NOTHING
-        return Run(self.key, self.start_us, self.end_us, size, outcome)
+        return Run(self.key, self.start_us, self.end_us, size, outcome, sends_us(self.facts))
 
     def replace(self, merged: Merged, facts: tuple[RunFact, ...]) -> None:
         """Take in what more is known of it."""
@@ -154,6 +180,7 @@ class OpenRun:
             if before.key == self.key:
                 self.settled, self.counted = before.settled, before.counted
                 self.counted_us, self.counted_failure = before.counted_us, before.counted_failure
+                self.counted_moves = before.counted_moves
                 self.was_settled, self.had_left = before.was_settled, before.had_left
                 removed.remove(before)
                 return
@@ -196,6 +223,7 @@ class OpenRun:
             counted=counted,
             counted_us={} if counted is None else counted_lengths(row.facts, *times),
             counted_failure=merged.ending.failed_transfer if pilot.known_us else None,
+            counted_moves=moves_of(row.facts) if pilot.known_us else (),
             settled=Counter(dict(row.settled)),
             was_settled=not row.open,
             had_left=not row.open and job_has_left(row.facts),
@@ -218,7 +246,7 @@ def held_at_once(runs: Iterable[OpenRun], guard_us: int = 0) -> Size:
     most: Counter[str] = Counter()
     edges = []
     for run in runs:
-        end_us, size = run.end_us, run.merged.size
+        end_us, size = run.as_run().held_until_us, run.merged.size
         if size is not None and end_us is not None and end_us > run.start_us:
             last_us = max(end_us - guard_us, run.start_us + 1)
             edges += [(run.start_us, 1, size), (last_us, 0, size)]
@@ -243,7 +271,7 @@ class OpenPilot:
     - ``pruned``: some of its runs are past their retention, so it cannot be posted anew.
     - ``last_polled_us``: when a poll found an ad of it last.
     - ``stored_last_heard_us``: when it was last heard of, as that is stored;
-      ``stored_polled_us``: when a poll found it, as that is stored (see ``sights``).
+      ``stored_polled_us``: when a poll found it, as that is stored (see ``Looks``).
     - ``unit_mib``: MiB of a canonical unit, by which all of it is posted; 0: not posted yet.
     - ``posted_as``: under which names its time is posted and its runs are counted; None: nowhere.
     - ``removed``: runs that turned out to be others, since it was posted.
@@ -312,7 +340,7 @@ class OpenPilot:
 
     @property
     def end_unknown(self) -> bool:
-        """Whether only files have it, and its end is not known (``missing_end``)."""
+        """Whether only files have it, and its end is not known (``memory.ends``)."""
         return self.identity.origin == "files" and self.end_us is None
 
     @property
@@ -388,9 +416,27 @@ class OpenPilot:
     def learn(self, facts: PilotFacts) -> None:
         """Take in what sources say now, and derive its life anew."""
         if facts != self.facts:
-            self.facts = facts
+            before, self.facts = self.senders, facts
             self.dirty = True
+            if self.senders != before:
+                for run in self.runs.values():
+                    run.replace(run.merged, tuple(map(self.told, run.facts)))
             self.derive()
+
+    @property
+    def senders(self) -> float:
+        """On how many of its slot's cores jobs may only send their output (``AdFacts``)."""
+        return 0.0 if self.facts.ads is None else self.facts.ads.senders
+
+    def told(self, fact: RunFact) -> RunFact:
+        """Return a fact of a run on it, with whether a job that sends yields to the next one.
+
+        A job with GPUs does not (etc/condor/overlap.conf).
+        """
+        gpus = fact.size is not None and fact.size.gpus > 0
+        if fact.transfer_out is None or gpus or not self.senders:
+            return fact
+        return fact._replace(yields=True)
 
     def hear(self, last_heard_us: int) -> bool:
         """Take in that its ad was renewed, if that is all that changes; return whether it is."""
@@ -470,8 +516,8 @@ class OpenPilot:
                 resource: self.canonical_total(resource, memory_per_unit_mib)
                 for resource in RESOURCES
             }
-            known = {resource: micros for resource, micros in totals.items() if micros}
-            self.offered = self.derived, memory_per_unit_mib, known
+            offered = {resource: micros for resource, micros in totals.items() if micros}
+            self.offered = self.derived, memory_per_unit_mib, offered
         return self.offered[2]
 
     def canonical_total(

@@ -1,6 +1,9 @@
-"""From one version of a pilot's facts to the next: what is added, what is corrected.
+"""From one version of a pilot's facts to the next: what is added and corrected, what is counted.
 
 Units: amounts are micros, times microseconds.
+
+How much of a pilot rests on which rule is counted with the pilot, in canonical micros of each
+resource on which the rule bears: so it can be set against the canonical time of all pilots.
 """
 
 from __future__ import annotations
@@ -10,14 +13,28 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import (
+    Assumption,
     Category,
     Measure,
+    Outcome,
     RunKey,
+    divided,
 )
 from gwmond.model.pilots.pilot_facts import replace
-from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotIdentity, PilotSeries
+from gwmond.model.pilots.stored_pilots import (
+    ASSUMED,
+    MICROS,
+    Counted,
+    CountKey,
+    PilotCorrection,
+    PilotIdentity,
+    PilotSeries,
+)
+from gwmond.model.runs.phases import Measured, bucket_of, counted_lengths, moves_of
+from gwmond.model.runs.run_facts import Move
 from gwmond.model.times import SECOND_US
-from gwmond.model.units import Resource
+from gwmond.model.totals import Micros
+from gwmond.model.units import RESOURCES, Resource
 from gwmond.pilots.life.partition import (
     Account,
     Amounts,
@@ -29,8 +46,7 @@ from gwmond.pilots.life.partition import (
     total,
 )
 from gwmond.pilots.life.rules import FAR_US, Rules
-from gwmond.pilots.memory.open_pilot import OpenPilot, held_at_once
-from gwmond.pilots.memory.unstored import Increments
+from gwmond.pilots.memory.open_pilot import Increments, OpenPilot, OpenRun, held_at_once
 
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
 
@@ -93,7 +109,7 @@ def withdraw(pilot: OpenPilot, now_us: int) -> None:
 def imply(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
     """Take in the runs of a pilot that only they have: as large as they, no longer than they.
 
-    One that goes on lasts as long as a slot has shown it.
+    A run that goes on lasts as long as a slot has shown it.
 
     It begins with its startd where a record has that, and has a unit's memory a core at least: a
     core brings a unit, as what a job was given of memory is not all that there was.
@@ -120,8 +136,8 @@ def grow(pilot: OpenPilot, guard_us: int) -> None:
     """
     runs = [run for run in pilot.runs.values() if not run.summarised]
     held = held_at_once(runs, guard_us)
-    known = held if any(held) else None  # absent is not zero
-    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=known)))
+    size = held if any(held) else None  # absent is not zero
+    pilot.learn(replace(pilot.facts, runs=replace(pilot.facts.runs, held=size)))
 
 
 def own(pilot: OpenPilot) -> Category | None:
@@ -130,7 +146,7 @@ def own(pilot: OpenPilot) -> Category | None:
 
 
 def counted(pilot: OpenPilot) -> Category | None:
-    """Return under what a stored pilot was counted; one that was never posted was not."""
+    """Return under what a stored pilot was counted; None if it was never posted."""
     return own(pilot) if pilot.known_us else None
 
 
@@ -231,8 +247,8 @@ def needs_posting(
 ) -> bool:
     """Return whether posting a pilot may change anything; ``before_us``: when it was settled last.
 
-    One that runs is posted every ``refresh_us`` only, some at each time.  One that waits for its
-    end is not posted before: its time may then be estimated.
+    A pilot that runs is posted every ``refresh_us`` only, some at each time.  If it waits for its
+    end it is not posted before: its time may then be estimated.
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
         return bool(pilot.known_us) or not pilot.end_unknown
@@ -251,3 +267,100 @@ def needs_posting(
     return min(known_us, pilot.effective_end_us) > pilot.settled_until_us and all(
         run.start_us - guard > pilot.settled_until_us for run in running
     )
+
+
+# --- Counts of pilots and runs: the difference to how they were counted before -------------------
+
+
+def count(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
+    """Count a pilot and its runs by what is decided of them now, under its name of now."""
+    for run in pilot.removed:
+        _run(run, None, known=False)
+    pilot.removed.clear()
+    if pilot.is_renamed:
+        uncount(pilot, memory_per_unit_mib)
+    pilot.posted_as = pilot.identity
+    for run in pilot.runs.values():
+        if run.dirty or run.counted != run.outcome:
+            _run(run, run.outcome, known=True)
+    _pilot(pilot, own(pilot), memory_per_unit_mib)
+
+
+def uncount(pilot: OpenPilot, memory_per_unit_mib: int) -> None:
+    """Take a pilot and its runs out, under the name under which they were counted."""
+    for run in (*pilot.removed, *pilot.runs.values()):
+        _run(run, None, known=False)
+    _pilot(pilot, None, memory_per_unit_mib)
+
+
+def _run(run: OpenRun, outcome: Outcome | None, *, known: bool) -> None:
+    """Count a run by its outcome; one that is not ``known`` any more is not counted at all."""
+    if run.summarised:
+        return  # it is no run of a job
+    none, place = Category.UNCLASSIFIED, _labels(run.pilot)
+    lengths: Mapping[Measured, Micros] = {}
+    if outcome is not None:
+        lengths = counted_lengths(run.facts, run.start_us, run.end_us)
+    failure = run.merged.ending.failed_transfer if known else None
+    now = outcome, lengths, failure, moves_of(run.facts) if known else ()
+    before = run.counted, run.counted_us, run.counted_failure, run.counted_moves
+    if now == before:
+        return
+    change = run.pilot.to_store().counts
+    for (counted, counted_us, failed, moves), sign in ((before, -1), (now, 1)):
+        if counted is not None:
+            change[CountKey("runs", counted.category, counted.label, *place)] += sign
+        for measured, length_us in counted_us.items():
+            change[CountKey(measured, none, bucket_of(measured, length_us), *place)] += sign
+            change[CountKey(MICROS[measured], none, "", *place)] += sign * length_us
+        if failed is not None:
+            change[CountKey("failed_transfers", none, failed, *place)] += sign
+        for move in moves:
+            for what, amount in _amounts(move).items():
+                if amount:
+                    change[CountKey(what, none, move.server, *place)] += sign * amount
+    run.counted, run.counted_us, run.counted_failure, run.counted_moves = now
+    run.dirty = True
+
+
+def _amounts(move: Move) -> dict[Counted, int | None]:
+    return {
+        "files_moved": move.files,
+        "files_failed": move.failed,
+        "files_again": move.again,
+        "bytes_moved": move.moved,
+        "moving_micros": move.took_us,
+    }
+
+
+def _pilot(pilot: OpenPilot, category: Category | None, memory_per_unit_mib: int) -> None:
+    micros = _assumed(pilot, category, memory_per_unit_mib)
+    before, now = (pilot.counted, pilot.counted_micros), (category, micros)
+    if now == before:
+        return
+    change, place = pilot.to_store().counts, _labels(pilot)
+    for (counted, amounts), sign in ((before, -1), (now, 1)):
+        if counted is not None:
+            change[CountKey("pilots", counted, "", *place)] += sign
+        for (rule, resource), amount in amounts.items():
+            key = CountKey(ASSUMED[resource], counted or Category.UNCLASSIFIED, rule, *place)
+            change[key] += sign * amount
+    pilot.counted, pilot.counted_micros = now
+    pilot.dirty = True  # stored with the count, or it is counted again
+
+
+def _assumed(
+    pilot: OpenPilot, category: Category | None, memory_per_unit_mib: int
+) -> Counter[tuple[Assumption, Resource]]:
+    """Return how much of a counted pilot rests on which rule."""
+    amounts: Counter[tuple[Assumption, Resource]] = Counter()
+    for resource in RESOURCES if category is not None and pilot.assumed else ():
+        for rule, within in divided(pilot.assumed, resource):
+            amounts[rule, resource] += pilot.canonical_total(resource, memory_per_unit_mib, within)
+    return +amounts
+
+
+def _labels(pilot: OpenPilot) -> tuple[str, str, str]:
+    """Return the site, entry and group under which a pilot is counted."""
+    identity = pilot.posted_as or pilot.identity
+    return *identity.key, identity.group

@@ -72,11 +72,11 @@ class Sizes:
 
     def reported(self, entry: str) -> frozenset[Assumption]:
         """Return which of a pilot's facts any pilot of an entry has reported."""
-        known = {
+        reported = {
             Assumption.SIZE: bool(self._sizes.get(entry)),
             Assumption.GPUS: bool(self._gpus.get(entry)),
         }
-        return frozenset(rule for rule, number in known.items() if number)
+        return frozenset(rule for rule, number in reported.items() if number)
 
     def note_pilot(self, pilot: OpenPilot) -> None:
         """Note what was reported of a pilot's size."""
@@ -114,8 +114,8 @@ class Sizes:
         self, entry: str, cores: float | None, memory_mib: float | None
     ) -> tuple[float, float]:
         """Return a size of which this is known, and not both."""
-        known = self._sizes.get(entry)
-        usual = most(known) or self._expected.get(entry, (None, None))[:2]
+        sizes = self._sizes.get(entry)
+        usual = most(sizes) or self._expected.get(entry, (None, None))[:2]
         if usual[0] is None or usual[1] is None:
             cores = self._unit.cores if cores is None else cores
             memory = cores * self._unit.memory_mib if memory_mib is None else memory_mib
@@ -123,7 +123,7 @@ class Sizes:
         reported = cores, memory_mib
         same = {
             size: number
-            for size, number in (known or {}).items()
+            for size, number in (sizes or {}).items()
             if all(mine in {None, its} for mine, its in zip(reported, size, strict=True))
         }
         if alike := most(Counter(same)):
@@ -174,13 +174,13 @@ def _sound(cores: float, memory_mib: float) -> bool:
     return 0 < cores <= MAX_CORES and LEAST_MEMORY_MIB <= memory_mib <= MAX_MEMORY_MIB
 
 
-def most(known: Counter[T] | None) -> T | None:
+def most(counts: Counter[T] | None) -> T | None:
     """Return what is most frequent; of several the least."""
-    return min(known, key=lambda size: (-known[size], size)) if known else None
+    return min(counts, key=lambda size: (-counts[size], size)) if counts else None
 
 
-def _add(to: Counter[T], what: T, number: int) -> None:
-    to[what] += number
+def _add(to: Counter[T], value: T, number: int) -> None:
+    to[value] += number
     if len(to) > _KINDS:  # an entry whose pilots are all different: forget the rare ones
         for rare, _ in to.most_common()[_KINDS // 2 :]:
             del to[rare]

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from gwmond.model.pilot_life import UNNUMBERED, RunKey
 from gwmond.model.runs.outcomes import EARLY_EXIT, NOT_COMPARED, SUMMARISED, classify
-from gwmond.model.runs.run_facts import Source
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 
@@ -50,6 +49,8 @@ class LaterRuns:
     def after(self, run: OpenRun) -> int | None:
         """Return when the next run of the same job began, None if there is none."""
         job = run.key.job
+        if self._cache.is_only(job):
+            return None
         if job not in self._known:
             self._known[job] = later_runs(self._cache.starts(job))
         return self._known[job].get(run.key)
@@ -74,8 +75,12 @@ def _rests_on_others(run: OpenRun) -> bool:
 
     None bears on a run that a slot shows now.
     """
-    shown = Source.LIVE_SLOT in run.merged.sources and not (run.merged.ending.over or run.gone)
-    return not (is_decided(run) or (shown and run.pilot.end_us is None))
+    return not (is_decided(run) or goes_on(run))
+
+
+def goes_on(run: OpenRun) -> bool:
+    """Return whether a slot shows a run now, on a pilot that has not ended."""
+    return run.pilot.end_us is None and run.is_shown
 
 
 def is_decided(run: OpenRun) -> bool:

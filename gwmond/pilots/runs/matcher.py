@@ -12,14 +12,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from operator import attrgetter
 
 from gwmond.model.facts import EntryKey, Size
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.pilot_facts import PilotFacts, RunBounds, replace
 from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.poll.pilot_keys import PilotKeys
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.merged_runs import Merged, merge_each
 from gwmond.pilots.life.rules import Rules, sane
@@ -31,14 +31,17 @@ from gwmond.pilots.runs.later_runs import superseded_otherwise
 from gwmond.pilots.runs.starter_runs import known_better, moved_lines
 
 UNKNOWN = "unknown"
-_AT_EACH_AD = ("written_us", "start_us", "activated_us")
+_AT_EACH_AD = {"written_us", "start_us", "activated_us"}
 """What may change with each ad of a slot, though its claim is the same."""
+
+_LASTING = attrgetter(*(name for name in RunFact._fields if name not in _AT_EACH_AD))
 
 
 class RunMatcher:
     """Takes records in; ``contradictions`` counts fields on which sources differ.
 
-    ``homeless`` counts records that name no startd, ``late`` those of pilots of which runs are
+    ``homeless`` counts records that name no startd, or of transfers on a pilot that nothing else
+    knows, which have no place; ``late`` those of pilots of which runs are
     past their retention, ``absurd`` those with times that no clock shows.
     """
 
@@ -58,15 +61,16 @@ class RunMatcher:
             if not _is_sound(record):
                 self.absurd += 1
                 continue
-            if not record.startd:
+            known = self._assignment.pilot_of_record(record) if record.startd else None
+            if not record.startd or (known is None and record.fact.moves):
                 self.homeless += 1
                 continue
-            pilot = self._pilot(record)
+            pilot = known or self._pilot(record)
             if pilot.pruned:
                 self.late += not self._cache.is_aside(pilot)
                 continue
             fact = record.fact._replace(pilot=pilot.label, size=_size(record, pilot))
-            by_job[record.fact.job].append(fact)
+            by_job[record.fact.job].append(pilot.told(fact))
         for job, facts in by_job.items():
             self.add(job, facts)
 
@@ -74,46 +78,48 @@ class RunMatcher:
         """Add facts of one job that know their pilot; merge all that is known of it anew."""
         before = [fact for run in self._cache.jobs.get(job, ()) for fact in run.facts]
         reported = list(facts)
-        if len(reported) == 1 and reported[0] in before and not any(map(_is_inferred, before)):
-            return  # as most claims that slots show
+        if len(reported) == 1 and before and not any(map(_is_inferred, before)):
+            (fact,) = reported
+            if fact in before or _Shown(before).has(fact):
+                return  # as most claims that slots show
         if not before:
             if reported:
                 self._merge(job, set(reported))
             return
-        known, added = set(before), set(reported)
-        shown = _Shown(known)
-        new = {fact for fact in added - known if not shown.has(fact)}
-        refuted = {fact for fact in known if _is_refuted(fact, added)}
+        stored, added = set(before), set(reported)
+        shown = _Shown(stored)
+        new = {fact for fact in added - stored if not shown.has(fact)}
+        refuted = {fact for fact in stored if _is_refuted(fact, added)}
         if new or refuted:
-            self._merge(job, (known - refuted) | new)
+            self._merge(job, (stored - refuted) | new)
 
     def absorb(self) -> None:
         """Take out the runs that only a pilot's logs had, and that a better source has now."""
         cache = self._cache
         for pilot in sorted(self._summed_up, key=lambda pilot: pilot.id):
-            known = cache.pilots.get(pilot.id) is pilot
-            if known and not cache.has_whole(pilot):
+            in_memory = cache.pilots.get(pilot.id) is pilot
+            if in_memory and not cache.has_whole(pilot):
                 continue
             self._summed_up.discard(pilot)
-            if not known:
+            if not in_memory:
                 continue
             if pilot.facts.summary is not None:
                 summary = replace(pilot.facts.summary, jobs_us=None)
                 pilot.learn(replace(pilot.facts, summary=summary))
             for run in [run for run in pilot.runs.values() if run.summarised]:
                 self.remove(run)
-        found: list[tuple[OpenRun, OpenRun]] = []
+        pairs: list[tuple[OpenRun, OpenRun]] = []
         for pilot, since_us in list(self._better.items()):
             better = self._known_better(pilot, since_us)
             if better is not None:
                 del self._better[pilot]
-                found += better
+                pairs += better
         by_job: defaultdict[str, set[RunFact]] = defaultdict(set)
-        for run, _ in found:
+        for run, _ in pairs:
             by_job[run.key.job].update(run.facts)
         for job, gone in by_job.items():
             self._merge(job, {fact for run in cache.jobs[job] for fact in run.facts} - gone)
-        for run, better_run in found:
+        for run, better_run in pairs:
             self.add(better_run.key.job, moved_lines(run, better_run))
 
     def _known_better(
@@ -126,20 +132,22 @@ class RunMatcher:
         ended = pilot.end_us is not None and since_us - guard_us <= pilot.loaded_from_us
         if ended and not cache.has_whole(pilot):
             return None
-        found = list(known_better(pilot.runs.values(), guard_us))
-        return found if cache.has_jobs({run.key.job for run, _ in found}) else None
+        pairs = list(known_better(pilot.runs.values(), guard_us))
+        return pairs if cache.has_jobs({run.key.job for run, _ in pairs}) else None
 
     def _merge(self, job: str, facts: Collection[RunFact]) -> None:
         """Make the runs of a job from these facts, which are all."""
         before = list(self._cache.jobs.get(job, ()))
         old = {run.key: run for run in before}
-        kept: set[OpenRun] = set()
+        runs: set[OpenRun] = set()
         for merged, its_facts in merge_each(facts):
             run = old.get(merged.key)
             if run is not None and set(its_facts) == set(run.facts):
-                kept.add(run)
+                runs.add(run)
                 continue
-            pilot = self._pilot_of(merged.pilot, run)
+            pilot = run.pilot if run is not None else None
+            if merged.pilot is not None:
+                pilot = self._cache.pilots.get(int(merged.pilot[1:]))
             if pilot is None:
                 self.homeless += 1
                 continue
@@ -148,11 +156,11 @@ class RunMatcher:
             ):
                 self.contradictions[contradiction.field] += 1
             if run is not None and run.pilot is pilot:
-                kept.add(run)
+                runs.add(run)
                 run.replace(merged, its_facts)
             else:
                 run = self._new(pilot, merged, its_facts)
-                kept.add(run)
+                runs.add(run)
             if pilot.end_us is not None and (run.merged.end_us or 0) > pilot.end_us:
                 pilot.derive()  # it shows that the pilot was still there
             if not run.summarised and Assumption.JOBS in pilot.assumed:
@@ -160,8 +168,8 @@ class RunMatcher:
             if not run.summarised and not job.startswith("#"):
                 since_us = self._better.get(pilot, run.start_us)
                 self._better[pilot] = min(since_us, run.start_us)
-        if len(kept.union(before)) > 1 or not kept:
-            self._have_become(job, before, kept)
+        if len(runs.union(before)) > 1 or not runs:
+            self._have_become(job, before, runs)
 
     def _have_become(self, job: str, before: Iterable[OpenRun], runs: set[OpenRun]) -> None:
         """Take out what are no runs of a job any more, and look at those before and after them."""
@@ -175,7 +183,9 @@ class RunMatcher:
         run = OpenRun(pilot, merged, facts)
         run.take_place_of(pilot.removed)
         self._cache.add_run(run)
-        pilot.mark_changed(run.start_us)
+        # What begins now bears on nothing that is posted, but for a pilot's first run.
+        if run.merged.ending.over or run.start_us < pilot.known_us or len(pilot.runs) == 1:
+            pilot.mark_changed(run.start_us)
         return run
 
     def remove(self, run: OpenRun) -> None:
@@ -187,11 +197,6 @@ class RunMatcher:
             self._cache.moved[run.pilot.id].add(run.key)
         elif run in self._cache.jobs.get(run.key.job, ()):
             self._cache.jobs[run.key.job].remove(run)
-
-    def _pilot_of(self, label: str | None, run: OpenRun | None) -> OpenPilot | None:
-        if label is None:
-            return run.pilot if run is not None else None
-        return self._cache.pilots.get(int(label[1:]))
 
     def keys(self, records: Iterable[JobRecord]) -> PilotKeys:
         """Return the keys of the jobs and pilots of records that may be stored."""
@@ -208,27 +213,27 @@ class RunMatcher:
     def _new_jobs(self, facts: Iterable[RunFact]) -> set[str]:
         """Return the jobs of which records, which do not know their pilots, may tell news."""
         cache, new = self._cache, set[str]()
-        known: dict[str, tuple[set[RunFact], _Shown]] = {}
+        by_job: dict[str, tuple[set[RunFact], _Shown]] = {}
         for fact in facts:
             job = fact.job
             if job not in cache.partly:
                 if job not in cache.jobs:
                     new.add(job)
                 continue
-            if job not in known:
+            if job not in by_job:
                 stored = (fact for run in cache.jobs[job] for fact in run.facts)
-                nowhere = {fact._replace(pilot=None) for fact in stored}
-                known[job] = nowhere, _Shown(nowhere)
-            before, shown = known[job]
+                nowhere = {fact._replace(pilot=None, yields=False) for fact in stored}
+                by_job[job] = nowhere, _Shown(nowhere)
+            before, shown = by_job[job]
             if fact not in before and not shown.has(fact):
                 new.add(job)
         return new
 
     def _pilot(self, record: JobRecord) -> OpenPilot:
-        assigned = self._assignment
-        found = assigned.pilot_of_record(record) or assigned.begun_earlier(record)
-        if found is not None:
-            return found
+        """Return the pilot of a record that fits none: one that began earlier, or a new one."""
+        pilot = self._assignment.begun_earlier(record)
+        if pilot is not None:
+            return pilot
         first_us = first_time_us(record.fact)
         started = record.started if record.started is not None else first_us // SECOND_US
         identity = PilotIdentity(
@@ -251,10 +256,10 @@ class RunMatcher:
 class _Shown:
     """What slots have shown of the runs of a job, by claim."""
 
-    def __init__(self, known: Iterable[RunFact]) -> None:
+    def __init__(self, facts: Iterable[RunFact]) -> None:
         self._latest: dict[tuple[str | None, int | None], RunFact] = {}
         self._ends: list[int] = []
-        for fact in known:
+        for fact in facts:
             if fact.source is Source.LIVE_SLOT and not fact.ending.over:
                 claim = fact.pilot, claim_of(fact)
                 before = self._latest.get(claim)
@@ -276,7 +281,7 @@ class _Shown:
         latest = self._latest.get((fact.pilot, claim_of(fact)))
         if latest is None or latest.written_us > fact.written_us:
             return False
-        if latest._replace(**{name: getattr(fact, name) for name in _AT_EACH_AD}) != fact:
+        if _LASTING(latest) != _LASTING(fact):
             return False
         after = bisect_left(self._ends, latest.written_us)
         return after == len(self._ends) or self._ends[after] >= fact.written_us

@@ -38,7 +38,12 @@ from gwmond.pilots.life.rules import Rules
 from gwmond.pilots.life.same_run import claim_of
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 
-_STARTDS = frozenset({Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT, Source.INFERRED})
+_STARTDS = frozenset(
+    {
+        *(Source.STARTD_HISTORY, Source.CENTRAL_LOG, Source.LIVE_SLOT),
+        *(Source.INFERRED, Source.TRANSFERS),
+    }
+)
 
 
 class GivenUp(NamedTuple):
@@ -53,8 +58,8 @@ def given_up_at(
 ) -> GivenUp | None:
     """Return until when the record of a run is waited for; None: it may still go on."""
     pilot = run.pilot
-    ends = []
-    if later_us is not None and (run.gone or Source.LIVE_SLOT not in run.merged.sources):
+    ends, unseen = [], Source.LIVE_SLOT not in run.merged.sources
+    if later_us is not None and (run.gone or unseen):
         ends.append(later_us)
     if run.gone and run.last_shown_us is not None:
         ends.append(run.last_shown_us)
@@ -62,7 +67,9 @@ def given_up_at(
         ends.append(pilot.end_us)
     if not ends:
         return None
-    end_us = max(min([*ends, *_container_failures(run)]), run.start_us)
+    if unseen:
+        ends += [fact.written_us for fact in run.facts if fact.ending.container_failed]
+    end_us = max(min(ends), run.start_us)
     schedd = run.key.job.partition("#")[0]
     wait_us = rules.missing_wait_us if schedd in silent else rules.outcome_wait_us
     return GivenUp(end_us, end_us + wait_us)
@@ -96,13 +103,6 @@ def given_up(
         ending=Ending(over=True, superseded=True if later_us is not None else None),
         activated_us=next((claim for claim in map(claim_of, run.facts) if claim is not None), None),
     )
-
-
-def _container_failures(run: OpenRun) -> list[int]:
-    """Return when a central log says that its container failed, if no slot has shown it."""
-    if Source.LIVE_SLOT in run.merged.sources:
-        return []
-    return [fact.written_us for fact in run.facts if fact.ending.container_failed]
 
 
 def plain_outcome(

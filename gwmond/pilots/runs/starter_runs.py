@@ -47,7 +47,7 @@ class Better:
         """Return the run, by a better source, that began nearest to one of a log."""
         job = run.key.job
         runs = self._runs[number_of(job), _rank_of(job)]
-        return min(runs, key=lambda known: (abs(known.start_us - run.start_us), known.key))
+        return min(runs, key=lambda better: (abs(better.start_us - run.start_us), better.key))
 
 
 def is_of_log(run: OpenRun) -> bool:
@@ -122,9 +122,9 @@ def _rank_of(job: str) -> int:
 
 
 def _spans(run: OpenRun, guard_us: int) -> Iterator[Interval]:
-    """Yield when a run of a log that is this one may have begun.
+    """Yield the spans in which a run of a log may have begun if it is this run.
 
-    Each fact gives one, whatever it is merged to, so that no other fact makes it shorter.
+    Each fact gives a span, whatever it is merged to, so that no other fact makes it shorter.
     """
     for fact in run.facts:
         start_us = fact.start_us

@@ -151,8 +151,8 @@ def decide(
     ``trials``: the runs that are evidence, by keys.
     """
     for keys, cases in _due(cache, now_us, evidence, rules):
-        known = trials.get(keys, ())
-        by_key = {trial.key: trial for trial in (*known, *(case.trial for case in cases))}
+        others = trials.get(keys, ())
+        by_key = {trial.key: trial for trial in (*others, *(case.trial for case in cases))}
         blamed, complete = weigh(by_key.values()), evidence.complete(keys)
         for case in cases:
             case.run.judged = judge(case.trial, case.plain, blamed, complete=complete)

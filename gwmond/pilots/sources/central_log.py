@@ -185,10 +185,10 @@ class CentralLogEvents:
         known_us = event.at_us + self._rules.end_tolerance_us
         if event.at_us > self._now_us + self._rules.end_tolerance_us:
             return ProblemName.NOT_YET
-        found = index.find(event, last=last)
-        if len(found) != 1:
-            return ProblemName.SEVERAL_PILOTS if found else ProblemName.NO_PILOT
-        (pilot,) = found
+        pilots = index.find(event, last=last)
+        if len(pilots) != 1:
+            return ProblemName.SEVERAL_PILOTS if pilots else ProblemName.NO_PILOT
+        (pilot,) = pilots
         if event.kind is CentralKind.PILOT_END and not pilot.pruned:
             end(pilot, event.at_us)
         elif not pilot.pruned:
@@ -205,7 +205,8 @@ class CentralLogEvents:
         if len(runs) != 1:
             return ProblemName.SEVERAL_RUNS if runs else ProblemName.NO_RUN
         (run,) = runs
-        if not (_is_over(run) or event.kind is CentralKind.CONTAINER_FAILURE):
+        over = run.merged.ending.over or run.gone or run.pilot.end_us is not None
+        if not over and event.kind is not CentralKind.CONTAINER_FAILURE:
             return ProblemName.RUN_GOES_ON
         if not _has(run, event) and not _tells_exit(run):
             self._matcher.add(run.key.job, [_fact(run, event)])
@@ -221,7 +222,7 @@ class CentralLogEvents:
         there = [
             (run, end_us)
             for run in runs
-            for end_us in (_measured_end(run),)
+            for end_us in (run.merged.end_us if run.merged.evidence == "measured" else None,)
             if run.start_us - guard <= at_us <= (FAR_US if end_us is None else end_us) + guard
             if end_us is not None or (run.last_shown_us or 0) <= at_us + guard
         ]
@@ -271,16 +272,6 @@ def end(pilot: OpenPilot, at_us: int) -> None:
     """Take in when a pilot ended by a central log; of several lines the last."""
     last_us = max(at_us, pilot.facts.central_log_us or 0)
     pilot.learn(replace(pilot.facts, central_log_us=last_us))
-
-
-def _measured_end(run: OpenRun) -> int | None:
-    """Return when a run ended, if a record has it."""
-    return run.merged.end_us if run.merged.evidence == "measured" else None
-
-
-def _is_over(run: OpenRun) -> bool:
-    """Return whether a run is known to have ended."""
-    return run.merged.ending.over or run.gone or run.pilot.end_us is not None
 
 
 def _tells_exit(run: OpenRun) -> bool:

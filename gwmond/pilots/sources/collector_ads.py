@@ -8,12 +8,12 @@ How a pilot's end is known:
   last seen and before now; the end is the last sight, or what a run on it shows later;
 - its ad has expired: it was killed, or its host is gone (``ad_expired``); the end is the last
   contact, or what a run on it shows later, and that stretch is estimated.  Its ad was seen when
-  it was stale (see ``update_gaps``);
+  it was stale (see ``update_gaps``), or polls are so far apart that it has expired since;
 - its ad is gone since nobody looked for a while: the same, but it was there at the last sight, if
   its ad was not stale then;
 - a new startd has taken its name: the same, at the latest when that one began.
 
-A pilot that only advertises that its validation failed follows other rules (see ``failed``).
+A pilot that only advertises that its validation failed follows other rules (see ``ends``).
 
 A pilot that comes back goes on; not one that by a central log has ended, if it was heard of only
 until then.  A startd that its master has started again is the same pilot: its factory's job tells.
@@ -39,11 +39,11 @@ from gwmond.model.pilots.update_gaps import is_timed, watched_gap
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.life.rules import Rules, sane
-from gwmond.pilots.memory import failed
+from gwmond.pilots.memory import ends
 from gwmond.pilots.memory.ad_times import StoredGaps
 from gwmond.pilots.memory.assign import PilotAssignment
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.missing_end import give_up, known_start
+from gwmond.pilots.memory.ends import give_up, known_start
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.memory.sizes import Sizes
 
@@ -69,11 +69,11 @@ class CollectorAds:
         """Return the keys of pilots that are shown and may be stored."""
         cache, keys = self._cache, PilotKeys()
         for shown in pilots:
-            known = shown.name in cache.by_name
-            if not known:
+            in_memory = shown.name in cache.by_name
+            if not in_memory:
                 keys.startds.add(shown.name)
             if (job := shown.factory_job) and job not in cache.by_job:
-                if not known:
+                if not in_memory:
                     keys.factory_numbers.add(job.rpartition("#")[2])
                 if shown.failed:
                     keys.factory_jobs.add(job)
@@ -85,7 +85,7 @@ class CollectorAds:
         ``complete``: collectors that are trusted have shown all there are, so that a pilot which
         is missing has ended.  ``period_us`` is the time between two polls.
         """
-        seen = {
+        ids = {
             (self._seen_again(at_us, shown) or self._see_one(at_us, period_us, _sound(shown))).id
             for shown in pilots
         }
@@ -95,10 +95,10 @@ class CollectorAds:
                 if (
                     pilot.end_us is None
                     and pilot.identity.origin == "collector"
-                    and pilot.id not in seen
+                    and pilot.id not in ids
                 ):
-                    if failed.is_failed(pilot):
-                        failed.lost(pilot, at_us)
+                    if ends.is_failed(pilot):
+                        ends.lost(pilot, at_us)
                     else:
                         self._end(pilot, at_us, period_us)
 
@@ -118,7 +118,7 @@ class CollectorAds:
             and shown.size == ads.sizes[-1].size
             and shown.ad_lifetime_s * SECOND_US == ads.lifetime_us
             and shown.shown == ads.shown
-            and shown.virtual_slots == ads.virtual_slots
+            and (shown.virtual_slots, shown.senders) == (ads.virtual_slots, ads.senders)
             and pilot.retire_us == (shown.retires and shown.retires * SECOND_US)
             and pilot.die_us == (shown.dies and shown.dies * SECOND_US)
         ):
@@ -143,8 +143,9 @@ class CollectorAds:
         before_us, seen_us = pilot.last_heard_us, pilot.last_polled_us
         if last_heard_us > before_us and seen_us:
             gap_us = watched_gap(before_us, seen_us, last_heard_us, period_us)
-            if is_timed(shown.began * SECOND_US, before_us, gap_us):
-                self.gaps.note(gap_us)
+            if not shown.senders:
+                timed = is_timed(shown.began * SECOND_US, before_us, gap_us)
+                self.gaps.note(gap_us, timed=timed)
         self._take(pilot, shown, last_heard_us)
         pilot.last_polled_us = at_us
         pilot.retire_us, pilot.die_us = _epoch(shown.retires), _epoch(shown.dies)
@@ -168,13 +169,20 @@ class CollectorAds:
         same = sizes == ads.sizes and restart is None and lifetime_us == ads.lifetime_us
         # An ad of a startd alone, without slots, does not say which of them are virtual.
         virtual = shown.virtual_slots or ads.virtual_slots
-        same = same and (shown.shown, virtual) == (ads.shown, ads.virtual_slots)
+        senders, texts = shown.senders or ads.senders, shown.shown or ads.shown
+        same = same and (texts, virtual) == (ads.shown, ads.virtual_slots)
+        same = same and senders == ads.senders
         if same and pilot.hear(last_heard_us):
             if shown.size is None:
                 self.sizes.assume(pilot)
             return
         after = replace(
-            ads, sizes=sizes, lifetime_us=lifetime_us, shown=shown.shown, virtual_slots=virtual
+            ads,
+            sizes=sizes,
+            lifetime_us=lifetime_us,
+            shown=texts,
+            virtual_slots=virtual,
+            senders=senders,
         )
         if last_heard_us > ads.last_heard_us:
             after = replace(
@@ -201,7 +209,7 @@ class CollectorAds:
             start_us = min((time_us for time_us in times if sane(time_us)), default=at_us)
             facts = PilotFacts(failed_ads=FailedAdFacts(first_us=start_us, last_heard_us=start_us))
             pilot = self._assignment.add(_identity(shown, start_us // SECOND_US), facts)
-        failed.follow(pilot, shown, at_us, self.sizes)
+        ends.follow(pilot, shown, at_us, self.sizes)
         return pilot
 
     def _adopt(self, pilot: OpenPilot, shown: Pilot, last_heard_us: int) -> None:
@@ -209,13 +217,13 @@ class CollectorAds:
 
         Which job of its factory it is has to be decided anew.
         """
-        known = known_start(pilot) or not shown.started
+        start_known = known_start(pilot) or not shown.started
         ads = AdFacts(
-            last_heard_us=last_heard_us, began_us=None if known else shown.began * SECOND_US
+            last_heard_us=last_heard_us, began_us=None if start_known else shown.began * SECOND_US
         )
         decisions = Decisions(size=pilot.facts.decisions.size)
         pilot.learn(replace(pilot.facts, ads=ads, queue=None, summary=None, decisions=decisions))
-        started = pilot.start_us // SECOND_US if known else shown.started
+        started = pilot.start_us // SECOND_US if start_known else shown.started
         self._assignment.rename(pilot, _identity(shown, started))
 
     def _replace_others(self, pilot: OpenPilot, shown: Pilot) -> None:
@@ -228,8 +236,10 @@ class CollectorAds:
 
     def _end(self, pilot: OpenPilot, at_us: int, period_us: int) -> None:
         heard_us, seen_us = pilot.last_heard_us, pilot.last_polled_us
-        stale = seen_us - heard_us >= self.gaps.two_updates_us(pilot.lifetime_us, at_us)
-        if stale or not _watched(pilot, at_us, period_us):
+        watched = at_us - seen_us <= 3 * period_us  # by one of the last polls
+        expired = watched and heard_us + pilot.lifetime_us < at_us  # no leave is needed for that
+        stale = expired or seen_us - heard_us >= self.gaps.two_updates_us(pilot.lifetime_us, at_us)
+        if stale or not watched:
             _lose(pilot, "ad_expired", heard_us if stale else max(heard_us, seen_us), at_us)
         else:
             _lose(pilot, "shutdown", max(heard_us, seen_us), at_us)
@@ -265,17 +275,12 @@ def _sizes(
 
 
 def _restart(pilot: OpenPilot, restarts: tuple[Restart, ...], shown: Pilot) -> Restart | None:
-    """Return that a pilot's startd is not the one that it began with, if that is new."""
+    """Return that a pilot's startd is another than it began with, if that is new."""
     at_us = shown.began * SECOND_US
     if shown.started <= pilot.identity.started or not sane(at_us):
         return None
-    known = any(restart.at_us == at_us for restart in restarts)
-    return None if known else Restart(min(pilot.last_heard_us, at_us), at_us)
-
-
-def _watched(pilot: OpenPilot, at_us: int, period_us: int) -> bool:
-    """Return whether one of the last polls has seen it."""
-    return at_us - pilot.last_polled_us <= 3 * period_us
+    stored = any(restart.at_us == at_us for restart in restarts)
+    return None if stored else Restart(min(pilot.last_heard_us, at_us), at_us)
 
 
 def _sound(shown: Pilot) -> Pilot:

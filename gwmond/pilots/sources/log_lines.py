@@ -10,13 +10,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 
 from gwmond.model.factory.jobs import AGE_US
-from gwmond.model.pilots.file_facts import CentralEvent, PilotName, short_node
-from gwmond.model.pilots.synthetic_names import is_synthetic
+from gwmond.model.pilots.file_facts import CentralEvent, PilotName, is_synthetic, short_node
 from gwmond.model.poll.pilot_keys import PilotKeys
 from gwmond.pilots.life.derive import BETTER_THAN_LOG
 from gwmond.pilots.life.rules import FAR_US, Rules, sane
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.missing_end import last_reported_us
+from gwmond.pilots.memory.ends import last_reported_us
 from gwmond.pilots.memory.open_pilot import OpenPilot
 
 _PID = re.compile(r"glidein_([0-9]{1,10})(?:_|$)", re.A)
@@ -41,11 +40,11 @@ def line_keys(
     keys.bare_startds = {event.name.startd for event in left} - {""}
     placed = [event for event in left if event.name.node and not event.name.startd]
     keys.on_nodes = {_moment(event) for event in placed if event.name.site or event.name.resource}
-    known = {_bare_startd(pilot) for pilot in cache.pilots.values()} if last else set()
+    startds = {_bare_startd(pilot) for pilot in cache.pilots.values()} if last else set()
     keys.nameless = {
         _moment(event)
         for event in left
-        if event in last and event.name.node and event.name.startd not in known
+        if event in last and event.name.node and event.name.startd not in startds
     }
     return keys
 
@@ -58,8 +57,8 @@ class LogLines:
     3. Where that leads to nothing, and nothing more is waited for (``last``): site and host, among
        the pilots known from files only, without a startd's name.  Their output was cut off, or is
        of a failed validation.  The first number of a startd's name is the process in their
-       output (``glidein_PID_RANDOM``, condor_startup.sh): another one is not meant; one without
-       may be, if there is none with this.  Where the pilot's site is not known, process
+       output (``glidein_PID_RANDOM``, condor_startup.sh): a pilot with another is not meant; a
+       pilot without may be, if none has this.  Where the pilot's site is not known, process
        or entry and the host decide.  First those that were there then by what is known; then those
        whose end is not known, up to ``AGE_US`` after they began.
 
@@ -88,23 +87,23 @@ class LogLines:
         """Return the pilots that may be meant; ``last``: nothing more is waited for."""
         pilot_name = event.name
         if job := pilot_name.factory_job:
-            found = self._jobs.get(job, [])
-            if found or not pilot_name.startd:
-                return [pilot for pilot in found if self._begun(pilot, event)][:1]
-        found = self._of_startd(event) if pilot_name.startd else self._there(event, self._at(event))
-        return found or (self._nameless(event) if last else [])
+            meant = self._jobs.get(job, [])
+            if meant or not pilot_name.startd:
+                return [pilot for pilot in meant if self._begun(pilot, event)][:1]
+        meant = self._of_startd(event) if pilot_name.startd else self._there(event, self._at(event))
+        return meant or (self._nameless(event) if last else [])
 
     def _of_startd(self, event: CentralEvent) -> list[OpenPilot]:
         """Return the pilots of a startd's name."""
         pilot_name = event.name
-        found = [p for p in self._startds.get(pilot_name.startd, ()) if self._begun(p, event)]
+        begun = [p for p in self._startds.get(pilot_name.startd, ()) if self._begun(p, event)]
         here = [
             pilot
-            for pilot in found
+            for pilot in begun
             if short_node(pilot.identity.node) == short_node(pilot_name.node)
         ]
         # A pilot's master starts its startd again; then the last one is meant.
-        by_start = sorted(here or found, key=lambda pilot: pilot.start_us)
+        by_start = sorted(here or begun, key=lambda pilot: pilot.start_us)
         return by_start[-1:] if len({p.identity.name for p in by_start}) == 1 else by_start
 
     def _nameless(self, event: CentralEvent) -> list[OpenPilot]:
@@ -182,8 +181,8 @@ def _pid(name: PilotName) -> int | None:
     >>> _pid(PilotName(startd="glidein_12_345")), _pid(PilotName(startd="other_1"))
     (12, None)
     """
-    found = _PID.match(name.startd)
-    return int(found[1]) if found is not None else None
+    match = _PID.match(name.startd)
+    return int(match[1]) if match is not None else None
 
 
 def _told_pid(pilot: OpenPilot) -> int | None:

@@ -12,9 +12,13 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.facts import Place
 from gwmond.model.times import Period
 from gwmond.reports.factory_tools import analyze_entries, analyze_frontends
-from gwmond.reports.factory_tools.analyze_entries import COLUMNS, Analysis
+from gwmond.reports.factory_tools.analyze_entries import (
+    COLUMNS,
+    Analysis,
+    entries_text,
+    frontends_text,
+)
 from gwmond.reports.factory_tools.analyze_frontends import SORTS
-from gwmond.reports.factory_tools.analyze_text import entries_text, frontends_text
 from gwmond.reports.ledger.ledger_reading import Age, pilots_ended
 from gwmond.reports.render.document import Document, Paragraph, Part, TextLines
 from gwmond.reports.render.periods import both, rfc3339
@@ -46,19 +50,19 @@ def asked(question: AnalyzeQuestion, by: str | None) -> AnalyzeQuestion:
         )
     sort = question.sort
     if question.style == "analyze-entries":
-        known: Sequence[str] = list(COLUMNS)
+        choices: Sequence[str] = list(COLUMNS)
         sort = None if sort is None else sort.lower()
     else:
         if question.place.site:
             raise ValueError(
                 f"--site: what --style {question.style} tells is by entry; give --entry"
             )
-        known = list(SORTS)
+        choices = list(SORTS)
         sort = None if sort is None else SORTS.get(sort.lower(), sort)
-        known = [*known, *SORTS.values()]
-    if sort is not None and sort not in known:
+        choices = [*choices, *SORTS.values()]
+    if sort is not None and sort not in choices:
         raise ValueError(
-            f'--sort "{question.sort}": there is only {", ".join(dict.fromkeys(known))}'
+            f'--sort "{question.sort}": there is only {", ".join(dict.fromkeys(choices))}'
         )
     period = question.period if question.style == "analyze-entries" else question.period.whole_hours
     return question._replace(by_entry=by != "group", sort=sort, period=period)
@@ -68,7 +72,7 @@ def document(ledger: LedgerReader, asked: AnalyzeQuestion, age: Age) -> tuple[Do
     """Return a report, and whether no pilot ended, or nothing was watched."""
     since, until = map(rfc3339, asked.period)
     place = asked.place
-    only = [f"{what} {name}" for what, name in place.named.items()]
+    only = [f"{label} {name}" for label, name in place.named.items()]
     where = ", ".join(only) or "all entries"
     title = f"{asked.style} from gwmond's records, {where}: {since} to {until}"
     if asked.style == "analyze-entries":

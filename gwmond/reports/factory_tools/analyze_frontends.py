@@ -18,8 +18,14 @@ from typing import Any, TypeAlias
 from gwmond.model.factory.totals import FactoryKey, FactoryKind
 from gwmond.model.times import Period
 from gwmond.model.units import MICRO
-from gwmond.reports.factory_tools.analyze_entries import ByFrontend
-from gwmond.reports.factory_tools.analyze_text import RULE, name_width, printline, shown, title
+from gwmond.reports.factory_tools.analyze_entries import (
+    RULE,
+    ByFrontend,
+    name_width,
+    printline,
+    shown,
+    title,
+)
 from gwmond.reports.render.formats import percent, plain, ratio
 
 FIELDS: Mapping[str, str] = {
@@ -70,13 +76,13 @@ Sums: TypeAlias = Mapping[str, float]
 
 
 def sums_of(means: Mapping[str, float]) -> Sums:
-    """Return those of one client at one entry: shares are of clients of which both are known."""
-    found = {name: means[field] for name, field in FIELDS.items() if field in means}
-    if {"Regd", "Unmtchd"} <= found.keys():
-        found |= {"%UM": found["Unmtchd"], "of %UM": found["Regd"]}
-    if "Regd" in found and RUNNING in means:
-        found |= {"RunDiff": means[RUNNING] - found["Regd"], "of %RD": means[RUNNING]}
-    return found
+    """Return the sums of one client at one entry: shares are of clients of which both are known."""
+    sums = {name: means[field] for name, field in FIELDS.items() if field in means}
+    if {"Regd", "Unmtchd"} <= sums.keys():
+        sums |= {"%UM": sums["Unmtchd"], "of %UM": sums["Regd"]}
+    if "Regd" in sums and RUNNING in means:
+        sums |= {"RunDiff": means[RUNNING] - sums["Regd"], "of %RD": means[RUNNING]}
+    return sums
 
 
 def columns_of(sums: Sums) -> dict[str, float | None]:
@@ -103,11 +109,11 @@ class FrontendMeans(ByFrontend[dict[str, float]]):
 
     def sums(self, client: str | None = None, entry: str | None = None) -> Sums:
         """Return the sums over all that fits."""
-        found: defaultdict[str, float] = defaultdict(float)
+        sums: defaultdict[str, float] = defaultdict(float)
         for means in self.fitting(client, entry):
             for name, value in sums_of(means).items():
-                found[name] += value
-        return found
+                sums[name] += value
+        return sums
 
     def line(self, client: str | None = None, entry: str | None = None) -> dict[str, float | None]:
         return columns_of(self.sums(client, entry))
@@ -116,12 +122,12 @@ class FrontendMeans(ByFrontend[dict[str, float]]):
 def watched(
     hours: Mapping[FactoryKey, int],
     period: Period,
-    wanted: Callable[[str, str], bool] = lambda _client, _entry: True,
+    fits: Callable[[str, str], bool] = lambda _client, _entry: True,
 ) -> FrontendMeans:
-    """Return the means from a ledger's hours; ``wanted(client, entry)`` says which."""
+    """Return the means from a ledger's hours; ``fits(client, entry)`` says which."""
     sums: defaultdict[tuple[str, str, FactoryKind], int] = defaultdict(int)
     for key, number in hours.items():
-        if wanted(key.client, key.entry):
+        if fits(key.client, key.entry):
             sums[key.client, key.entry, key.kind] += number
     means: dict[tuple[str, str], dict[str, float]] = {}
     for (client, entry, kind), seconds in sums.items():

@@ -79,12 +79,12 @@ def block(sums: PilotSums, period_us: int) -> list[str]:
         amount = marked(hours(micros), sums.by_statistics if of_jobs else 0)
         slots = micros / period_us
         lines.append(f"{name + ':':<27}{amount:>12} core-hours - {slots:8.1f} slots{share}")
-    for what, known in (
+    for fact, number in (
         ("HTCondor started (strt)", sums.known_started),
         ("jobs ran (0job)", sums.known_jobs),
     ):
-        if known < sums.pilots:
-            lines.append(f"Whether {what} is known of {known} of {sums.pilots} pilots.")
+        if number < sums.pilots:
+            lines.append(f"Whether {fact} is known of {number} of {sums.pilots} pilots.")
     shares = (
         ("Time used/time wasted", ratio(core.used, core.waste)),
         ("Time efficiency", ratio(core.used, core.time)),
@@ -145,8 +145,8 @@ def job_length(sums: KnownJobCounts, unit: str = "") -> str:
 
 def per_pilot(sums: KnownJobCounts) -> str:
     """Return the runs of jobs on a pilot, for people."""
-    known = sums.numbered or not sums.pilots
-    return quotient(ratio(sums.jobs, sums.numbered)) if known else NOT_KNOWN
+    counted = sums.numbered or not sums.pilots
+    return quotient(ratio(sums.jobs, sums.numbered)) if counted else NOT_KNOWN
 
 
 def _share(part: Callable[[CoreTime], int]) -> Callable[[PilotSums], str]:

@@ -1,6 +1,6 @@
 """Failed validations that are no site's: the same test at all entries, or at all of one group.
 
-Pilots are counted.
+Pilots are counted.  (A poll asks this, and loads no ledger for it.)
 """
 
 from __future__ import annotations

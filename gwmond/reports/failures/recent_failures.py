@@ -12,13 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.ledger.database.errors import LedgerError
-from gwmond.ledger.reading.failed import NOT_JUDGED, EndedInPeriod, ended_within
+from gwmond.ledger.reading.failed import (
+    NOT_JUDGED,
+    EndedInPeriod,
+    Moved,
+    ended_within,
+    moved_within,
+)
 from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.pilots.stored_pilots import PilotFilter
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import Failures
+from gwmond.reports.failures.outages import Server, servers
 from gwmond.reports.ledger.ledger_reading import DEADLINE_S, ledger_for_page
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.formats import seconds
@@ -28,6 +35,8 @@ from gwmond.reports.stored.stored_pilot import StoredPilot
 
 MOST_PILOTS = 5000
 """Failed pilots that are read for one page."""
+MOST_MOVED = 20_000
+"""Runs of which transfers are read for one page."""
 _FIRST_US = 300 * SECOND_US
 
 Node: TypeAlias = tuple[str, str, str]
@@ -62,12 +71,20 @@ class RunCount(NamedTuple):
         return RunCount(*(mine + theirs for mine, theirs in zip(self, other, strict=True)))
 
 
+class JobOf(NamedTuple):
+    """A job, and its user; what is empty is not known, or not shown."""
+
+    job: str = ""
+    user: str = ""
+
+
 @dataclass(slots=True)
 class RecentFailures:
     """What ended in a period and failed, since ``since_us``: before was not read if ``partial``.
 
     ``unknown``: pilots of which it is not known whether their validation failed.  ``jobs``: one for
-    each cause.
+    each cause.  ``servers``: where transfers failed by plugins' own records, which are read
+    since ``moved_since_us``.
     """
 
     wanted: Period
@@ -77,7 +94,9 @@ class RecentFailures:
     runs: dict[RunCause, RunCount] = field(default_factory=dict)
     runs_ended: Counter[Node] = field(default_factory=Counter)
     transfers: Counter[tuple[str, FailedTransfer]] = field(default_factory=Counter)
-    jobs: dict[RunCause, str] = field(default_factory=dict)
+    jobs: dict[RunCause, JobOf] = field(default_factory=dict)
+    servers: list[Server] = field(default_factory=list)
+    moved_since_us: int = 0
 
     @property
     def partial(self) -> bool:
@@ -96,7 +115,7 @@ class RecentFailures:
                 pending = runs.outcome == NOT_JUDGED
                 count = RunCount(0, runs.runs) if pending else RunCount(runs.runs, 0, runs.micros)
                 cause = RunCause(*runs[:4])
-                self.jobs.setdefault(cause, runs.job)
+                self.jobs.setdefault(cause, JobOf(runs.job, runs.user))
                 self.runs[cause] = self.runs.get(cause, RunCount()).plus(count)
         self.transfers.update(ended.transfers)
         self.since_us = since_us
@@ -180,6 +199,11 @@ def failures_json(found: RecentFailures, suspects: Sequence[Suspect], most: int)
             "left_off": max(0, len(found.transfers) - most),
             "total": {"runs": found.transfers.total()},
         },
+        "transfer_servers": {
+            "groups": [_server_json(server) for server in found.servers[:most]],
+            "left_off": max(0, len(found.servers) - most),
+            **both("complete_since", found.moved_since_us),
+        },
         "suspected_black_holes": [
             {
                 **{name: getattr(suspect, name) for name in ("site", "entry", "kind", "place")},
@@ -188,6 +212,26 @@ def failures_json(found: RecentFailures, suspects: Sequence[Suspect], most: int)
                 "expected": suspect.finding.expected,
             }
             for suspect in suspects[:most]
+        ],
+    }
+
+
+def _server_json(line: Server) -> dict[str, Any]:
+    return {
+        **line.server._asdict(),
+        "host": line.server.host or None,
+        "sites": line.sites,
+        "attempts": {"succeeded": line.files, "failed": line.failed, "repeated": line.again},
+        "outages": [
+            {
+                **both("first_failure", outage.first_us),
+                **both("last_failure", outage.last_us),
+                **both("arrival_before", outage.up_before_us),
+                **both("arrival_after", outage.up_after_us),
+                **{name: getattr(outage, name) for name in ("runs", "users", "sites")},
+                "cpu_canonical_seconds": seconds(outage.micros),
+            }
+            for outage in line.outages
         ],
     }
 
@@ -205,11 +249,17 @@ def recent_failures(url: str, period: Period, place: Place) -> RecentFailures:
     """Read what ended at a place in a period, the latest first.  Raises Unreadable."""
     wanted = PilotFilter(place=place)
     found = RecentFailures(period, period.until_us)
+    moved: list[Moved] = []
+    found.moved_since_us = period.until_us
     left, end = MOST_PILOTS, time.monotonic() + DEADLINE_S
     with ledger_for_page(url) as ledger:
         for window in _backwards(period):
             try:
                 ended = ended_within(ledger, wanted._replace(ended=window), left)
+                more = MOST_MOVED - len(moved)
+                if more > 0 and found.moved_since_us == window.until_us:
+                    part, found.moved_since_us = moved_within(ledger, wanted, window, more)
+                    moved += part
             except LedgerError:
                 if found.since_us < period.until_us and time.monotonic() >= end:
                     break
@@ -218,6 +268,7 @@ def recent_failures(url: str, period: Period, place: Place) -> RecentFailures:
                 break
             left -= len(ended.failed)
             found.take(ended, window.since_us)
+    found.servers = servers(moved)
     return found
 
 

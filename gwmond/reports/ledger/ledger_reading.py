@@ -5,15 +5,14 @@ Lines about a ledger: how far each source was read, and which hours it has.
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from gwmond.config.settings import Config
 from gwmond.ledger.database.backend import chunks
 from gwmond.ledger.database.errors import LedgerError
 from gwmond.ledger.reading import hourly
@@ -31,6 +30,7 @@ from gwmond.model.cursor_kinds import (
 from gwmond.model.facts import Cursor, Place
 from gwmond.model.pilots.stored_pilots import PilotFilter, PilotRow
 from gwmond.model.times import HOUR_US, SECOND_US, Period
+from gwmond.pilots.memory.ad_times import silent_before_us
 from gwmond.reports.render.periods import both, rfc3339, span
 from gwmond.reports.stored.stored_pilot import UNDATED, AsOf, StoredPilot
 
@@ -69,6 +69,17 @@ def ledger_for_page(url: str) -> Iterator[LedgerReader]:
             yield ledger
     except LedgerError as error:
         raise Unreadable(TOO_LONG if time.monotonic() >= end else str(error)) from None
+
+
+def within_deadline() -> Callable[..., None]:
+    """Return what raises Unreadable when it is called later than ``DEADLINE_S`` from now."""
+    end = time.monotonic() + DEADLINE_S
+
+    def go_on(*_: object) -> None:
+        if time.monotonic() > end:
+            raise Unreadable(TOO_LONG)
+
+    return go_on
 
 
 class Age(NamedTuple):
@@ -125,18 +136,20 @@ def age_of(ledger: LedgerReader, now_us: int, poll_s: float) -> Age:
     return Age(ledger.where, written_us, now_us, stale)
 
 
-def add_ledger_option(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--ledger",
-        type=place,
-        metavar="URL",
-        help="another ledger than [ledger] url: a path or URL",
-    )
+Dated: TypeAlias = AbstractContextManager[tuple[LedgerReader, Age]]
+"""An open ledger, and how old it is."""
 
 
-def place(text: str) -> str:
-    """Return what names a ledger; a mere name is that of a file in this directory."""
-    return f"./{text}" if re.fullmatch(r"[\w.-]+", text) else text
+@contextmanager
+def dated_for_page(config: Config, now_us: int) -> Iterator[tuple[LedgerReader, Age]]:
+    """Open the ledger of a configuration for a page, as ``ledger_for_page``."""
+    with ledger_for_page(config.ledger.url) as ledger:
+        yield ledger, age_of(ledger, now_us, config.poll.interval)
+
+
+def as_of(ledger: LedgerReader, config: Config, now_us: int) -> AsOf:
+    """Return when its pilots are looked at, and which of them are silent by then."""
+    return AsOf(now_us, config.canonical.memory_mib, silent_before_us(ledger.cursors()))
 
 
 @contextmanager
@@ -163,10 +176,10 @@ def progress(*, kept: bool = False) -> Iterator[Report]:
     ) as shown:
         tasks: dict[str, TaskID] = {}
 
-        def report(what: str, done: int, number: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = shown.add_task(what, total=number)
-            shown.update(tasks[what], completed=done, total=number)
+        def report(label: str, done: int, number: int | None) -> None:
+            if label not in tasks:
+                tasks[label] = shown.add_task(label, total=number)
+            shown.update(tasks[label], completed=done, total=number)
 
         yield report
 
@@ -257,9 +270,9 @@ def _one(cursor: Cursor, now_us: int) -> str:
 def _many(kind: str, some: list[Cursor], now_us: int) -> str:
     read = [cursor.complete_us for cursor in some if cursor.complete_us is not None]
     paths = [cursor.source for cursor in some]
-    what = f"{len(some)} sources"
+    sources = f"{len(some)} sources"
     if all(map(os.path.isabs, paths)):
-        what = f"{len(some)} {_NAMES.get(kind, 'directories')} in {os.path.commonpath(paths)}"
+        sources = f"{len(some)} {_NAMES.get(kind, 'directories')} in {os.path.commonpath(paths)}"
     text = (
         f"read until {rfc3339(min(*read, now_us) // SECOND_US * SECOND_US)}"
         if read
@@ -267,7 +280,7 @@ def _many(kind: str, some: list[Cursor], now_us: int) -> str:
     )
     if 0 < len(read) < len(some):
         text += f", of {len(some) - len(read)} nothing yet"
-    return f"cursors {kind}: {what}, {text} (each: --cursors)"
+    return f"cursors {kind}: {sources}, {text} (each: --cursors)"
 
 
 def _untimed(kind: str) -> str:

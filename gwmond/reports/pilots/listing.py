@@ -12,6 +12,7 @@ from gwmond.ledger.database.backend import chunks
 from gwmond.ledger.reading.reader import LedgerReader, Order
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category, Validation
+from gwmond.model.pilots.pilot_facts import GPU_MODEL
 from gwmond.model.pilots.stored_pilots import PilotFilter, PilotIdentity, PilotRow
 from gwmond.model.runs.waits import Wait
 from gwmond.reports.ledger import open_runs
@@ -39,41 +40,60 @@ SortBy: TypeAlias = Literal["start", "end", "contact", "name", "id", "site", "le
 
 def stored_pilots(
     ledger: LedgerReader,
-    wanted: PilotFilter,
+    choice: PilotFilter,
     as_of: AsOf,
     *,
     sort: SortBy = "start",
     reverse: bool = False,
     limit: int | None = None,
-    after: tuple[int, int] | None = None,
+    after: Position = None,
 ) -> list[StoredPilot]:
-    """Return the pilots that are wanted; by time: the latest first, unless reversed.
+    """Return the pilots of a choice; by time: the latest first, unless reversed.
 
     ``after``: by start or end, only those after the one with that time and number.  Which are
     silent, ``as_of`` tells.
     """
-    if wanted.doing:
-        doing = wanted.doing._replace(silent_before_us=as_of.silent_before_us)
-        wanted = wanted._replace(doing=doing)
+    if choice.doing:
+        doing = choice.doing._replace(silent_before_us=as_of.silent_before_us)
+        choice = choice._replace(doing=doing)
     in_ledger: dict[str, Order] = {x: x for x in ("start", "end", "contact", "name", "id")}
     order = in_ledger.get(sort)
     latest_first = sort in {"start", "end", "contact", "id"}
     rows = ledger.pilot_rows(
-        wanted,
+        choice,
         order=order or "start",
         descending=latest_first != reverse if order else True,
         limit=limit if order else None,
         after=after,
     )
-    found = [
+    pilots = [
         StoredPilot(row, runs.get(row.id, ()), as_of)
         for some in chunks(rows)
         for runs in [ledger.runs_of([row.id for row in some])]
         for row in some
     ]
     if order is None:
-        found.sort(key=_KEYS[sort], reverse=reverse)
-    return found if limit is None else found[:limit]
+        pilots.sort(key=_KEYS[sort], reverse=reverse)
+    return pilots if limit is None else pilots[:limit]
+
+
+Position: TypeAlias = tuple[int, int] | None
+"""After which pilot a list goes on: its time (microseconds) and its number; None: at the first."""
+
+
+def page_of(
+    ledger: LedgerReader, choice: PilotFilter, as_of: AsOf, most: int, after: Position
+) -> tuple[list[StoredPilot], Position]:
+    """Return the latest pilots of a choice, and after which the others come."""
+    past = choice.running is False
+    sort: SortBy = "end" if past else "start"
+    pilots = stored_pilots(ledger, choice, as_of, sort=sort, limit=most + 1, after=after)
+    if len(pilots) <= most:
+        return pilots, None
+    last = pilots[most - 1].row
+    time_us = last.end_us if past else last.start_us
+    assert time_us is not None
+    return pilots[:most], (time_us, last.id)
 
 
 _KEYS: Mapping[str, Callable[[StoredPilot], Any]] = {
@@ -112,12 +132,19 @@ def size_text(pilot: StoredPilot) -> str:
     offered, virtual = pilot.offered_size, len(pilot.virtual_slots)
     if offered != size:
         text += f", offers {offered.cores:g}c {offered.memory_mib:.0f}M"
-    return text + (f" +{counted(virtual, 'virtual slot')}" if virtual else "")
+    text += f" +{counted(virtual, 'virtual slot')}" if virtual else ""
+    return text + (f" +{counted(int(pilot.senders), 'sender')}" if pilot.senders else "")
 
 
-def _some_users(pilot: StoredPilot) -> str:
+def some_users(pilot: StoredPilot) -> tuple[tuple[str, ...], str]:
+    """Return some users whose jobs ran on it, or are running there, and how many more there are."""
     users = pilot.users if pilot.state == "ended" else pilot.users_now
-    return ", ".join(users[:3]) + (f" +{len(users) - 3}" if len(users) > 3 else "")
+    return users[:3], f" +{len(users) - 3}" if len(users) > 3 else ""
+
+
+def _users_text(pilot: StoredPilot) -> str:
+    users, more = some_users(pilot)
+    return ", ".join(users) + more
 
 
 def _node(pilot: StoredPilot) -> str:
@@ -158,9 +185,11 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("cores", lambda p: p.size.cores),
     Datum("memory_mib", lambda p: p.size.memory_mib),
     Datum("gpus", lambda p: p.size.gpus),
+    Datum("gpu_model", lambda p: p.row.facts.attribute(GPU_MODEL)),
     Datum("offered_cores", lambda p: p.offered_size.cores),
     Datum("offered_memory_mib", lambda p: p.offered_size.memory_mib),
     Datum("virtual_slots", lambda p: len(p.virtual_slots)),
+    Datum("senders", lambda p: p.senders),
     Datum("canonical_units", lambda p: p.canonical_units),
     Datum("", size_text, 9, "size", text=True),
     Datum("state", lambda p: p.state),
@@ -172,7 +201,7 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("runs", lambda p: p.jobs.number),
     Datum("runs_pruned", lambda p: p.row.runs_pruned),
     Datum("users_now", lambda p: list(p.users_now)),
-    Datum("users", lambda p: list(p.users), 5, cell=_some_users, text=True, wrap=20),
+    Datum("users", lambda p: list(p.users), 5, cell=_users_text, text=True, wrap=20),
     Datum("categories", lambda p: categories_json(p.settled)),
     Datum("shares", lambda p: shares_json(p.settled)),
     Datum("unsettled", lambda p: kinds_json(p.unsettled)),
@@ -208,7 +237,7 @@ class PilotList(NamedTuple):
     @property
     def document(self) -> Document:
         return Document(
-            self._parts, self._record, lambda: map(record, self.pilots), lambda: record(_NOBODY)
+            self._parts, self._record, lambda: map(record, self.pilots), lambda: record(NOBODY)
         )
 
     def _record(self) -> dict[str, Any]:
@@ -223,9 +252,9 @@ class PilotList(NamedTuple):
         yield Paragraph(self.age.text)
         if self.waits:
             yield Paragraph(open_runs.sentence(self.waits))
-        told = [pilot for pilot in self.pilots if pilot.row.facts.output is not None]
-        if overloaded := sum(pilot.offered_size != pilot.size for pilot in told):
-            text = f"Overloaded, by their outputs: {overloaded} of {counted(len(told), 'pilot')}"
+        pilots = [pilot for pilot in self.pilots if pilot.row.facts.output is not None]
+        if overloaded := sum(pilot.offered_size != pilot.size for pilot in pilots):
+            text = f"Overloaded, by their outputs: {overloaded} of {counted(len(pilots), 'pilot')}"
             yield Paragraph(f"{text}; what they offer beyond their size is no capacity")
         if self.pilots:
             yield table("", fields.columns(FIELDS), self.pilots)
@@ -233,7 +262,7 @@ class PilotList(NamedTuple):
             yield Paragraph(f"No such pilots: {self.why}")
 
 
-_NOBODY = StoredPilot(
+NOBODY = StoredPilot(
     PilotRow(
         id=0,
         identity=PilotIdentity("", 0, "", "", EntryKey("", ""), "", ""),

@@ -71,8 +71,8 @@ def _head(story: Story, age: Age) -> Iterator[Part]:
     yield Paragraph(f"{ends(story)}; {size_text(story.pilot)}{_ORIGINS[key.origin]}")
     retire, die = story.pilot.left_us(row.retire_us), story.pilot.left_us(row.die_us)
     left = "".join(
-        f"; {what} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
-        for what, past, time in (("retires", "retired", retire), ("dies", "died", die))
+        f"; {verb} in {span(time)}" if time >= 0 else f"; should have {past} {span(-time)} ago"
+        for verb, past, time in (("retires", "retired", retire), ("dies", "died", die))
         if time is not None
     )
     for rule in story.rules:
@@ -97,7 +97,8 @@ def _picture(story: Story, width: int, most: int) -> Iterator[Part]:
         )
         yield Spans([Cell(f"{lane.label:<{_LABEL}}"), *marks])
     if len(story.runs) > most:
-        yield Paragraph(f"({len(story.runs) - most} more runs: --lanes {len(story.runs)})")
+        draws = f"gwmond pilot {story.pilot.row.id} --lanes {len(story.runs)}"
+        yield Paragraph(f"({len(story.runs) - most} more runs are not drawn: {draws} draws all)")
     if pruned := story.pilot.row.runs_pruned:
         yield Paragraph(f"({pruned} runs were taken out by retention, so own time is not drawn)")
     used = {mark.category: None for lane in drawn for mark in lane.marks if mark.text not in BLANK}
@@ -166,16 +167,16 @@ def _codes(line: _RunLine) -> str:
 
 def _phases(line: _RunLine) -> str:
     """Return how long each phase of a run lasted, and the server of a transfer that failed."""
-    known, failed = line.run.phases, line.run.failed
-    lengths = ["n/k" if length is None else span(length) for length in known[:3]]
-    if known.queued_us:
-        lengths.append(f"{span(known.queued_us)} queued")
-    text = ", ".join(lengths) if known.lengths else ""
+    phases, failed = line.run.phases, line.run.failed
+    lengths = ["n/k" if length is None else span(length) for length in phases[:3]]
+    if phases.queued_us:
+        lengths.append(f"{span(phases.queued_us)} queued")
+    text = ", ".join(lengths) if phases.lengths else ""
     return f"{text} ({failed.way} failed: {failed.server})" if failed else text
 
 
 _RUN: tuple[Datum[_RunLine], ...] = (
-    Datum("", lambda line: line.number, 1, "run", name=True),
+    Datum("", lambda line: line.number, 1, "run", name=True, text=True),
     *OF_RUN,
     Datum("", lambda line: short(line.row.end_us, "runs"), 3, "to (UTC)", text=True),
     Datum("", lambda line: span(line.until_us - line.row.start_us), 4, "for", text=True),
@@ -190,8 +191,8 @@ _RUN: tuple[Datum[_RunLine], ...] = (
     Datum(
         "contradictions",
         lambda line: [
-            {"field": found.field, "kept": found.kept.value, "other": found.other.value}
-            for found in line.run.merged.contradictions
+            {"field": clash.field, "kept": clash.kept.value, "other": clash.other.value}
+            for clash in line.run.merged.contradictions
         ],
     ),
     *phase_fields(lambda line: line.run.phases, lambda line: line.run.failed),
@@ -256,10 +257,10 @@ def _sums(story: Story) -> Table:
         micros = {kind: settled.get((*kind, category), 0) for kind in KINDS}
         shares = {kind: ratio(micros[kind], of_kind(settled, kind)) for kind in KINDS}
         amounts = {kind: hours(amount, 4) for kind, amount in micros.items()}
-        found = line(category_cell(category), amounts)
-        lines.append(found | {(kind, "share"): percent(share) for kind, share in shares.items()})
-    for label, known in (("not settled", story.unsettled), ("total", story.pilot.offered)):
-        lines.append(line(label, {kind: hours(known[kind], 4) for kind in KINDS}))
+        cells = line(category_cell(category), amounts)
+        lines.append(cells | {(kind, "share"): percent(share) for kind, share in shares.items()})
+    for label, totals in (("not settled", story.unsettled), ("total", story.pilot.offered)):
+        lines.append(line(label, {kind: hours(totals[kind], 4) for kind in KINDS}))
     left = {kind: f"{exact_seconds(us)} s" if us else "0" for kind, us in story.residual.items()}
     lines.append(line("residual", left))
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from gwmond.ledger.reading.demand_taken import PilotCounts, pilot_counts, runs_begun
 from gwmond.ledger.reading.failed import validated
 from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.ledger.reading.recent_waits import PilotCounts, pilot_counts, runs_begun
 from gwmond.model.entries.experiments import Experiment
 from gwmond.model.facts import EntryKey, Place
 from gwmond.model.pilots.file_facts import QueueState
@@ -97,10 +97,10 @@ def sent_for(ledger: LedgerReader, row: PilotRow, now_us: int) -> SentFor:
 
 def _common(ledger: LedgerReader, row: PilotRow) -> CommonFailure | None:
     """Return the failure of its validation, if that is no site's."""
-    found = validated(ledger, row.start_us - HOUR_US, row.start_us + HOUR_US)
-    of, test = row.identity, split(row.failure)[1]
+    counts = validated(ledger, row.start_us - HOUR_US, row.start_us + HOUR_US)
+    own, test = row.identity, split(row.failure)[1]
     return next(
-        (x for x in common(found) if x.test == test and x.covers(of.group, of.key.entry)), None
+        (x for x in common(counts) if x.test == test and x.covers(own.group, own.key.entry)), None
     )
 
 
@@ -109,12 +109,12 @@ def _demand(ledger: LedgerReader, hour: int, key: EntryKey, group: str) -> Deman
     period = Period(hour * HOUR_US, (hour + 1) * HOUR_US)
     factory = ledger.factory_hours(hour, hour)
     means = watched(factory, period, lambda client, entry: (client, entry) == (group, key.entry))
-    found = means.cells.get((group, key.entry), {})
+    numbers = means.cells.get((group, key.entry), {})
     units: Counter[str] = Counter()
     for total in ledger.hours(hour, hour):
-        one = total.key
-        if (one.site, one.entry, one.resource) == (*key, "cpu") and one.state != "provisioned":
-            units[one.state] += total.micros
-    asked, jobs, pending = map(found.get, ("asked_idle", "client_jobs_idle", "status_idle"))
+        row = total.key
+        if (row.site, row.entry, row.resource) == (*key, "cpu") and row.state != "provisioned":
+            units[row.state] += total.micros
+    asked, jobs, pending = map(numbers.get, ("asked_idle", "client_jobs_idle", "status_idle"))
     spent = {state: micros / HOUR_US for state, micros in sorted(units.items())}
     return DemandAt(hour * HOUR_US, asked, jobs, pending, spent)

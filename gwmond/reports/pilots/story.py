@@ -100,12 +100,12 @@ class AssumedRule(NamedTuple):
 def rules_of(row: PilotRow, until_us: int) -> list[AssumedRule]:
     """Return the rules that were applied to a pilot, in their order in time."""
     passed = row.validation is Validation.STARTED
-    found = [
+    rules = [
         AssumedRule(rule, max(start, row.start_us), min(end, until_us), passed)
         for rule, (start, end) in row.assumed.items()
     ]
     return sorted(
-        found, key=lambda estimated: (estimated.start_us, estimated.end_us, estimated.rule.value)
+        rules, key=lambda estimated: (estimated.start_us, estimated.end_us, estimated.rule.value)
     )
 
 
@@ -173,8 +173,8 @@ def find(ledger: LedgerReader, text: str) -> list[PilotRow]:
 
     What fits best alone is returned: the number, else the whole name, else the part.
     """
-    if is_number(text) and len(text) < 19 and (found := ledger.pilots_by_id([int(text)])):
-        return list(found.values())
+    if is_number(text) and len(text) < 19 and (pilots := ledger.pilots_by_id([int(text)])):
+        return list(pilots.values())
     if whole := ledger.fetch(PilotKeys(startds={text})).pilots:
         return list(whole)
     return ledger.pilot_rows(PilotFilter(name=text), descending=True, limit=SOME + 1)
@@ -224,21 +224,21 @@ def own_spans(
         span = OwnSpan(*interval, category, free, segment.estimated, amounts)
         last = spans[-1] if spans else None
         if last and last.end_us == span.start_us and last[2:5] == span[2:5]:
-            both = {kind: last.amounts[kind] + amounts[kind] for kind in KINDS}
-            spans[-1] = last._replace(end_us=span.end_us, amounts=both)
+            sums = {kind: last.amounts[kind] + amounts[kind] for kind in KINDS}
+            spans[-1] = last._replace(end_us=span.end_us, amounts=sums)
         else:
             spans.append(span)
     return spans
 
 
 def _amounts(segments: Sequence[Segment], memory_per_unit_mib: int) -> dict[RunKey, Counter[Kind]]:
-    found: dict[RunKey, Counter[Kind]] = {}
+    amounts: dict[RunKey, Counter[Kind]] = {}
     for segment in segments:
         for kind in KINDS:
             part = parts(segment, (segment.start_us, segment.end_us), *kind, memory_per_unit_mib)
             for run, micros in zip(segment.running, part.runs, strict=True):
-                found.setdefault(run.key, Counter())[kind] += micros
-    return found
+                amounts.setdefault(run.key, Counter())[kind] += micros
+    return amounts
 
 
 def _run(
@@ -255,8 +255,8 @@ def _run(
         merged = made[0] if made else Merged(*fact, Ending(), sources=(), contradictions=())
     later = any(other.start_us > row.start_us for other in same_job)
     rule, source = _rule(row, merged, pilot, rules, later=later)
-    known = phases(row, same_job), failed_transfer(row.facts)
-    return RunStory(row, merged, rule, source, amounts, *known)
+    measured = phases(row, same_job), failed_transfer(row.facts)
+    return RunStory(row, merged, rule, source, amounts, *measured)
 
 
 def _rule(

@@ -2,25 +2,32 @@
 
 A letter stands for the category to which most of that stretch of time goes (see ``categories``), so
 that it can be read without colours.  A stretch in which a run was at all is marked, however short.
-Units: times are microseconds.
+Pages draw the same lanes.  Units: times are microseconds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from gwmond.model.pilot_life import Category
+from gwmond.model.times import SECOND_US
 from gwmond.reports.pilots.story import OwnSpan, RunStory, Story
 from gwmond.reports.render.categories import INFO
+from gwmond.reports.render.document import Drawing, Paragraph, Part, Rectangle, Spans, Word
+from gwmond.reports.render.formats import words
 from gwmond.reports.render.periods import short, span
 
 NOTHING = " "
 BUSY = "·"
 """In the pilot's own lane: nothing is left for it."""
 BLANK = {NOTHING, BUSY}
+MOST = 40
+"""Runs that are drawn, unless another number is asked for."""
+_COLUMNS, _LABEL, _STEP, _WIDTH = 240, 60, 18, 900
+"""Of the drawing."""
 
 
 class Mark(NamedTuple):
@@ -73,15 +80,15 @@ def _marks(edges: Sequence[int], mark: Callable[[int, int], Mark]) -> tuple[Mark
 
 def _own(spans: Sequence[OwnSpan], start: int, end: int) -> Mark:
     """Return what is the pilot's own in most of a stretch; in small letters: beside jobs."""
-    found: Counter[Mark] = Counter()
+    lengths: Counter[Mark] = Counter()
     for part in spans:
         if (length := min(part.end_us, end) - max(part.start_us, start)) > 0:
             letter = INFO[part.category].letter
             cell = Mark(letter.lower() if part.free == "part" else letter, part.category)
-            found[cell] += length
-    covered = sum(found.values())
-    found[Mark(BUSY)] = end - start - covered
-    return max(found, key=lambda cell: (found[cell], cell.text))
+            lengths[cell] += length
+    covered = sum(lengths.values())
+    lengths[Mark(BUSY)] = end - start - covered
+    return max(lengths, key=lambda cell: (lengths[cell], cell.text))
 
 
 def _of_run(run: RunStory, until_us: int) -> Callable[[int, int], Mark]:
@@ -94,3 +101,62 @@ def _of_run(run: RunStory, until_us: int) -> Callable[[int, int], Mark]:
         return Mark(INFO[category].letter, category) if there else Mark(NOTHING)
 
     return mark
+
+
+def with_drawing(story: Story, parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield a document's parts, with a drawing where terminals have their picture."""
+    drawn = False
+    for part in parts:
+        if isinstance(part, Spans):
+            if not drawn:
+                yield Paragraph("Each bar is coloured by the category of its time:")
+                yield _drawing(story)
+            drawn = True
+        else:
+            yield part
+
+
+def _drawing(story: Story) -> Drawing:
+    """Return a pilot's own time and its runs as bars, one below the other."""
+    start, until = story.pilot.life_now.start_us, story.pilot.life_now.effective_end_us
+    rows = lanes(story, _COLUMNS, MOST)
+    scale = (_WIDTH - _LABEL) / _COLUMNS
+    text = f"the pilot's own time, and its first {len(rows) - 1} runs, over {span(until - start)}"
+    drawing = Drawing("Its time", text, _WIDTH, len(rows) * _STEP + _STEP)
+    for number, lane in enumerate(rows):
+        y = number * _STEP
+        drawing.words.append(Word(0, y + 13, lane.label, "label"))
+        end = 0
+        for mark, marks in groupby(lane.marks):
+            at, end = end, end + len(tuple(marks))
+            if mark.text not in BLANK:
+                info = INFO[mark.category]
+                name = words(info.category or "not settled")
+                part = " beside jobs" if mark.text.islower() else ""
+                since, to = ((until - start) * column // _COLUMNS for column in (at, end))
+                hint = f"{lane.label}: {name}{part}, +{span(since)} to +{span(to)}"
+                x, width = _LABEL + at * scale, (end - at) * scale
+                drawing.rectangles.append(Rectangle(info.look, x, y + 3, width, _STEP - 6, hint))
+    drawing.words += clock(start, until, _LABEL, _WIDTH, len(rows) * _STEP + 13)
+    return drawing
+
+
+_MINUTE_US = 60 * SECOND_US
+_DAY_US = 1440 * _MINUTE_US
+_EVERY = tuple(_MINUTE_US * n for n in (1, 5, 15, 30, 60, 120, 180, 360, 720))
+_TICKS, _HALF = 8, 34  # so many times at most; half the width of the last one
+
+
+def clock(start_us: int, until_us: int, left: float, right: float, y: float) -> list[Word]:
+    """Return times of day for the axis of a drawing, at round ones; at midnight the date."""
+    length = max(1, until_us - start_us)
+    every = next((step for step in _EVERY if length <= _TICKS * step), 0)
+    every = every or -(-length // _TICKS // _DAY_US) * _DAY_US
+    words = []
+    for at in range(-(-start_us // every) * every, until_us + 1, every):
+        x = left + (right - left) * (at - start_us) / length
+        text = short(at)[5:10] if at % _DAY_US == 0 else short(at)[11:16]
+        words.append(Word(min(x, right - _HALF), y, text, "tick", "middle"))
+    if not words:
+        return [Word(left, y, f"{short(start_us)[11:]} UTC", "tick")]
+    return [*words[:-1], words[-1]._replace(text=f"{words[-1].text} UTC")]

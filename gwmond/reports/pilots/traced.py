@@ -53,8 +53,11 @@ class SeveralJobs(Exception):
 def find_job(ledger: LedgerReader, text: str, schedd: str = "") -> str | None:
     """Return the job that a GlobalJobId, or cluster.proc (of a schedd), means; None: no such job.
 
-    Raises SeveralJobs.
+    A schedd may be named before cluster.proc, as in a GlobalJobId.  Raises SeveralJobs.
     """
+    name, _, number = text.rpartition("#")
+    if name and _NUMBER.fullmatch(number) is not None:
+        text, schedd = number, name
     if _NUMBER.fullmatch(text) is None:
         return text if ledger.find_runs([text]) else None
     jobs = ledger.jobs_numbered(text, schedd, SOME + 1)
@@ -65,8 +68,8 @@ def find_job(ledger: LedgerReader, text: str, schedd: str = "") -> str | None:
 
 def trace_of_job(ledger: LedgerReader, job: str, join_at_most: int, now_us: int) -> Traced | None:
     """Return a job's trace up to now; None if there are no records of it."""
-    found = ledger.find_runs([job]).get(job, [])
-    runs = sorted(filter(is_traced, found), key=lambda run: (run.start_us, run.key))
+    rows = ledger.find_runs([job]).get(job, [])
+    runs = sorted(filter(is_traced, rows), key=lambda run: (run.start_us, run.key))
     pilots = ledger.pilots_by_id({run.pilot for run in runs})
     waits = by_wants(ledger.waits_by_wants(*wanted(runs)))
     spans = JobTrace(runs, pilots, join_at_most, now_us, waits).spans() if runs else []
@@ -80,6 +83,21 @@ def trace_of_pilot(ledger: LedgerReader, row: PilotRow, join_at_most: int, now_u
     posted = () if row.closed or row.runs_pruned else settled_times(StoredPilot(row, runs).life_now)
     spans = pilot_spans(row, runs, join_at_most, queue_of(ledger, row), now_us, posted)
     return Traced(f"pilot {row.id}  {row.identity.name}", spans, runs, pilot=row, posted=posted)
+
+
+def trace_of(
+    ledger: LedgerReader, job: str, pilot: int, join_at_most: int, now_us: int
+) -> Traced | None:
+    """Return the trace of a job (GlobalJobId, or cluster.proc), or of the pilot of a number.
+
+    None if there is none.  Raises SeveralJobs.
+    """
+    if job:
+        global_id = find_job(ledger, job)
+        return trace_of_job(ledger, global_id, join_at_most, now_us) if global_id else None
+    row = ledger.pilots_by_id([pilot]).get(pilot)
+    traced = row and trace_of_pilot(ledger, row, join_at_most, now_us)
+    return traced if traced and traced.spans else None
 
 
 def queue_of(ledger: LedgerReader, row: PilotRow) -> QueueRecord | None:

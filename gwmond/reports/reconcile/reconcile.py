@@ -27,13 +27,13 @@ def gather(ledger: LedgerReader, period: Period, now_us: int, pattern: str = "*"
 
     ``now_us``: up to when pilots that run are known to do so.
     """
-    found = factory_lives.read(ledger, *period, now_us, _life)
+    stored = factory_lives.read(ledger, *period, now_us, _life)
     rows = [
         reconciled
-        for reconciled in reconcile(found, period, now_us)
+        for reconciled in reconcile(stored, period, now_us)
         if fnmatchcase(reconciled.entry, pattern)
     ]
-    return Reconciliation(period, rows, found.pruned_us)
+    return Reconciliation(period, rows, stored.pruned_us)
 
 
 def _life(row: PilotRow, jobs_wall_us: int) -> FactoryLife:
@@ -51,27 +51,27 @@ def _life(row: PilotRow, jobs_wall_us: int) -> FactoryLife:
     )
 
 
-def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:
+def reconcile(stored: FactoryLives, period: Period, now_us: int) -> list[Reconciled]:
     """Return each entry of which anything is known, by name; ``period`` has whole hours.
 
     ``now_us``: up to when pilots that run are known to do so.
     """
-    found: dict[str, Reconciled] = {}
+    rows: dict[str, Reconciled] = {}
 
     def row_of(entry: str) -> Reconciled:
-        return found.setdefault(entry, Reconciled(entry))
+        return rows.setdefault(entry, Reconciled(entry))
 
-    for (entry, kind), number in known.numbers.items():
+    for (entry, kind), number in stored.numbers.items():
         row_of(entry).numbers[kind] = number
-    for entry, runs in known.runs.items():
+    for entry, runs in stored.runs.items():
         row_of(entry).jobs = runs
-    for (entry, _), micros in known.posted.items():
+    for (entry, _), micros in stored.posted.items():
         row_of(entry).posted_core_us += micros
-    for entry in known.reported & {*found, *(life.entry for life in known.lives)}:
+    for entry in stored.reported & {*rows, *(life.entry for life in stored.lives)}:
         row_of(entry).factory_us = (
             row_of(entry).numbers.get(FactoryKind.SUMMARY_SECONDS, 0) * SECOND_US
         )
-    pairs, alone = _paired(known)
+    pairs, alone = _paired(stored)
     lines: Counter[str] = Counter()
     for life, job in pairs:
         lines[life.entry] += _add(row_of(life.entry), life, job, period, now_us)
@@ -79,10 +79,10 @@ def reconcile(known: FactoryLives, period: Period, now_us: int) -> list[Reconcil
         if job.line is not None and _within(job.line.written_us, period) and job.duration_us:
             lines[entry] += job.duration_us
             row_of(entry).add(Cause.UNKNOWN_PILOT, job.duration_us)
-    for row in found.values():
+    for row in rows.values():
         if row.factory_us is not None and (rest := row.factory_us - lines[row.entry]):
             row.add(Cause.REPEATED_LINES, rest)
-    return [found[name] for name in sorted(found)]
+    return [rows[name] for name in sorted(rows)]
 
 
 def _add(
@@ -103,12 +103,12 @@ def _add(
 
 
 def _paired(
-    known: FactoryLives,
+    stored: FactoryLives,
 ) -> tuple[list[tuple[FactoryLife, FactoryJob | None]], list[tuple[str, FactoryJob]]]:
     """Return each pilot with the factory's job that it ran as, and the jobs that are left."""
-    left = {key: list(jobs) for key, jobs in known.jobs.items()}
+    left = {key: list(jobs) for key, jobs in stored.jobs.items()}
     pairs: list[tuple[FactoryLife, FactoryJob | None]] = []
-    for life in sorted(known.lives, key=lambda life: (life.entry, life.number, life.start_us)):
+    for life in sorted(stored.lives, key=lambda life: (life.entry, life.number, life.start_us)):
         jobs = left.get((life.entry, life.number), []) if life.number else []
         fitting = [job for job in jobs if job.fits(life.start_us, GUARD_US)]
         job = min(fitting, key=lambda job: abs(_began(job) - life.start_us), default=None)

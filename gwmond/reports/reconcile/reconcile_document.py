@@ -69,8 +69,8 @@ def _number(kind: FactoryKind) -> Callable[[Reconciled], int | None]:
     source = kind.value.partition("_")[0]
 
     def value(row: Reconciled) -> int | None:
-        known = source in _OF_FILES and any(other.value.startswith(source) for other in row.numbers)
-        return row.numbers.get(kind, 0 if known else None)
+        zero = source in _OF_FILES and any(other.value.startswith(source) for other in row.numbers)
+        return row.numbers.get(kind, 0 if zero else None)
 
     return value
 
@@ -191,30 +191,30 @@ def record(row: Reconciled) -> dict[str, Any]:
     return fields.record(FIELDS, row)
 
 
-def document(found: Reconciliation, age: Age) -> Document:
-    since, until = found.period
+def document(sheet: Reconciliation, age: Age) -> Document:
+    since, until = sheet.period
 
     def parts() -> Iterator[Part]:
         when = f"{rfc3339(since)} to {rfc3339(until)}"
         yield Paragraph(f"Pilots, jobs and the factory's numbers: {when}", "title")
         yield Paragraph(age.text)
-        if not found.rows:
+        if not sheet.rows:
             yield Paragraph(
                 "Nothing is known of this period. See gwmond reconcile --help: --from", "heading"
             )
             return
-        yield from tables(found.rows)
-        yield Sentences(explanations(found.rows))
+        yield from tables(sheet.rows)
+        yield Sentences(explanations(sheet.rows))
 
     def as_json() -> dict[str, Any]:
         return {
             **age.as_json(),
             "period": {**both("from", since), **both("to", until)},
-            "unexplained_ratio": unexplained_ratio(found.rows),
-            "entries": list(map(record, found.rows)),
+            "unexplained_ratio": unexplained_ratio(sheet.rows),
+            "entries": list(map(record, sheet.rows)),
         }
 
-    return Document(parts, as_json, lambda: map(record, found.rows), lambda: record(Reconciled("")))
+    return Document(parts, as_json, lambda: map(record, sheet.rows), lambda: record(Reconciled("")))
 
 
 def tables(rows: Iterable[Reconciled]) -> list[Table]:
@@ -226,7 +226,7 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
     pilots = fields.columns(field for field in FIELDS if field.at < _JOBS)
     jobs = fields.columns(field for field in FIELDS if field.at >= _JOBS)
     title = "Pilots: hours, and what the factory says (residual: its hours less gwmond's)"
-    found = [
+    tables = [
         table(title, pilots, entries, whole, _left_out(entries)),
         table("Jobs: core-hours, and what the factory says", [*entry, *jobs], entries, whole),
     ]
@@ -237,8 +237,8 @@ def tables(rows: Iterable[Reconciled]) -> list[Table]:
         )
         columns = [*entry, residual, *map(_cause_column, causes), unexplained]
         differ = [row for row in entries if row.parts]
-        found.append(table(title, columns, differ, whole if whole and whole.parts else None))
-    return found
+        tables.append(table(title, columns, differ, whole if whole and whole.parts else None))
+    return tables
 
 
 def _cause_column(cause: Cause) -> Column[Reconciled]:
@@ -279,33 +279,33 @@ class _Total(Reconciled):
 
 def total(rows: Iterable[Reconciled]) -> Reconciled:
     """Return the sums of all entries, under the name ``all``."""
-    found = _Total("all")
+    sums = _Total("all")
     numbers = Counter[FactoryKind]()
     for row in rows:
-        found.ended += row.ended
-        found.pilots_us += row.pilots_us
-        found.pilot_core_us += row.pilot_core_us
-        found.posted_core_us += row.posted_core_us
-        found.doubtful_us += row.doubtful_us
-        found.jobs = RunTime(*map(sum, zip(found.jobs, row.jobs, strict=True)))
-        found.fits.update(row.fits)
+        sums.ended += row.ended
+        sums.pilots_us += row.pilots_us
+        sums.pilot_core_us += row.pilot_core_us
+        sums.posted_core_us += row.posted_core_us
+        sums.doubtful_us += row.doubtful_us
+        sums.jobs = RunTime(*map(sum, zip(sums.jobs, row.jobs, strict=True)))
+        sums.fits.update(row.fits)
         numbers.update(row.numbers)
         if row.factory_us is not None:
-            found.factory_us = (found.factory_us or 0) + row.factory_us
-            found.told_us += row.pilots_us
+            sums.factory_us = (sums.factory_us or 0) + row.factory_us
+            sums.told_us += row.pilots_us
         for cause, part in row.parts.items():
-            before = found.part(cause)
-            found.parts[cause] = CausePart(before.pilots + part.pilots, before.us + part.us)
-    found.numbers = dict(numbers)
-    return found
+            before = sums.part(cause)
+            sums.parts[cause] = CausePart(before.pilots + part.pilots, before.us + part.us)
+    sums.numbers = dict(numbers)
+    return sums
 
 
 def explanations(rows: Iterable[Reconciled]) -> list[str]:
     """Return what each cause that occurs means, those that explain nothing last."""
     entries = list(rows)
-    found = {cause for row in entries for cause in row.parts}
-    ordered = [cause for cause in Cause if cause in found - UNEXPLAINED]
-    ordered += [cause for cause in Cause if cause in found & UNEXPLAINED]
+    causes = {cause for row in entries for cause in row.parts}
+    ordered = [cause for cause in Cause if cause in causes - UNEXPLAINED]
+    ordered += [cause for cause in Cause if cause in causes & UNEXPLAINED]
     meanings = [f"{words(cause)}: {MEANINGS[cause]}" for cause in ordered]
     kinds = {kind.value for row in entries for kind in row.numbers}
     if entries and not any(kind.startswith("summary") for kind in kinds):

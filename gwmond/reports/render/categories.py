@@ -32,6 +32,7 @@ class CategoryInfo(NamedTuple):
     - ``of_jobs``: runs of jobs have such time; ``unclassified`` is seldom a pilot's own as well.
     - ``ended``: what a pilot that ended did, if that is the category of its own time.
     - ``meaning``: what it is, in Markdown.
+    - ``loss``: what happened in such time, if it is lost; ``to_do``: where to look then.
     """
 
     category: Category | None
@@ -44,6 +45,13 @@ class CategoryInfo(NamedTuple):
     of_jobs: bool = False
     ended: str = ""
     meaning: str = ""
+    loss: str = ""
+    to_do: str = ""
+
+    @property
+    def look(self) -> str:
+        """Its name in drawings and style sheets."""
+        return self.category.value if self.category else "open"
 
 
 INFOS: tuple[CategoryInfo, ...] = (
@@ -56,11 +64,15 @@ INFOS: tuple[CategoryInfo, ...] = (
         *(Category.PILOT_OVERHEAD, "O", "overhead", "cyan", "#56b4e9", "#56b4e9", "own"),
         meaning="of a pilot that ran a job: all time without a job, and idle canonical units "
         "beside jobs",
+        loss="pilots that ran jobs had none, or a remainder too small for jobs",
+        to_do="see the idle timeouts after a job, and the shares that runs held",
     ),
     CategoryInfo(
         *(Category.DECISION_PROBLEM, "D", "decision problem", "blue", "#0072b2", "#2c72b8", "own"),
         ended="never ran a job",
         meaning="the whole life of a pilot that registered and never ran a job",
+        loss="pilots never ran a job",
+        to_do="see the idle timeouts before the first job, and what was asked for",
     ),
     CategoryInfo(
         *(Category.VALIDATION_FAILS, "V", "validation fails", "magenta", "#cc79a7", "#cc79a7"),
@@ -68,6 +80,8 @@ INFOS: tuple[CategoryInfo, ...] = (
         ended="failed validation",
         meaning="the whole life of a pilot in which HTCondor never started, or never registered "
         "with a collector",
+        loss="the validation of pilots failed",
+        to_do="gwmond report --failures says where and why",
     ),
     CategoryInfo(
         *(Category.MISCONFIGURATION_BADPUT, "M", "misconfig.", "red", "#d55e00", "#e8702a"),
@@ -76,11 +90,15 @@ INFOS: tuple[CategoryInfo, ...] = (
         meaning="runs that failed at the beginning through no fault of the user: the starter, a "
         "refused activation; or an early failure (of a program, an image, a transfer) that a "
         "comparison blames on the pilot, its node, entry or site",
+        loss="runs failed at the beginning, through no fault of the user",
+        to_do="gwmond report --by entry,outcome says where and why",
     ),
     CategoryInfo(
         *(Category.PREEMPTION_BADPUT, "P", "preemption", "yellow", "#e69f00", "#e69f00", "badput"),
         of_jobs=True,
         meaning="runs cut off by the pilot's end: retirement, kill, lost contact, draining",
+        loss="runs were cut off by the end of their pilot",
+        to_do="see the runs that were lost",
     ),
     CategoryInfo(
         *(Category.UNCLASSIFIED, "U", "unclassified", "bright_black", "#999999", "#85898d"),
@@ -89,6 +107,8 @@ INFOS: tuple[CategoryInfo, ...] = (
         ended="it is not known what it ran",
         meaning="all other runs: removed, held, preempted by another job, an exit after which the "
         "schedd runs the job again, unknown; the outcome says which",
+        loss="runs were removed, held, or ended in a way that is not known",
+        to_do="gwmond report --by user,outcome says whose, and why",
     ),
     CategoryInfo(None, "?", "not settled", "white"),
 )
@@ -120,23 +140,23 @@ def by_kind(value: Callable[[Kind], T], unit: str = "") -> dict[str, dict[str, T
 
 
 def categories_json(
-    sums: Sums, known: Collection[Category] = CATEGORIES
+    sums: Sums, categories: Collection[Category] = CATEGORIES
 ) -> dict[str, dict[str, dict[str, float]]]:
     """Return ``{cpu: {resource_seconds: {goodput: ...}, canonical_seconds: ...}, gpu: ...}``.
 
-    A category that is not among the known is absent; all others are there, also with 0.
+    A category that is not among ``categories`` is absent; all others are there, also with 0.
     """
-    shown = [category for category in CATEGORIES if category in known]
+    shown = [category for category in CATEGORIES if category in categories]
     return by_kind(
         lambda kind: {c.value: sums.get((*kind, c), 0) / MICRO for c in shown}, "_seconds"
     )
 
 
 def shares_json(
-    sums: Sums, known: Collection[Category] = CATEGORIES
+    sums: Sums, categories: Collection[Category] = CATEGORIES
 ) -> dict[str, dict[str, dict[str, float | None]]]:
     """Return ``{cpu: {resource: {goodput: ...}, canonical: ...}, gpu: ...}``, shares of each."""
-    shown = [category for category in CATEGORIES if category in known]
+    shown = [category for category in CATEGORIES if category in categories]
     return by_kind(lambda kind: {c.value: share(sums, kind, (c,)) for c in shown})
 
 

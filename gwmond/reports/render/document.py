@@ -60,13 +60,13 @@ class Rectangle(NamedTuple):
 
 
 class Word(NamedTuple):
-    """A text in a drawing; ``anchor``: whether it begins or ends at ``x``."""
+    """A text in a drawing; ``anchor``: whether it begins, ends or is at ``x``."""
 
     x: float
     y: float
     text: str
     role: str
-    anchor: Literal["start", "end"] = "start"
+    anchor: Literal["start", "middle", "end"] = "start"
     hint: str = ""
 
 

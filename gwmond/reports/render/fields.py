@@ -56,16 +56,16 @@ class Datum(Layout, Generic[R]):
     cell: Callable[[R], str] | None = None
 
 
-def record(known: Iterable[Datum[R]], row: R) -> dict[str, Any]:
+def record(fields: Iterable[Datum[R]], row: R) -> dict[str, Any]:
     made: dict[str, Any] = {}
-    for field in known:
+    for field in fields:
         if field.key:
             made |= field.unit.record(field.key, field.value(row))
     return made
 
 
-def columns(known: Iterable[Datum[R]]) -> list[Column[R]]:
-    return [_column(field) for field in sorted(known, key=lambda field: field.at) if field.at]
+def columns(fields: Iterable[Datum[R]]) -> list[Column[R]]:
+    return [_column(field) for field in sorted(fields, key=lambda field: field.at) if field.at]
 
 
 def _column(field: Datum[R]) -> Column[R]:

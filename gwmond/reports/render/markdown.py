@@ -29,7 +29,7 @@ def escape(text: str) -> str:
     >>> print(escape("a|b_c _d_ (2 of 3) <b> & <1 s"))
     a\|b_c \_d\_ (2 of 3) \<b> & <1 s
     """
-    return _SPECIAL.sub(lambda found: "".join(f"\\{c}" for c in found[0]), " ".join(text.split()))
+    return _SPECIAL.sub(lambda match: "".join(f"\\{c}" for c in match[0]), " ".join(text.split()))
 
 
 def _blocks(part: Part) -> list[str]:

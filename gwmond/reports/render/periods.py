@@ -43,19 +43,19 @@ def parse_time(text: str, now_us: int) -> int:
             return to_us(day - timedelta(days=1))
     try:
         if re.fullmatch(r"[0-9]{12,14}", word):  # as Grafana has it in links
-            found = int(word) * 1000
+            at_us = int(word) * 1000
         elif re.fullmatch(r"[0-9]{5,}(\.[0-9]{1,6})?", word):
-            found = round(float(word) * SECOND_US)
+            at_us = round(float(word) * SECOND_US)
         elif _DATE.match(word):
             time = datetime.fromisoformat(word)
-            found = to_us(time if time.tzinfo else time.replace(tzinfo=UTC))
+            at_us = to_us(time if time.tzinfo else time.replace(tzinfo=UTC))
         else:
-            found = now_us - round(parse_duration(word.removeprefix("now-")) * SECOND_US)
+            at_us = now_us - round(parse_duration(word.removeprefix("now-")) * SECOND_US)
     except (ValueError, OverflowError):
-        found = -1
-    if not 0 <= found <= LATEST_US:
+        at_us = -1
+    if not 0 <= at_us <= LATEST_US:
         raise ValueError(f'"{text}" is not a time: {FORMS}')
-    return found
+    return at_us
 
 
 def parse_period(first: str | None, last: str | None, now_us: int) -> Period:

@@ -30,7 +30,8 @@ class Layout:
     """How a column is laid out.
 
     - ``name``: it says which row it is, and is repeated where a table is divided.  Names and
-      ``text`` are aligned to the left.  ``head``: many rows share it, so that it may stand above.
+      ``text`` are aligned to the left.  A name that is ``text`` as well is short: pages give it no
+      more room.  ``head``: many rows share it, so that it may stand above.
     - ``wrap``: its text may be wrapped, but not made narrower than that; 0: it is not.
     - ``share``: a share of the column before, with which it stays.
     - ``zero``: it is left out, and named in a note, where all of it is 0, or rounds to 0.
@@ -104,8 +105,8 @@ class Table:
         if not out or not self.lines:
             return self
         named = (
-            self._named([at for at, why in out.items() if why == one], one)
-            for one in (_ZERO, _ROUNDS, _UNKNOWN)
+            self._named([at for at, why in out.items() if why == kind], kind)
+            for kind in (_ZERO, _ROUNDS, _UNKNOWN)
         )
         return replace(
             self.keeping([at for at in range(len(self.columns)) if at not in out]),
@@ -161,10 +162,10 @@ def table(
     note: str = "",
     nothing: str = "",
 ) -> Table:
-    known = tuple(columns)
+    all_columns = tuple(columns)
 
     def cells(row: R) -> tuple[str, ...]:
-        return tuple(column.cell(row) for column in known)
+        return tuple(column.cell(row) for column in all_columns)
 
     last = None if total is None else cells(total)
-    return Table(title, known, tuple(map(cells, rows)), last, note, nothing)
+    return Table(title, all_columns, tuple(map(cells, rows)), last, note, nothing)

@@ -163,12 +163,12 @@ class _Layout:
                 pairs[-1].append(at)
             else:
                 pairs.append([at])
-        found: list[list[int]] = [[]]
+        blocks: list[list[int]] = [[]]
         for pair in sorted(pairs, key=lambda pair: self._columns[pair[0]].rank):
-            if found[-1] and not self.fits([*names, *found[-1], *pair], width):
-                found.append([])
-            found[-1] += pair
-        return [sorted(block) for block in found]
+            if blocks[-1] and not self.fits([*names, *blocks[-1], *pair], width):
+                blocks.append([])
+            blocks[-1] += pair
+        return [sorted(block) for block in blocks]
 
     def lines(self, columns: Sequence[int]) -> Iterator[Text]:
         widths = [(at, self._indent(at), self._width(at)) for at in columns]
@@ -195,10 +195,10 @@ class _Layout:
         if not self.heads:
             yield None, self._table.rows
             return
-        found: dict[tuple[str, ...], list[Sequence[str]]] = {}
+        groups: dict[tuple[str, ...], list[Sequence[str]]] = {}
         for row in self._table.rows:
-            found.setdefault(tuple(row[at] for at in self.heads), []).append(row)
-        for shared, rows in found.items():
+            groups.setdefault(tuple(row[at] for at in self.heads), []).append(row)
+        for shared, rows in groups.items():
             yield Text(plain("  ".join(name for name in shared if name))), rows
 
     def _parts(self, cell: str, at: int) -> list[Text]:
@@ -245,15 +245,15 @@ def wrapped(text: str, width: int) -> list[str]:
     """  # noqa: E501
     if cell_len(text.replace(_SOFT, "")) <= width:
         return [text.replace(_SOFT, "")]
-    found = [""]
+    lines = [""]
     for word in text.split(" "):
         parts = word.split(_SOFT)
         for number, part in enumerate(parts):
             hyphen = number + 1 < len(parts)
-            longer = f"{found[-1]}{' ' if not number and found[-1] else ''}{part}"
-            if not found[-1] or cell_len(longer) + hyphen <= width:
-                found[-1] = longer
+            longer = f"{lines[-1]}{' ' if not number and lines[-1] else ''}{part}"
+            if not lines[-1] or cell_len(longer) + hyphen <= width:
+                lines[-1] = longer
                 continue
-            found[-1] += "-" if number else ""
-            found.append(part)
-    return found
+            lines[-1] += "-" if number else ""
+            lines.append(part)
+    return lines

@@ -13,21 +13,28 @@ from gwmond.config.settings import Config
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.facts import Place
 from gwmond.model.pilot_life import KINDS, Assumption, Measure, Outcome
-from gwmond.model.pilots.stored_pilots import PilotFilter, PilotId, RunRow
+from gwmond.model.pilots.stored_pilots import PilotFilter, PilotId, PilotRow
 from gwmond.model.times import HOUR_US
 from gwmond.model.units import Resource
-from gwmond.pilots.life.partition import partition
 from gwmond.reports.failures.failures import Failures
 from gwmond.reports.ledger.ledger_reading import pilots_ended, rows_ended, windows
-from gwmond.reports.ledger.open_runs import open_runs
-from gwmond.reports.ledger.waiting_periods import later_us, rules
+from gwmond.reports.ledger.open_runs import later_us, open_runs, rules
 from gwmond.reports.render.categories import CPU
-from gwmond.reports.report.groupings import GROUPINGS, STEPS, Facts, of_pilot, of_run, of_series
+from gwmond.reports.report.groupings import (
+    GROUPINGS,
+    STEPS,
+    Facts,
+    gpu_model,
+    of_pilot,
+    of_run,
+    of_series,
+)
 from gwmond.reports.report.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report.report_suspects import suspected
 from gwmond.reports.stored.phases import divided
 from gwmond.reports.stored.pilot_sums import PilotSums
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot, stands_in
+from gwmond.reports.stored.unsettled import unsettled
 
 
 @dataclass(slots=True)
@@ -92,10 +99,10 @@ def gather(
     if why is not None:
         for rows in rows_ended(ledger, scope.period, scope.place):
             why.take(rows)
-    found = suspected(ledger, scope.period, scope.place) if failures else ()
+    suspects = suspected(ledger, scope.period, scope.place) if failures else ()
     waits = open_runs(ledger, rules(config), later_us(config), scope.place, scope.period)
     return Report(
-        *(scope, made.groups, made.total, made.series, counted, why), suspects=found, waits=waits
+        *(scope, made.groups, made.total, made.series, counted, why), suspects=suspects, waits=waits
     )
 
 
@@ -115,25 +122,13 @@ def _hours(ledger: LedgerReader, made: _Made) -> None:
 
 def _unsettled(ledger: LedgerReader, made: _Made) -> None:
     """Add the pilots' time in the period that is not settled."""
-    state, period = ledger.load(), made.scope.period
-    by_pilot: dict[int, list[RunRow]] = {}
-    for run in state.runs:
-        by_pilot.setdefault(run.pilot, []).append(run)
-    step = min((STEPS[by] for by in made.scope.by if by in STEPS), default=period.length_us)
-    for row in state.pilots:
-        if not made.scope.place.covers(*row.identity.key, row.identity.group):
-            continue
-        as_of = AsOf(memory_per_unit_mib=made.memory_per_unit_mib)
-        pilot = StoredPilot(row, by_pilot.get(row.id, ()), as_of)
-        life = pilot.life_now
-        since = max(period.since_us, row.settled_until_us, row.start_us)
-        until = min(period.until_us, life.effective_end_us)
-        while since < until:
-            end = min(until, period.since_us + ((since - period.since_us) // step + 1) * step)
-            amounts = partition(life, (since, end), pilot.unit_mib).unsettled
-            for group in made.of(of_pilot(pilot, since)):
-                group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
-            since = end
+    scope = made.scope
+    step = min((STEPS[by] for by in scope.by if by in STEPS), default=scope.period.length_us)
+    for pilot, since, amounts in unsettled(
+        ledger, scope.place, scope.period, step, made.memory_per_unit_mib
+    ):
+        for group in made.of(of_pilot(pilot, since)):
+            group.unsettled = (group.unsettled or Counter()) + Counter(amounts)
 
 
 def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
@@ -164,6 +159,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
     whole = scope.basis == "runs_ended"
     sized = _of_assumed_size(ledger, scope) if whole else frozenset()
+    models = _gpu_models(ledger, scope) if "gpu_model" in scope.by else {}
     for run, identity in ledger.run_rows(scope.period, scope.place):
         end_us, outcome = run.end_us, run.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
@@ -171,7 +167,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        facts = of_run(run, identity, end_us, scope.by)
+        facts = {**of_run(run, identity, end_us, scope.by), "gpu_model": models.get(run.pilot, "")}
         parts = divided(run) if "phase" in scope.by else {"": run.settled}
         for at, (phase, settled) in enumerate(parts.items()):
             for group in made.of({**facts, "phase": phase}, series=whole):
@@ -199,12 +195,18 @@ def _add_run(
 
 def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
     """Return the pilots on whose assumed size canonical time of their runs rests."""
-    return frozenset(
-        row.id
-        for window in windows(scope.period)
-        for row in ledger.pilot_rows(PilotFilter(*window, place=scope.place))
-        if Assumption.SIZE in row.assumed
-    )
+    return frozenset(row.id for row in _there(ledger, scope) if Assumption.SIZE in row.assumed)
+
+
+def _gpu_models(ledger: LedgerReader, scope: Scope) -> dict[PilotId, str]:
+    """Return the models of the GPUs of pilots."""
+    return {row.id: gpu_model(StoredPilot(row)) for row in _there(ledger, scope)}
+
+
+def _there(ledger: LedgerReader, scope: Scope) -> Iterator[PilotRow]:
+    """Yield the pilots that lived in the period, without their runs; some more than once."""
+    for window in windows(scope.period):
+        yield from ledger.pilot_rows(PilotFilter(*window, place=scope.place))
 
 
 def _site_time(ledger: LedgerReader, made: _Made) -> None:

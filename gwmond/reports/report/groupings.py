@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilots.file_facts import FailureClass
+from gwmond.model.pilots.pilot_facts import GPU_MODEL
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotSeries, RunRow
 from gwmond.model.runs.phases import failed_transfer
 from gwmond.model.times import DAY_US, HOUR_US
@@ -22,8 +23,10 @@ Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
 Facts: TypeAlias = Mapping[str, Any]
 """What is known of something that is counted, by field; ``time_us``: when it was."""
 
+_OF_JOB = ("project", "accounting_group", "schedd")
 NOT_KNOWN = UNKNOWN
-"""The ``failure`` of a pilot of which it is not known whether its validation failed."""
+"""The ``failure`` of a pilot of which it is not known whether its validation failed; the
+``gpu_model`` of one whose ads did not name it."""
 
 
 class Grouping(NamedTuple):
@@ -51,6 +54,8 @@ class Grouping(NamedTuple):
             return words(key) or self.nameless
         if self.name == "failure" and key == NOT_KNOWN:
             return "(not known whether it failed)"
+        if self.name == "gpu_model" and key == NOT_KNOWN:
+            return "(not known)"
         return key or self.nameless
 
 
@@ -61,8 +66,12 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("entry", "entry"),
         Grouping("group", "group"),
         Grouping("user", "user", "(not known)"),
+        Grouping("project", "project", "(no ProjectName)"),
+        Grouping("accounting_group", "accounting_group", "(no AcctGroup)"),
+        Grouping("schedd", "schedd", "(not known)"),
         Grouping("factory", "factory"),
         Grouping("node", "node", "(not known)"),
+        Grouping("gpu_model", "gpu_model", "(no GPU)"),
         Grouping("failure", "failure", "(validation did not fail)"),
         Grouping("category", "category"),
         Grouping("outcome", "outcome", "(pilots' own time)"),
@@ -78,7 +87,7 @@ SITES = frozenset({"time_us", "site", "entry"})
 """The facts of site time; below those of checked verdicts, hourly totals and pilots."""
 VERDICTS = SITES | {"group"}
 HOURS = VERDICTS | {"category", "outcome"}
-PILOTS = VERDICTS | {"factory", "node", "failure"}
+PILOTS = VERDICTS | {"factory", "node", "failure", "gpu_model"}
 
 
 def known(by: Iterable[str], facts: frozenset[str]) -> bool:
@@ -109,11 +118,23 @@ def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
     failure, started = pilot.row.failure, pilot.jobs.started
     if not failure and started is not True:
         failure = NOT_KNOWN if started is None else FailureClass.UNKNOWN.value
-    return {**_place(pilot.identity), "time_us": time_us, "failure": failure}
+    return {
+        **_place(pilot.identity),
+        "time_us": time_us,
+        "failure": failure,
+        "gpu_model": gpu_model(pilot),
+    }
+
+
+def gpu_model(pilot: StoredPilot) -> str:
+    """Return the model of a pilot's GPUs; empty if it has none."""
+    return (pilot.row.facts.attribute(GPU_MODEL) or NOT_KNOWN) if pilot.size.gpus else ""
 
 
 def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str] = ()) -> Facts:
-    """Return the facts of a run of a job, but its phase; a pilot that failed validation runs none.
+    """Return the facts of a run of a job, but its phase and its pilot's GPUs.
+
+    A pilot that failed validation runs none.
 
     ``by``: what it is grouped by, for not all facts are there at once.
     """
@@ -124,6 +145,7 @@ def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str]
         "time_us": time_us,
         "failure": "",
         "user": run.user,
+        **{name: getattr(run, name) for name in _OF_JOB if name in by},
         "category": run.outcome.category.value if run.outcome else "",
         "outcome": run.outcome.label if run.outcome else "",
     }
@@ -150,6 +172,6 @@ def parse_by(text: str) -> tuple[str, ...]:
     return names
 
 
-def listed(wanted: Basis) -> str:
+def listed(kind: Basis) -> str:
     """Return the groupings for which, alone, a report counts that."""
-    return ", ".join(name for name in GROUPINGS if basis([name]) == wanted)
+    return ", ".join(name for name in GROUPINGS if basis([name]) == kind)

@@ -178,8 +178,8 @@ class Report(NamedTuple):
     @property
     def kinds(self) -> list[Kind]:
         """What there is time of: CPUs always; of GPUs both measures are the same."""
-        found: list[Kind] = [CPU, ("cpu", "resource")]
+        kinds: list[Kind] = [CPU, ("cpu", "resource")]
         gpu = self.total.total(GPU)
         site = self.total.site_time
         waiting = site["gpu", SITE_STATES[0]] if site else 0
-        return [*found, GPU] if gpu or waiting else found
+        return [*kinds, GPU] if gpu or waiting else kinds

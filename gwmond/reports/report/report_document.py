@@ -66,7 +66,7 @@ def parts(report: Report, age: Age) -> Iterator[Part]:
     """Yield what people read."""
     yield Paragraph(title(report), "title")
     since, until = report.scope.period
-    yield Paragraph(f"{rfc3339(since)} to {rfc3339(until)}")
+    yield Paragraph(f"{rfc3339(since)} to {rfc3339(until)}, in whole hours")
     yield Paragraph(age.text)
     yield Paragraph(age.warning, "warning")
     for note in notes(report):
@@ -115,8 +115,8 @@ def measures(by_kind: dict[Kind, Table]) -> list[Table]:
     same = {row[:shared] for row in canonical.rows}
     rows = tuple(row for row in resource.rows if row not in same)
     if not rows and (canonical.total or ())[:shared] == resource.total:
-        both = replace(canonical, title=f"{canonical.title} (core-hours are the same)")
-        return [both, *(made for kind, made in by_kind.items() if kind[0] != "cpu")]
+        merged = replace(canonical, title=f"{canonical.title} (core-hours are the same)")
+        return [merged, *(made for kind, made in by_kind.items() if kind[0] != "cpu")]
     note = "Rows that are not here have the same core-hours as canonical hours."
     less = replace(resource, rows=rows, note=note if len(rows) < len(resource.rows) else "")
     return [less if made is resource else made for made in by_kind.values()]
@@ -262,11 +262,35 @@ def notes(report: Report) -> list[str]:
             "Runs that are not settled have no category and no outcome yet: only the last line "
             "has their number (runs open)."
         )
+    if far_down := _far_down(report):
+        sentences.append(
+            f"Many runs in few hours, so far down: {far_down}. /failures, and gwmond report "
+            "--failures, have what failed by number."
+        )
     if report.total.verdicts:
         sentences.append(_VERDICTS)
     if "phase" in report.scope.by:
         sentences.append(_PHASES)
     return sentences + (figures.notes(report.total.ended) if report.total.ended else [])
+
+
+_MANY, _OFTEN, _NAMED = 20, 10, 3
+"""A group has many runs in few hours: so many, and a share of runs so many times that of hours."""
+
+
+def _far_down(report: Report) -> str:
+    """Return the groups with many runs in few hours, the most runs first; a black hole is one."""
+    runs, time = report.total.runs or 0, report.total.total(CPU)
+    if report.scope.basis != "runs_ended":
+        return ""
+    found = [
+        (group.runs or 0, " / ".join(label(report, key)), group.total(CPU))
+        for key, group in report.ordered
+        if (group.runs or 0) >= _MANY
+        and (group.runs or 0) * time > _OFTEN * group.total(CPU) * runs
+    ]
+    largest = sorted(found, key=lambda one: -one[0])[:_NAMED]
+    return ", ".join(f"{name} ({number} runs, {hours(spent)} h)" for number, name, spent in largest)
 
 
 def record(key: Key, group: Group, report: Report) -> dict[str, Any]:

@@ -118,9 +118,9 @@ def _largest(
     bars = [Bar(" / ".join(label(report, key)), group) for key, group in report.ordered]
     bars = [bar for bar in bars if bar.group.total(kind)]
     by_size = sorted(bars, key=lambda bar: -bar.group.total(kind))
-    kept = {id(bar) for bar in by_size[:_MOST]}
+    ids = {id(bar) for bar in by_size[:_MOST]}
     in_order = bars if report.scope.by[0] in {*STEPS, "category"} else by_size
-    return [bar for bar in in_order if id(bar) in kept], by_size[_MOST:]
+    return [bar for bar in in_order if id(bar) in ids], by_size[_MOST:]
 
 
 def _stack(group: Group, kind: Kind) -> Iterator[tuple[Category, int]]:

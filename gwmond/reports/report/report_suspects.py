@@ -75,13 +75,13 @@ def suspected(ledger: LedgerReader, period: Period, place: Place) -> tuple[Suspe
     step_us = AROUND * slice_us(Rules())
     until_us = period.until_us
     first_us = max(period.since_us, until_us - DAY_US)
-    found: list[Suspect] = []
+    listed: list[Suspect] = []
     while until_us > first_us:
         since_us = max(first_us, until_us - step_us)
-        found += suspects(ledger.trials(since_us, until_us - 1, until_us))
+        listed += suspects(ledger.trials(since_us, until_us - 1, until_us))
         until_us = since_us
     by_place: dict[tuple[str, str, str, str], list[Finding]] = {}
-    for suspect in found:
+    for suspect in listed:
         if place.covers(suspect.site, suspect.entry):
             key = suspect.site, suspect.entry, suspect.kind, suspect.place
             by_place.setdefault(key, []).append(suspect.finding)

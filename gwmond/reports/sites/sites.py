@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from gwmond.model.entries.confidence import NO_CHECKS, Confidence
 from gwmond.model.entries.evaluation import SCALE, EntryTime, Evaluation, entry_states, overall
-from gwmond.model.facts import Berth, EntryKey, EntryTotals, Reach, Unregistered
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Reach, Stalled, Status, Unregistered
 from gwmond.model.poll.snapshot import Checked, PilotGroup, Snapshot
+from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
+from gwmond.model.times import HOUR_S
 from gwmond.model.units import Resource, known_sum
 from gwmond.reports.render.document import Document
 from gwmond.reports.render.formats import number, percent, right, words
@@ -49,6 +52,9 @@ class SiteRow(NamedTuple):
 
     ``verdicts_checked`` are those on the entry's CPUs that a pilot has checked which registered,
     since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
+    ``probability`` (0 to 1): how sure the verdict is, by those that were like it; None: not known.
+    ``stalled_jobs`` run on its pilots and have used no CPU for long, ``stalled_core_hours`` is what
+    they hold (docs/pilots.md); for CPUs only.
     """
 
     site: str
@@ -83,9 +89,12 @@ class SiteRow(NamedTuple):
     hold_code: int | None = None
     hold_share: float | None = None
     barren: bool = False
+    probability: float | None = None
+    stalled_jobs: int | None = None
+    stalled_core_hours: float | None = None
 
 
-class Polled(Protocol):
+class OfPoll(Protocol):
     """What rows are made of: a snapshot, or what a poll knows of it before it has one."""
 
     @property
@@ -96,26 +105,46 @@ class Polled(Protocol):
     def entries(self) -> Mapping[EntryKey, EntryTotals]: ...
     @property
     def verdicts(self) -> Mapping[EntryKey, Checked] | None: ...
+    @property
+    def confidence(self) -> Confidence: ...
 
 
-def entry_rows(snapshot: Polled) -> list[SiteRow]:
+class Polled(NamedTuple):
+    """What a poll knows of a snapshot before it has one."""
+
+    pilots: Mapping[Berth, PilotGroup]
+    evaluation: Evaluation
+    entries: Mapping[EntryKey, EntryTotals]
+    verdicts: Mapping[EntryKey, Checked] | None = None
+    confidence: Confidence = NO_CHECKS
+
+
+def entry_rows(snapshot: OfPoll) -> list[SiteRow]:
     """Return a row for each entry and resource, by site and entry."""
     registered: Counter[EntryKey] = Counter()
     busy: Counter[tuple[EntryKey, Resource]] = Counter()
+    stalled: dict[EntryKey, Stalled] = {}
     for (key, _), group in snapshot.pilots.items():
         registered[key] += group.registered
         busy.update({(key, resource): units.busy for resource, units in group.units.items()})
+        if group.stalled is not None:
+            stalled[key] = stalled.get(key, Stalled("")).plus(group.stalled)
     rows = []
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
         failing = (totals and totals.unregistered) or _ALL_REGISTER
-        holds = totals and totals.held_lately
+        held = totals and totals.held_lately
+        hold = held.holds[0] if held else None
         jobs = snapshot.evaluation.jobs.get(key)
         whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
         insufficient = _part(row, State.INSUFFICIENT_DEMAND)
-        known = resource == "cpu" and snapshot.verdicts is not None
+        asleep = stalled.get(key, Stalled("")) if stalled and resource == "cpu" else None
+        has_verdicts = resource == "cpu" and snapshot.verdicts is not None
         verdicts = (snapshot.verdicts or {}).get(key, Checked(0, 0))
+        sure = None
+        if resource == "cpu":
+            sure = snapshot.confidence.probability(key, row.verdict)
         rows.append(
             SiteRow(
                 site=key.site,
@@ -141,15 +170,18 @@ def entry_rows(snapshot: Polled) -> list[SiteRow]:
                 jobs_whole=whole,
                 evidence=row.evidence,
                 capacity_evidence=row.capacity.evidence,
-                verdicts_checked=verdicts.checked if known else None,
-                verdicts_agreed=verdicts.agreed if known else None,
+                verdicts_checked=verdicts.checked if has_verdicts else None,
+                verdicts_agreed=verdicts.agreed if has_verdicts else None,
                 unregistered_pilots=None if totals is None else failing.pilots,
                 failing_reach=failing.reach,
                 failing_test=failing.test,
-                hold_reason=holds.reason if holds else "",
-                hold_code=holds.code if holds else None,
-                hold_share=round(holds.alike / holds.pilots, 3) if holds else None,
+                hold_reason=hold.reason if hold else "",
+                hold_code=hold.code if hold else None,
+                hold_share=round(hold.pilots / held.pilots, 3) if held and hold else None,
                 barren=totals is not None and totals.barren,
+                probability=None if sure is None else round(sure, 3),
+                stalled_jobs=asleep and asleep.jobs,
+                stalled_core_hours=asleep and round(asleep.core_s / HOUR_S, 1),
             )
         )
     return rows
@@ -160,27 +192,33 @@ _SUMMED = (
     *("provisioning_bottleneck_units", "insufficient_demand_units", "other_units"),
     *("untaken_units", "registered_pilots", "pending_pilots", "held_pilots", "requested_pilots"),
     *("unregistered_pilots", "verdicts_checked", "verdicts_agreed"),
+    *("stalled_jobs", "stalled_core_hours"),
 )
 """What is added up over a site's entries, unless it is not known of one of them."""
 
 
-def cpu_rows(snapshot: Polled) -> dict[EntryKey, SiteRow]:
+def cpu_rows(snapshot: OfPoll) -> dict[EntryKey, SiteRow]:
     """Return the rows of entries for CPUs, by entry."""
     rows = entry_rows(snapshot)
     return {EntryKey(row.site, row.entry): row for row in rows if row.resource == "cpu"}
 
 
-def site_rows(snapshot: Snapshot) -> list[SiteRow]:
+def site_rows(snapshot: OfPoll) -> list[SiteRow]:
+    """Return a row for each site and resource."""
+    return by_site(entry_rows(snapshot))
+
+
+def by_site(entries: Iterable[SiteRow]) -> list[SiteRow]:
     """Return a row for each site and resource: entries added up, states as ``overall`` says.
 
     Matching jobs are those of the entry that most match: a job that matches two entries of a site
     is one job.
     """
-    by_site: dict[tuple[str, Resource], list[SiteRow]] = defaultdict(list)
-    for row in entry_rows(snapshot):
-        by_site[row.site, row.resource].append(row)
+    grouped: dict[tuple[str, Resource], list[SiteRow]] = defaultdict(list)
+    for row in entries:
+        grouped[row.site, row.resource].append(row)
     result = []
-    for _, rows in sorted(by_site.items()):
+    for _, rows in sorted(grouped.items()):
         state = overall(
             [State(r.state) for r in rows if r.capacity_units] or [State(rows[0].state)]
         )
@@ -214,13 +252,20 @@ def verdicts_text(row: SiteRow) -> str:
     return right(row.verdicts_agreed or 0, row.verdicts_checked or 0)
 
 
-def document(snapshot: Snapshot, rows: Sequence[SiteRow], *, entries: bool) -> Document:
-    """Return rows in all forms, with the time that they are of."""
+def down(statuses: Iterable[Status]) -> list[str]:
+    """Return which queries of which sources fail."""
+    return [f"{status.source} {status.kind}" for status in statuses if not status.up]
+
+
+def document(
+    time_s: float, sources_down: Sequence[str], rows: Sequence[SiteRow], *, entries: bool
+) -> Document:
+    """Return rows in all forms, with the time that they are of (epoch seconds)."""
 
     def record() -> dict[str, Any]:
         return {
-            "time_epoch_seconds": snapshot.pool_time,
-            "sources_down": [f"{x.source} {x.kind}" for x in snapshot.sources if not x.up],
+            "time_epoch_seconds": time_s,
+            "sources_down": list(sources_down),
             "sites": [row._asdict() for row in rows],
         }
 
@@ -229,6 +274,21 @@ def document(snapshot: Snapshot, rows: Sequence[SiteRow], *, entries: bool) -> D
         record,
         lambda: (row._asdict() for row in rows),
         lambda: dict.fromkeys(SiteRow._fields),
+    )
+
+
+def no_site(snapshot: Snapshot) -> str:
+    """Return why there may be no site, and what to do next."""
+    unnamed = sum(n for (_, word), n in snapshot.problems.items() if word == ProblemName.NO_SITE)
+    if unnamed:
+        return (
+            f"no site is known: {unnamed} slots do not say at which site they are. Name the "
+            "attribute that does: [attributes] site"
+        )
+    return (
+        "no site is known: the collectors show no pilot, and no glideresource ad of a frontend "
+        "that asks for any. Are they this pool's (--collector, [pool] collectors)? gwmond check "
+        "says what each daemon answered"
     )
 
 
@@ -255,7 +315,7 @@ def columns(*, entries: bool) -> list[Column[SiteRow]]:
         Column("held", lambda row: number(row.held_pilots), zero=True, rank=1),
         Column("asked", lambda row: number(row.requested_pilots), zero=True, rank=1),
         Column("match­ing", jobs_text),
-        Column("right", verdicts_text, zero=True, rank=1),
+        Column("sure", lambda row: percent(row.probability, 0), zero=True, rank=1),
     ]
 
 
@@ -288,9 +348,9 @@ def entry_state_counts(snapshot: Snapshot) -> dict[str, int]:
 
 def _limits(row: EntryTime, totals: EntryTotals | None, whole: Evaluation) -> str:
     """Return limits in short: ``TotalGlideinsPerEntry (count=5, limit=5)``."""
-    found = {(_LIMIT_PREFIX.sub("", x.name), x.text) for x in (totals.limits if totals else ())}
-    found |= set(whole.left_out.items() if row.reason == LEFT_OUT else ())
-    texts = [f"{name} ({text})" for name, text in sorted(found)]
+    limits = {(_LIMIT_PREFIX.sub("", x.name), x.text) for x in (totals.limits if totals else ())}
+    limits |= set(whole.left_out.items() if row.reason == LEFT_OUT else ())
+    texts = [f"{name} ({text})" for name, text in sorted(limits)]
     return "; ".join([*texts, whole.unseen] if row.reason == NO_MATCH and whole.unseen else texts)
 
 
@@ -300,8 +360,8 @@ def _part(row: EntryTime, state: State) -> float:
 
 def _at_least(together: Callable[[list[T]], T], values: list[T | None], whole: bool) -> T | None:
     """Return what is known; None where that is nothing, or 0 of something that is not whole."""
-    known = [value for value in values if value is not None]
-    return together(known) if known and (whole or any(known)) else None
+    present = [value for value in values if value is not None]
+    return together(present) if present and (whole or any(present)) else None
 
 
 def _tenths(values: list[float]) -> float:

@@ -6,7 +6,8 @@ divided by its length); None where nothing was accounted in a step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -19,14 +20,19 @@ from gwmond.model.pilots.stored_pilots import PilotSeries
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.model.totals import Hour, SiteKey
-from gwmond.model.units import Resource
+from gwmond.model.units import DEFAULT_MEMORY_MIB, Resource
 from gwmond.reports.ledger.ledger_reading import ledger_for_page
 from gwmond.reports.render.categories import INFOS
 from gwmond.reports.render.periods import both
+from gwmond.reports.stored.unsettled import unsettled
 
 Values: TypeAlias = Mapping[str, Sequence[float | None]]
 STATES = (PROVISIONED, *(state.value for state in State))
 """The uses of capacity, in the order in which they are stacked."""
+NOT_SETTLED = "not_settled"
+MOST_OPEN = 5000
+"""Of more pilots that are not closed a page would wait for what is not settled."""
+_PARTS = tuple(info.category.value if info.category else NOT_SETTLED for info in INFOS)
 
 
 class Range(NamedTuple):
@@ -55,7 +61,8 @@ RANGES = {
 class Times(NamedTuple):
     """Averages by step: of capacity by state, of pilots by category; those that have any.
 
-    ``starts`` are epoch seconds.
+    What pilots had that is ``not_settled`` is beside the categories, if no more than ``MOST_OPEN``
+    are not closed.  ``starts`` are epoch seconds.
     """
 
     starts: tuple[int, ...] = ()
@@ -73,45 +80,48 @@ class Times(NamedTuple):
 
 
 def read(
-    url: str, chosen: Range, now_s: float, resource: Resource, place: Place = ANYWHERE
+    url: str,
+    chosen: Range,
+    now_s: float,
+    resource: Resource,
+    place: Place = ANYWHERE,
+    memory_per_unit_mib: int = DEFAULT_MEMORY_MIB,
 ) -> Times:
-    """Read the time of a place.
+    """Read the time of a place; the memory is that of units of pilots that were not posted yet.
 
     Capacity is not divided by groups.  Raises Unreadable.
     """
     first = chosen.first(now_s)
     within = first, first + chosen.steps * chosen.hours - 1
     here = {"resource": resource, "site": place.site, "entry": place.entry}
-    states = _key(SiteKey._fields, "state", **here)
+    states = hourly.picked(SiteKey._fields, ("state",), **here)
     of_pilots = {**here, "measure": "canonical", "group": place.group}
-    categories = _key(PilotSeries._fields, "category", **of_pilots)
+    categories = hourly.picked(PilotSeries._fields, ("category",), **of_pilots)
     with ledger_for_page(url) as ledger:
         capacity = {} if place.group else hourly.spent(ledger, Kind.SITE, states, *within)
         pilots = hourly.spent(ledger, Kind.PILOT, categories, *within)
+        period = Period(first * HOUR_US, (within[1] + 1) * HOUR_US)
+        later: Counter[Hour] = Counter()
+        pilots_now = (
+            ()
+            if ledger.number_open() > MOST_OPEN
+            else unsettled(ledger, place, period, HOUR_US, memory_per_unit_mib)
+        )
+        for _, since, amounts in pilots_now:
+            later[since // HOUR_US] += amounts.get((resource, "canonical"), 0)
     return Times(
         tuple(3600 * (first + step * chosen.hours) for step in range(chosen.steps)),
         _averages(capacity, STATES, chosen, first),
-        _averages(pilots, (info.category.value for info in INFOS if info.category), chosen, first),
+        _averages({**pilots, (NOT_SETTLED,): +later}, _PARTS, chosen, first),
     )
 
 
-def _key(fields: Sequence[str], name: str, **wanted: str) -> Callable[[Labels], Labels | None]:
-    """Return what makes the key of a series: one label, if all that are wanted are as wanted."""
-    at = fields.index(name)
-    tests = [(fields.index(field), value) for field, value in wanted.items() if value]
-
-    def key(labels: Labels) -> Labels | None:
-        return (labels[at],) if all(labels[place] == value for place, value in tests) else None
-
-    return key
-
-
 def _averages(
-    found: Mapping[Labels, Mapping[Hour, int]], names: Iterable[str], chosen: Range, first: Hour
+    series: Mapping[Labels, Mapping[Hour, int]], names: Iterable[str], chosen: Range, first: Hour
 ) -> Values:
-    sums = {name: [0] * chosen.steps for (name,) in found}
+    sums = {name: [0] * chosen.steps for (name,) in series}
     accounted = [False] * chosen.steps
-    for (name,), hours in found.items():
+    for (name,), hours in series.items():
         for hour, micros in hours.items():
             step = (hour - first) // chosen.hours
             sums[name][step] += micros
@@ -119,8 +129,8 @@ def _averages(
     length_us = chosen.hours * HOUR_US
     return {
         name: [
-            micros / length_us if known else None
-            for micros, known in zip(sums[name], accounted, strict=True)
+            micros / length_us if counted else None
+            for micros, counted in zip(sums[name], accounted, strict=True)
         ]
         for name in names
         if any(sums.get(name, ()))

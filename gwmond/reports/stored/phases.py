@@ -24,8 +24,8 @@ REST = ""
 def phases(run: RunRow, same_job: Sequence[RunRow] = ()) -> Phases:
     """Return the phases of a run; ``same_job``: runs of the job, for bytes of later ones."""
     before = _before(run, same_job)
-    known = None if before is None else recorded(ranked(before.facts))
-    return phases_of(run.facts, run.start_us, run.end_us, known)
+    earlier = None if before is None else recorded(ranked(before.facts))
+    return phases_of(run.facts, run.start_us, run.end_us, earlier)
 
 
 def _before(run: RunRow, same_job: Iterable[RunRow]) -> RunRow | None:
@@ -55,19 +55,21 @@ def phase_fields(
         Datum("transfer_queued_out", lambda run: phases(run).queued_out_us, unit=LENGTH),
         Datum("bytes_in", lambda run: phases(run).bytes_in),
         Datum("bytes_out", lambda run: phases(run).bytes_out),
-        Datum("failed_transfer", lambda run: (found := failed(run)) and found._asdict()),
+        Datum("failed_transfer", lambda run: (transfer := failed(run)) and transfer._asdict()),
     )
 
 
 def divided(run: RunRow) -> dict[str, Mapping[tuple[Resource, Measure], int]]:
     """Return what is settled of a run by phase, in proportion to how long each lasted.
 
-    The parts sum up to the whole, with ``REST``; phases that are not known are not there.
+    The parts sum up to the whole, with ``REST``; phases that are not known are not there.  A phase
+    in which it held nothing has no part.
     """
-    known = phases(run).lengths
-    length_us = max(0, (run.end_us or run.start_us) - run.start_us)
-    names: list[str] = [*map(str, known), REST]
-    weights = [*known.values(), max(0, length_us - sum(known.values()))]
+    until_us = run.as_run.held_until_us
+    lengths = phases_of(run.facts, run.start_us, until_us).lengths
+    length_us = max(0, (until_us or run.start_us) - run.start_us)
+    names: list[str] = [*map(str, lengths), REST]
+    weights = [*lengths.values(), max(0, length_us - sum(lengths.values()))]
     if not any(weights):
         weights[-1] = 1
     parts = {kind: apportion(micros, weights) for kind, micros in run.settled.items()}

@@ -51,21 +51,21 @@ class CoreTime(NamedTuple):
 
 
 def core_time(settled: Settled) -> CoreTime:
-    found: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for (resource, measure, category, outcome), micros in settled.items():
         if (resource, measure) != CORES:
             continue
-        found["time"] += micros
+        sums["time"] += micros
         if outcome:
-            found["used"] += micros
-            found["good"] += micros if is_good(category, outcome) else 0
+            sums["used"] += micros
+            sums["good"] += micros if is_good(category, outcome) else 0
         elif category is Category.VALIDATION_FAILS:
-            found["failed_validation"] += micros
+            sums["failed_validation"] += micros
         elif category in {Category.PILOT_OVERHEAD, Category.DECISION_PROBLEM}:
-            found["idle"] += micros
+            sums["idle"] += micros
         else:
-            found["unknown"] += micros
-    return CoreTime(**found)
+            sums["unknown"] += micros
+    return CoreTime(**sums)
 
 
 def is_good(category: Category, outcome: str) -> bool:
@@ -203,7 +203,7 @@ class PilotSums(KnownJobCounts):
 
 def of_kinds(settled: Settled) -> Counter[Kind]:
     """Return all that is settled, by resource and measure."""
-    found: Counter[Kind] = Counter()
+    sums: Counter[Kind] = Counter()
     for (resource, measure, _, _), micros in settled.items():
-        found[resource, measure] += micros
-    return found
+        sums[resource, measure] += micros
+    return sums

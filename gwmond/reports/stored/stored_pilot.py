@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.ledger.rows.pilot_life import life_of
+from gwmond.ledger.reading.pilot_check import life_of
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import (
     KINDS,
@@ -65,7 +65,7 @@ _OF_TIMES = frozenset({Assumption.BEGIN, Assumption.END, Assumption.NO_OUTPUT, A
 
 
 class AsOf(NamedTuple):
-    """When a pilot is looked at; one that was heard of last before ``silent_before_us`` is silent.
+    """When a pilot is looked at; if it was heard of last before ``silent_before_us`` it is silent.
 
     ``memory_per_unit_mib`` is the memory of a canonical unit of a pilot that was not posted yet.
     """
@@ -216,6 +216,11 @@ class StoredPilot:
         return () if self.row.facts.ads is None else self.row.facts.ads.virtual_slots
 
     @property
+    def senders(self) -> float:
+        """Cores of its slot that are not there, for jobs that only send their output."""
+        return 0.0 if self.row.facts.ads is None else self.row.facts.ads.senders
+
+    @property
     def canonical_units(self) -> int:
         """Its latest size in canonical units."""
         step = self._step
@@ -261,7 +266,8 @@ class StoredPilot:
             if run.end_us is not None:
                 continue
             cores, gpus = cores + run.size.cores, gpus + run.size.gpus
-            if running and (cores > self.size.cores or gpus > self.size.gpus):
+            there = self.size.cores + self.senders
+            if running and (cores > there or gpus > self.size.gpus):
                 break
             running.append(run)
         return running
@@ -298,7 +304,7 @@ class StoredPilot:
     @cached_property
     def estimated(self) -> Mapping[Kind, int] | None:
         """What of ``settled`` rests on an estimate; None where retention took runs out."""
-        found: Counter[Kind] = Counter()
+        sums: Counter[Kind] = Counter()
         if self.row.runs_pruned:
             return None
         if self.row.assumed:
@@ -306,12 +312,12 @@ class StoredPilot:
                 self.life, memory_per_unit_mib=self.unit_mib
             ).settled.items():
                 if row.evidence == "estimated":
-                    found[row.resource, row.measure] += micros
-            return found
+                    sums[row.resource, row.measure] += micros
+            return sums
         for run in self.runs:
             if run.outcome is not None and run.outcome.evidence == "estimated":
-                found.update(run.settled)
-        return found
+                sums.update(run.settled)
+        return sums
 
     # --- Its validation -----------------------------------------------------------------------
 

@@ -20,12 +20,12 @@ from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryRequest, Pilot, Problem
-from gwmond.model.hours import microseconds, split_hours
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
+from gwmond.model.totals import microseconds, split_hours
 from gwmond.pilots.early.comparison import Unit
+from gwmond.pilots.experiments import Verdicts, verdicts
 from gwmond.pilots.memory.sizes import expected_sizes
-from gwmond.pilots.verdict_check import Verdicts, verdicts
 from gwmond.service.accounting.file_readers import CentralLogs, FactoryFiles
 from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
@@ -111,7 +111,11 @@ class Accountant:
         for hour, us in split_hours(passed.ms * 1000, end_us - passed.ms * 1000, end_us):
             self._keeper.factory.watch(requests, hour, us / SECOND_US)
 
-    def step(self, access: Access, found: Round, seen: Seen, period_s: float) -> list[Problem]:
+    def begin(self, access: Access, schedds: Sequence[Daemon], now: float) -> None:
+        """Begin to ask schedds for the records that ``step`` takes in at the same poll."""
+        self._histories.begin(access, schedds, now)
+
+    def step(self, access: Access, gathered: Round, seen: Seen, period_s: float) -> list[Problem]:
         """Account what one poll has shown; nothing is taken in without a ledger that stores it.
 
         What was settled last waits to be stored with the site time.
@@ -123,8 +127,8 @@ class Accountant:
             self._keeper.retry()
             if not self._keeper.ready:
                 return self._with_lasting([])
-            self._expect(found)
-            self._see(found, seen, period_s, before)
+            self._expect(gathered)
+            self._see(gathered, seen, period_s, before)
             self._schedds = seen.schedds
             self._ask(access, seen.at, problems, only_behind=False)
             # Of a backlog a part says nothing.
@@ -161,22 +165,24 @@ class Accountant:
             self.failure = error
             return self._with_lasting([*problems, _problem(error)])
 
-    def _expect(self, found: Round) -> None:
+    def _expect(self, gathered: Round) -> None:
         """Tell the accounting the expected sizes of entries' pilots."""
         answers = [
-            answer.value for (_, kind), answer in sorted(found.answers.items()) if kind == REQUESTS
+            answer.value
+            for (_, kind), answer in sorted(gathered.answers.items())
+            if kind == REQUESTS
         ]
         expected = expected_sizes(request for ads in answers for request in ads.requests)
         self._keeper.add_facts((), None, expected)
 
-    def _see(self, found: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
+    def _see(self, gathered: Round, seen: Seen, period_s: float, before: Verdicts | None) -> None:
         now_us = round(seen.at * SECOND_US)
         period_us = round(period_s * SECOND_US)
         renewed = {
             kind: [
                 host
                 for host in self._hosts
-                if (answer := found.answers.get((host, kind))) and answer.at_s >= seen.since_mono
+                if (answer := gathered.answers.get((host, kind))) and answer.at_s >= seen.since_mono
             ]
             for kind in (SLOTS, CLAIMS)
         }
@@ -195,7 +201,7 @@ class Accountant:
             records = [
                 record
                 for host in renewed[CLAIMS]
-                for record in found.answers[host, CLAIMS].value.records
+                for record in gathered.answers[host, CLAIMS].value.records
             ]
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
@@ -257,12 +263,12 @@ class Accountant:
     def _suspects(self) -> list[Problem]:
         """Return a problem, counted once a place, while jobs succeed far too soon at some."""
         self._keeper.suspect()
-        found = {suspect[:2]: suspect for suspect in self._keeper.suspects}
-        new = found.keys() - self._suspected
-        self._suspected = frozenset(found)
-        what = "; ".join(suspect.shown for suspect in self._keeper.suspects[:_FEW])
+        units = {suspect[:2]: suspect for suspect in self._keeper.suspects}
+        new = units.keys() - self._suspected
+        self._suspected = frozenset(units)
+        text = "; ".join(suspect.shown for suspect in self._keeper.suspects[:_FEW])
         return (
-            [Problem("places", ProblemName.SUSPECTED_BLACK_HOLE, what, len(new))] if found else []
+            [Problem("places", ProblemName.SUSPECTED_BLACK_HOLE, text, len(new))] if units else []
         )
 
     def _ask_startds(self, access: Access, now: float, problems: list[Problem]) -> None:

@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import CENTRAL_LOG, FACTORY_FILES
@@ -25,9 +25,9 @@ from gwmond.service.host.log_socket import LogSocket, PlaceError
 from gwmond.service.host.problems import LASTS, Lasting, Scans
 from gwmond.sources import gwms_tasks
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.gwms.directory_cursor import FileLimits
-from gwmond.sources.gwms.rare.zones import Judge, ZoneSample
-from gwmond.sources.gwms_tasks import Directory, DirectoryAnswer
+from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.zones import Judge, ZoneSample
+from gwmond.sources.gwms_tasks import Directory
 
 LIMITS = FileLimits(facts=4000, size=64 << 20)
 """How much is read at once, so that memory and the time of a transaction stay bounded."""
@@ -63,17 +63,17 @@ def directories(
     ]
 
 
-def take(keeper: LedgerKeeper, kind: str, answers: Sequence[DirectoryAnswer]) -> TakenFiles:
+def take(keeper: LedgerKeeper, kind: str, answers: Sequence[FileAnswer]) -> TakenFiles:
     """Give the keeper what was read, and how far; raises LedgerError."""
     outputs, facts, problems, samples = 0, 0, list[Problem](), list[ZoneSample]()
     read = [
-        (answer.facts, Cursor(path, kind, answer.state, answer.complete_us))
-        for path, answer in answers
+        (answer.facts, Cursor(answer.path, kind, answer.state, answer.complete_us))
+        for answer in answers
     ]
     # Which pilots lines of central logs may mean depends on those in memory: log by log.
-    for some in [read] if kind == FACTORY_FILES else [[one] for one in read]:
+    for some in [read] if kind == FACTORY_FILES else [[part] for part in read]:
         keeper.add_files(some)
-    for _, answer in answers:
+    for answer in answers:
         problems += answer.problems
         samples += answer.samples
         facts += len(answer.facts)
@@ -81,14 +81,14 @@ def take(keeper: LedgerKeeper, kind: str, answers: Sequence[DirectoryAnswer]) ->
     return TakenFiles(outputs, facts, tuple(problems), tuple(samples))
 
 
-def read_on(waiting: deque[str], answers: Sequence[DirectoryAnswer]) -> None:
+def read_on(waiting: deque[str], answers: Sequence[FileAnswer]) -> None:
     """Take directories that were read off a queue; unfinished ones stay first, in order.
 
     ``answers`` are of the first ones that wait.
     """
     for _ in answers:
         waiting.popleft()
-    waiting.extendleft(answer.path for answer in reversed(answers) if answer.answer.behind)
+    waiting.extendleft(answer.path for answer in reversed(answers) if answer.behind)
 
 
 class DirectoryReader:
@@ -129,11 +129,15 @@ class DirectoryReader:
         self._scans.begin()
         return True
 
-    def _read(self, now: float, task: Callable[..., Any], *arguments: object) -> TakenFiles:
-        """Read on in the directories that wait.  Raises LedgerError."""
-        wanted = directories(self._keeper, self._kind, self._waiting, self._zone)
+    def _read(self, now: float, roots: Sequence[str] = ()) -> TakenFiles:
+        """Read on in the directories that wait; of ``roots`` one has to be there.
+
+        Raises LedgerError.
+        """
+        to_read = directories(self._keeper, self._kind, self._waiting, self._zone)
         answers = self._gatherer.run(
-            self._source, self._query, task, *arguments, wanted, self._limits, now, keep=False
+            *(self._source, self._query, gwms_tasks.read, to_read, self._limits, now, roots),
+            keep=False,
         )
         taken = take(self._keeper, self._kind, answers or ())
         read_on(self._waiting, answers or ())
@@ -156,17 +160,17 @@ class FactoryFiles(DirectoryReader):
 
     def read(self, now: float) -> list[Problem]:
         """Read a bounded part; ``now`` is the time (epoch seconds).  Raises LedgerError."""
-        found = self._find() if self._begins() else [] if self._waiting else None
-        if found is None:
+        problems = self._find() if self._begins() else [] if self._waiting else None
+        if problems is None:
             return self._scans.problems(())
-        taken = self._read(now, gwms_tasks.read)
+        taken = self._read(now)
         self._zones.add(taken.samples)
-        return self._scans.problems([*found, *taken.problems, *self._zones.problems()])
+        return self._scans.problems([*problems, *taken.problems, *self._zones.problems()])
 
     def _find(self) -> list[Problem] | None:
         """Look which directories there are; None if that failed."""
         query = "directories"
-        trees = self._gatherer.run(FACTORY, query, gwms_tasks.look, self._roots, keep=False)
+        trees = self._gatherer.run(FACTORY, query, gwms_tasks.find, self._roots, True, keep=False)
         if trees is None:
             failure = self._gatherer.failure(FACTORY, query)
             self._gatherer.down(FACTORY, FACTORY_FILES, failure.problem, failure.detail)
@@ -223,28 +227,28 @@ class CentralLogs(DirectoryReader):
         self._receive()
         begun = self._roots if self._begins() else []
         self._waiting.extend(begun)
-        found = self._read(now, gwms_tasks.read_central, begun).problems if self._waiting else ()
+        problems = self._read(now, begun).problems if self._waiting else ()
         at = time.monotonic()
         received, self._wrong = self._wrong, []
         lasting = self._received.problems(received, at, at - LASTS * self._every_s)
-        return lasting + self._scans.problems(found)
+        return lasting + self._scans.problems(problems)
 
     def _receive(self) -> None:
         """Take in the lines that arrived on the socket, and note those that are bad."""
         socket = self._socket
         if socket is None:
             return
-        taken = socket.take()
+        received = socket.take()
         lines = self._gatherer.run(
             *(CENTRAL_LOG, "socket", gwms_tasks.central_lines),
-            *(socket.path, taken.lines, socket.failure),
+            *(socket.path, received.lines, socket.failure),
             keep=False,
         )
-        counts = {ProblemName.OVERFLOW: taken.overflow, ProblemName.TOO_LONG: taken.too_long}
+        counts = {ProblemName.OVERFLOW: received.overflow, ProblemName.TOO_LONG: received.too_long}
         if lines is not None:
             counts |= lines.wrong
-        elif taken.lines:
-            counts[ProblemName.UNREAD] = len(taken.lines)
+        elif received.lines:
+            counts[ProblemName.UNREAD] = len(received.lines)
         self._wrong += [
             Problem(CENTRAL_LOG, name, f"{socket.path}: {number} lines", number)
             for name, number in counts.items()

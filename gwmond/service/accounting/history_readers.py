@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -18,11 +18,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 import structlog
 
 from gwmond.config.settings import Config
-from gwmond.model.cursor_kinds import SCHEDD_KINDS
+from gwmond.model.cursor_kinds import SCHEDD_KINDS, TRANSFERS
 from gwmond.model.facts import Cursor, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import Source
+from gwmond.model.runs.run_facts import JobRecord, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.early.comparison import Result
 from gwmond.pilots.memory.open_pilot import OpenPilot
@@ -31,6 +30,7 @@ from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
+from gwmond.sources.htcondor.histories.histories import has_transfers
 from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits, Progress
 from gwmond.sources.htcondor.histories.startd_history import KIND
 
@@ -40,6 +40,7 @@ NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not aske
 SILENT_S = 600.0
 _QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
 _SAY_EVERY_S = 10.0
+_DOUBLINGS = 10
 
 STARTDS = "startds"
 NEAR_END_US = 180 * SECOND_US
@@ -55,7 +56,8 @@ class _History:
 
     ``answered_at``: when it answered last, else when it was asked first.  ``failures``: how many
     there were lately.  ``again_at``: it is not asked before.  ``state``: of its cursor, where no
-    ledger keeps that.  ``holes``: how many runs had an unknown end when it was asked.
+    ledger keeps that.  ``holes``: how many runs had an unknown end when it was asked.  ``empty``:
+    how many answers in a row had nothing new.
     """
 
     answered_at: float = 0.0
@@ -65,6 +67,7 @@ class _History:
     kept: bool = True
     state: str = ""
     holes: int = 0
+    empty: int = 0
 
 
 class HistoryBatch(NamedTuple):
@@ -82,17 +85,30 @@ _Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
 """Fetches from one source, after a cursor's state; None: after the one that is stored."""
 
 
+class _Asked(NamedTuple):
+    """Sources that are being asked, in threads of a pool."""
+
+    pool: ThreadPoolExecutor
+    waiting: dict[Future[tuple[tuple[HistoryAnswer, Cursor] | None, float]], _Task]
+    only_behind: bool
+
+
 class HistoryReader:
     """Reads histories of schedds; use it from one thread.
 
     What is left of a history when the limit is reached is asked for at once after what came was
     accounted, until the next poll is due (``behind``).
+
+    Records of transfers are of runs that the epochs have, so these are read first.  Where a schedd
+    has no new ones, its helper reads through all that was written since the last: so it is asked
+    less and less often, every ``SILENT_S`` at least.
     """
 
     def __init__(self, config: Config, gatherer: Gatherer, keeper: LedgerKeeper) -> None:
         self._config, self._gatherer, self._keeper = config, gatherer, keeper
         self._known: dict[tuple[str, str], _History] = {}
         self._begun: dict[tuple[str, str], int] = {}  # from when on what was never read is read
+        self._asked: _Asked | None = None
         self._records = 0
         self._said_at = 0.0
 
@@ -104,18 +120,18 @@ class HistoryReader:
     def silent(self, schedds: Sequence[Daemon]) -> frozenset[str]:
         """Return schedds of which no history was read for a while."""
         now = time.monotonic()
-        found = []
+        silent = []
         for schedd in schedds:
-            known = (self._known.get((schedd.name, kind)) for kind in SCHEDD_KINDS)
-            answered_at = max((one.answered_at for one in known if one), default=now)
+            past = (self._known.get((schedd.name, kind)) for kind in SCHEDD_KINDS)
+            answered_at = max((history.answered_at for history in past if history), default=now)
             if now - answered_at > SILENT_S:
-                found.append(schedd.name)
-        return frozenset(found)
+                silent.append(schedd.name)
+        return frozenset(silent)
 
     def complete_us(self, schedds: Sequence[Daemon]) -> int | None:
-        """Return up to when histories of all schedds that answer are known, 0 if one is not.
+        """Return up to when histories of all schedds that answer are known, 0 if any is not.
 
-        None: there is none that would have to be waited for.
+        None: there is no schedd that would have to be waited for.
         """
         if not self._config.histories.schedds:
             return None
@@ -125,10 +141,21 @@ class HistoryReader:
             if schedd.name in silent:
                 continue
             epochs = self._known.get((schedd.name, "epochs"))
-            kept = [kind for kind in SCHEDD_KINDS if kind != "epochs" or not epochs or epochs.kept]
-            cursors = [self._keeper.cursor(schedd.name, kind) for kind in kept]
+            kinds = [kind for kind in SCHEDD_KINDS if kind != "epochs" or not epochs or epochs.kept]
+            cursors = [self._keeper.cursor(schedd.name, kind) for kind in kinds]
             times.append(min(cursor.complete_us or 0 if cursor else 0 for cursor in cursors))
         return min(times, default=None)
+
+    def begin(self, access: Access, schedds: Sequence[Daemon], now: float) -> None:
+        """Begin to ask for what is ``read`` next: sources answer while something else is done.
+
+        What was begun before and not read is asked for anew.
+        """
+        if self._asked is not None:
+            self._asked.pool.shutdown(cancel_futures=True)
+            self._asked = None
+        if self._keeper.ready:
+            self._asked = self._ask(access, schedds, now, SCHEDD_KINDS, only_behind=False)
 
     def read(
         self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool = False
@@ -138,18 +165,23 @@ class HistoryReader:
         Of a backlog (``only_behind``) a source's next records are fetched while those before are
         being accounted, as long as there is time.  Raises LedgerError.
         """
-        wanted = self._tasks(access, schedds, now, only_behind=only_behind)
-        with ThreadPoolExecutor(self._config.poll.parallel, "history") as pool:
-            waiting = {pool.submit(_timed, task, None): task for task in wanted}
+        asked, self._asked = self._asked, None
+        ask = partial(self._ask, access, schedds, now, only_behind=only_behind)
+        yield from self._taken(asked or ask(SCHEDD_KINDS))
+        yield from self._taken(ask((TRANSFERS,)))
+
+    def _taken(self, asked: _Asked) -> Iterator[HistoryBatch]:
+        waiting = asked.waiting
+        with asked.pool:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                     task = waiting.pop(future)
-                    found, took = future.result()
-                    if found is None:
+                    fetched, took = future.result()
+                    if fetched is None:
                         continue
-                    answer, cursor = found
-                    if only_behind and answer.behind and self._gatherer.left_s > 3 * took:
-                        waiting[pool.submit(_timed, task, cursor.state)] = task
+                    answer, cursor = fetched
+                    if asked.only_behind and answer.behind and self._gatherer.left_s > 3 * took:
+                        waiting[asked.pool.submit(_timed, task, cursor.state)] = task
                     yield self._report(answer, cursor)
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
@@ -178,28 +210,56 @@ class HistoryReader:
                 **_shown(progress),
             )
 
+    def _ask(
+        self,
+        access: Access,
+        schedds: Sequence[Daemon],
+        now: float,
+        kinds: Sequence[str],
+        *,
+        only_behind: bool,
+    ) -> _Asked:
+        due = self._tasks(access, schedds, kinds, now, only_behind=only_behind)
+        pool = ThreadPoolExecutor(self._config.poll.parallel, "history")
+        waiting = {pool.submit(_timed, task, None): task for task in due}
+        return _Asked(pool, waiting, only_behind)
+
     def _tasks(
-        self, access: Access, schedds: Sequence[Daemon], now: float, *, only_behind: bool
+        self,
+        access: Access,
+        schedds: Sequence[Daemon],
+        kinds: Sequence[str],
+        now: float,
+        *,
+        only_behind: bool,
     ) -> list[_Task]:
         options = self._config.histories
         asks: dict[tuple[str, str], _Ask] = {
             (schedd.name, kind): partial(tasks.records, access, schedd, kind)
             for schedd in schedds
-            for kind in SCHEDD_KINDS
+            for kind in kinds
+            if kind != TRANSFERS or self._may_have_transfers(schedd)
         }
-        moment = time.monotonic()
-        self._known = {
+        moment, names = time.monotonic(), {schedd.name for schedd in schedds}
+        others = {q: x for q, x in self._known.items() if q[1] not in kinds and q[0] in names}
+        self._known = others | {
             query: self._known.get(query) or _History(answered_at=moment) for query in asks
         }
-        wanted = {
+        due = {
             query: ask
             for query, ask in (asks if options.schedds else {}).items()
             if (history := self._known[query]).again_at <= moment
             and (history.behind or not only_behind)
         }
-        many = min(self._config.poll.parallel, max(1, len(wanted)))
+        many = min(self._config.poll.parallel, max(1, len(due)))
         records = max(_LEAST_RECORDS, options.records // many)
-        return [partial(self._fetch, *query, ask, records, now) for query, ask in wanted.items()]
+        return [partial(self._fetch, *query, ask, records, now) for query, ask in due.items()]
+
+    def _may_have_transfers(self, schedd: Daemon) -> bool:
+        """Return whether it writes such records, and all of its epochs are read."""
+        epochs = self._known.get((schedd.name, "epochs"))
+        whole = epochs is not None and epochs.kept and not (epochs.behind or epochs.failures)
+        return whole and has_transfers(schedd.version)
 
     def _fetch(
         self,
@@ -231,6 +291,10 @@ class HistoryReader:
             self._note_not_kept(source, history)
             return None
         history.kept, history.answered_at = True, time.monotonic()
+        if kind == TRANSFERS:
+            history.empty = 0 if answer.read else history.empty + 1
+            pause_s = self._config.poll.interval * (2.0 ** min(history.empty, _DOUBLINGS) - 1)
+            history.again_at = history.answered_at + min(SILENT_S, pause_s)
         complete_us = answer.complete_us
         if complete_us is None and answer.progress is not None:
             complete_us = answer.progress.done_us
@@ -270,17 +334,17 @@ class StartdHistoryReader:
     """Chooses startds and asks them for their history where that pays, at a bounded rate.
 
     A startd knows best how a run ended on it, but there are many, behind firewalls, and they take
-    their history with them.  So one is asked
+    their history with them.  So a startd is asked
 
     - where the schedds' records leave a hole: a run whose end, or its cause, is not known;
     - near the pilot's retirement and its end.
 
-    One that cannot be reached is asked again after a minute, then two, four, up to an hour.
+    If it cannot be reached it is asked again after a minute, then two, four, up to an hour.
 
     GlideinWMS's pilots let nobody read: their HTCondor requires a token, and has no key by which
     one could be verified (creation/web_base/condor_config: SEC_PASSWORD_DIRECTORY is empty).  Where
-    ``CLOSED_AFTER`` startds have denied and none has answered, one is asked an hour, and that is
-    one lasting problem.
+    ``CLOSED_AFTER`` startds have denied and none has answered, one startd an hour is asked, and
+    that is one lasting problem.
     """
 
     def __init__(self, config: Config, hosts: Iterable[str]) -> None:
@@ -309,11 +373,11 @@ class StartdHistoryReader:
         problems: list[Problem] = []
         located: dict[str, Daemon] = {}
         for host in self._hosts if names else ():
-            found = self._run(tasks.locate_startds, access, host, list(names))
-            if isinstance(found, child.QueryError):
-                problems.append(Problem(STARTDS, found.problem, f"{host}: {found.detail}"))
+            reply = self._run(tasks.locate_startds, access, host, list(names))
+            if isinstance(reply, child.QueryError):
+                problems.append(Problem(STARTDS, reply.problem, f"{host}: {reply.detail}"))
             else:
-                located |= {daemon.name: daemon for daemon in found if daemon.name in names}
+                located |= {daemon.name: daemon for daemon in reply if daemon.name in names}
         with ThreadPoolExecutor(self._parallel, "startd") as pool:
             answers = pool.map(
                 lambda startd: (startd.name, self._one(access, startd, now)), located.values()
@@ -339,7 +403,8 @@ class StartdHistoryReader:
         """Take in that a startd denied, if it did."""
         if answer.problem is not ProblemName.DENIED:
             return False
-        self._denied.add(name)
+        if len(self._denied) < CLOSED_AFTER:
+            self._denied.add(name)
         if len(self._denied) >= CLOSED_AFTER:
             self._closed_until = time.monotonic() + LONGEST_WAIT_S
         return True
@@ -351,7 +416,7 @@ class StartdHistoryReader:
     def _choose(self, pilots: Iterable[OpenPilot], now_us: int) -> list[tuple[str, int]]:
         """Return names of startds that may be asked, most urgent first, with their holes."""
         moment = time.monotonic()
-        found: list[tuple[int, int, str]] = []
+        chosen: list[tuple[int, int, str]] = []
         alive: set[str] = set()
         for pilot in pilots:
             if pilot.end_us is not None or pilot.known_from_jobs_only:
@@ -372,10 +437,10 @@ class StartdHistoryReader:
             if any(
                 fnmatchcase(pilot.identity.key.entry, startd) for startd in self._options.startds
             ):
-                found.append((-holes, pilot.die_us or 0, name))
+                chosen.append((-holes, pilot.die_us or 0, name))
         for name in set(self._known) - alive:
             del self._known[name]
-        return [(name, -holes) for holes, _, name in sorted(found)]
+        return [(name, -holes) for holes, _, name in sorted(chosen)]
 
     def _one(self, access: Access, daemon: Daemon, now: float) -> HistoryAnswer | child.QueryError:
         state = self._known[daemon.name].state if daemon.name in self._known else ""
@@ -383,7 +448,7 @@ class StartdHistoryReader:
 
     def _run(self, task: Callable[..., tuple[T, int]], *args: object) -> T | child.QueryError:
         try:
-            (found, _), _ = child.run(
+            (answer, _), _ = child.run(
                 task,
                 *args,
                 deadline_s=self._options.startd_deadline,
@@ -391,7 +456,7 @@ class StartdHistoryReader:
             )
         except child.QueryError as error:
             return error
-        return found
+        return answer
 
     def _note(self, name: str, holes: int, *, failed: bool, state: str = "") -> float:
         """Note how it went; return after how many seconds the startd may be asked again."""

@@ -53,7 +53,7 @@ class LogPlace(NamedTuple):
 
     @classmethod
     def load(cls, text: str) -> LogPlace:
-        """Return the place that a cursor's state says; of one that is not understood, the begin."""
+        """Return the place that a cursor's state says; if it is not understood, the begin."""
         try:
             place = msgspec.convert(json.loads(text), cls)
             offset = gwms_tasks.log_offset(place.state)
@@ -100,10 +100,10 @@ class ImportedLogs:
         self._central.patience_us = patience_us
         before = Counter(self._central.unused)
         evidence = self._evidence()
-        wanted = self._wanted(map(os.path.realpath, paths), evidence)
-        total, done = sum(map(_size, wanted)), 0
+        logs = self._wanted(map(os.path.realpath, paths), evidence)
+        total, done = sum(map(_size, logs)), 0
         files = lines = 0
-        for path in wanted:
+        for path in logs:
             place = self._begin(path, evidence)
             some = 0
             behind = True
@@ -131,19 +131,19 @@ class ImportedLogs:
 
         In the order in which they were last written to.
         """
-        wanted = dict.fromkeys(named)
+        logs = dict.fromkeys(named)
         for cursor in self._keeper.cursors:
-            if cursor.kind != IMPORTED_LOG or cursor.source in wanted:
+            if cursor.kind != IMPORTED_LOG or cursor.source in logs:
                 continue
             place = LogPlace.load(cursor.state)
             if place.left_at is None or place.evidence == evidence:
                 continue
             if os.path.isfile(cursor.source):
-                wanted[cursor.source] = None
+                logs[cursor.source] = None
             else:
                 why = "lines that were about nothing known then cannot be read again"
                 self._note([Problem(cursor.source, ProblemName.LOG_GONE, why)])
-        return sorted(wanted, key=_written)
+        return sorted(logs, key=_written)
 
     def _begin(self, path: str, evidence: str) -> LogPlace:
         """Return from where to read: from the lines that are left, if more is known than then."""

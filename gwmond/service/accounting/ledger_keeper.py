@@ -30,15 +30,18 @@ from gwmond.ledger.store import Ledger
 from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
 from gwmond.model.demand.idle_history import GroupKey, Waits
 from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.entries import confidence
+from gwmond.model.entries.changes import Values
+from gwmond.model.entries.experiments import Experiment
 from gwmond.model.entries.suspects import Suspect
 from gwmond.model.facts import Cursor, Gap, Problem, Size
-from gwmond.model.hours import microseconds
 from gwmond.model.names import Names
 from gwmond.model.pilots.file_facts import FileFact
 from gwmond.model.poll.batch import Batch, LedgerState, TimedProblem, Totals
 from gwmond.model.poll.snapshot import LedgerStatus, PilotTime, SilentPilot
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.model.times import SECOND_US
+from gwmond.model.totals import microseconds
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.factory.numbers import FactoryNumbers
 from gwmond.pilots.memory.ad_times import silent_pilots
@@ -47,7 +50,7 @@ from gwmond.pilots.runs.verdicts import (
     evidence,
 )
 from gwmond.pilots.runs.waits import waits
-from gwmond.reports.ledger.waiting_periods import later_us, rules
+from gwmond.reports.ledger.open_runs import later_us, rules
 from gwmond.service.accounting.pilot_steps import PilotSteps
 from gwmond.service.accounting.read_positions import ReadPositions
 from gwmond.service.accounting.suspicions import Suspicions
@@ -102,6 +105,8 @@ class LedgerKeeper:
         self._gaps: list[Gap] = []
         self.factory = FactoryNumbers()
         self._silent: frozenset[str] = frozenset()
+        self._checks: list[Experiment] = []
+        self.confidence = confidence.NO_CHECKS
         self._judged_us = 0
         self._known_us: int | None = None
         self._settled_us: int | None = None  # what was settled then is not stored yet
@@ -140,7 +145,7 @@ class LedgerKeeper:
         """
         return self._ledger is not None and self._accounting is not None and not self._unstored
 
-    def open(self, memory: Memory, window_hours: int) -> tuple[Memory, list[Problem]]:
+    def open(self, memory: Memory, hours: tuple[int, int]) -> tuple[Memory, list[Problem]]:
         """Open the ledger unless it is open; return the memory with what the ledger remembers."""
         if self._ledger is not None and self._accounting is not None:
             return memory, []
@@ -155,7 +160,7 @@ class LedgerKeeper:
             self._stand_by(isinstance(error, LedgerLocked))
             return memory, self._problem(error)
         self._error, self._still = "", _STILL_POLLS
-        return recall(memory, state, window_hours) if new else memory, []
+        return recall(memory, state, hours) if new else memory, []
 
     def _stand_by(self, locked: bool) -> None:
         """Look whether another gwmond, which has the ledger, goes on to write it."""
@@ -189,6 +194,7 @@ class LedgerKeeper:
             self._accounting = PilotAccounting(state, self._rules, self._names)
             self._positions.resume(state.cursors)
             self._clear()
+            self._check(ledger.latest_checks(confidence.MOST)[::-1])
         self._sites.resume(state)
         self._sent, self._totals, self._ledger = None, state.totals, ledger
         return state
@@ -211,17 +217,19 @@ class LedgerKeeper:
         increments: Iterable[SiteTime],
         memory: Memory,
         problems: Iterable[Problem],
+        found: bytes = b"",
     ) -> list[Problem]:
         """Account sites for the interval that ends with ``tick``, and store all that waits.
 
-        What was settled of pilots is stored in the same transaction.
+        What was settled of pilots is stored in the same transaction, and what the poll ``found``.
         """
         self._sites.add(tick, elapsed, increments)
         if self._ledger is None or self._accounting is None:
             return []
-        now, told = tick.wall, list(problems)[:_PROBLEMS_A_COMMIT]
+        now, first = tick.wall, list(problems)[:_PROBLEMS_A_COMMIT]
         site = self._sites.batch(self._accounting.batches, tick, memory)
-        site = site._replace(problems=tuple(TimedProblem(now, problem) for problem in told))
+        timed = tuple(TimedProblem(now, problem) for problem in first)
+        site = site._replace(problems=timed, found=found)
         try:
             self._commit(site)
         except LedgerError as error:
@@ -230,10 +238,15 @@ class LedgerKeeper:
         self._last_commit, self._error = now, ""
         return self._prune(now)
 
-    def note_waits(self, now: float, found: Mapping[GroupKey, Waits], period_s: float) -> None:
+    def note_waits(self, now: float, waits: Mapping[GroupKey, Waits], period_s: float) -> None:
         """Take note of why groups of jobs wait now; it is stored with the time of sites."""
         if self._ledger is not None:
-            self._sites.note_waits(now, found, period_s)
+            self._sites.note_waits(now, waits, period_s)
+
+    def note_values(self, now: float, values: Values) -> None:
+        """Take note of what is set at entries now; a change is stored with the time of sites."""
+        if self._ledger is not None:
+            self._sites.note_values(now, values)
 
     def commit(self) -> None:
         """Store what was settled of pilots alone, as a part of a backlog."""
@@ -288,9 +301,17 @@ class LedgerKeeper:
             if self.traced:
                 self.corrected += len({correction.pilot for correction in batch.corrections})
             self._accounting.stored()
+            self._check(batch.experiments)
             self._clear()
         else:
             self._accounting.batches += 1
+
+    def _check(self, checks: Iterable[Experiment]) -> None:
+        """Take in experiments that have checked verdicts, in their order."""
+        more = [check for check in checks if check.agreed is not None]
+        if more:
+            self._checks = [*self._checks, *more][-confidence.MOST :]
+            self.confidence = confidence.confidence(self._checks)
 
     def _clear(self) -> None:
         """Nothing waits of pilots any more, besides what is in their accounting."""
@@ -316,20 +337,20 @@ class LedgerKeeper:
         Each pilot is logged once: it is set aside then, until gwmond is started anew.
         """
         with self.steps() as steps:
-            found = steps.ledger.refused_parts(steps.accounting.divide(batch))
-        if not found:
+            refused = steps.ledger.refused_parts(steps.accounting.divide(batch))
+        if not refused:
             return None
         rows = {row.id: row.identity for row in batch.pilots}
-        for part, why in found.items():
-            who = rows.get(part) if isinstance(part, int) else None
+        for part, why in refused.items():
+            identity = rows.get(part) if isinstance(part, int) else None
             log.error(
                 "the ledger cannot store a pilot: it is left out; please report this",
-                pilot=who.name if who is not None else part,
-                entry=who.key.entry if who is not None else None,
-                site=who.key.site if who is not None else None,
+                pilot=identity.name if identity is not None else part,
+                entry=identity.key.entry if identity is not None else None,
+                site=identity.key.site if identity is not None else None,
                 cause=why,
             )
-        self.accounting.leave_out(found)
+        self.accounting.leave_out(refused)
         return self._settled()
 
     def _prune(self, now: float) -> list[Problem]:
@@ -342,6 +363,7 @@ class LedgerKeeper:
             runs_s=options.runs_retention,
             corrections_s=options.corrections_retention,
             problems_s=options.problems_retention,
+            polls_s=options.polls_retention,
             # Without a cursor a history is read from the lookback on.
             cursors_s=max(options.pilots_retention, self._lookback_s),
         )
@@ -356,8 +378,8 @@ class LedgerKeeper:
     def _problem(self, error: LedgerError) -> list[Problem]:
         """Return the problem; the remedy comes last, as that may be a command to be copied."""
         self._error = str(error)
-        what = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
-        return [Problem("ledger", error.problem, f"{what} {error.remedy}")]
+        text = f"ledger {error.where}: {error.what}. Counters stand still until this is mended."
+        return [Problem("ledger", error.problem, f"{text} {error.remedy}")]
 
     # --- The time of pilots --------------------------------------------------------------------
 
@@ -384,9 +406,9 @@ class LedgerKeeper:
         self, records: Sequence[JobRecord], cursor: Cursor | None, gap: Gap | None
     ) -> None:
         """Take in records, and how far their source has been read."""
-        kept = records if self._names is None else fold_records(self._names, records)
+        folded = records if self._names is None else fold_records(self._names, records)
         with self.steps() as steps:
-            steps.run(steps.accounting.add_records(kept))
+            steps.run(steps.accounting.add_records(folded))
         if gap is not None:
             self._gaps.append(gap)
         self._positions.move_on(cursor)
@@ -443,10 +465,10 @@ class LedgerKeeper:
     def _judge(self, now_us: int, known_us: int) -> None:
         """Give the verdicts that are due; the evidence for them is stored before."""
         with self.steps() as steps:
-            known = evidence(now_us, known_us, self._positions.all, self._rules)
-            if steps.accounting.settlement.trials(now_us, known):
+            basis = evidence(now_us, known_us, self._positions.all, self._rules)
+            if steps.accounting.settlement.trials(now_us, basis):
                 self.commit()
-                steps.judge(now_us, known.without(steps.ledger.gaps()))
+                steps.judge(now_us, basis.without(steps.ledger.gaps()))
                 steps.run(steps.accounting.settle_changed())
                 self._settled_us = now_us
 
@@ -480,12 +502,11 @@ class LedgerKeeper:
         if accounting is None:
             return None
         pilots, silent_us = accounting.pilots, accounting.silence.before_us
-        runs = (run for pilot in pilots for run in pilot.runs.values())
         return PilotTime(
             shown=self._totals.pilots,
             counted=self._totals.counts,
             unsettled=unsettled(pilots, self._rules.memory_per_unit_mib),
-            waits=waits(runs, self._rules, silent_us, self._silent, self._later_us),
+            waits=waits(pilots, self._rules, silent_us, self._silent, self._later_us),
             residual=dict(accounting.settlement.residual),
             contradictions=dict(accounting.contradictions),
             known_us=self._known_us,

@@ -27,8 +27,8 @@ class ReadPositions:
 
     def pruned(self, left: Iterable[tuple[str, str]]) -> None:
         """Forget those that the ledger has forgotten; ``left``: what it still has."""
-        kept = {*left, *self._moved_on}
-        self._cursors = {key: cursor for key, cursor in self._cursors.items() if key in kept}
+        keys = {*left, *self._moved_on}
+        self._cursors = {key: cursor for key, cursor in self._cursors.items() if key in keys}
 
     def move_on(self, cursor: Cursor | None) -> None:
         """Take note how far a source has been read."""
@@ -53,8 +53,8 @@ class ReadPositions:
     @property
     def of_records(self) -> tuple[Cursor, ...]:
         """Those of records, in the order of their sources."""
-        begins = set(BEGIN_KINDS.values())
-        return tuple(of for key, of in sorted(self._cursors.items()) if key[1] not in begins)
+        kinds = set(BEGIN_KINDS.values())
+        return tuple(cursor for key, cursor in sorted(self._cursors.items()) if key[1] not in kinds)
 
     def of(self, source: str, kind: str) -> Cursor | None:
         """Return how far a source's records have been taken."""

@@ -36,19 +36,19 @@ class Suspicions:
         ``known_us``: up to when histories are known.
         """
         number = known_us // slice_us(self._rules)
-        found = {sign: [x for x in self.suspects if x.sign == sign] for sign in SIGNS}
+        by_sign = {sign: [x for x in self.suspects if x.sign == sign] for sign in SIGNS}
         if number != self._slice:
             self._slice = number
             trials = ledger.trials(*recent_keys(known_us, self._rules))
-            found["ends_too_soon"] = list(suspects(trials))
+            by_sign["ends_too_soon"] = list(suspects(trials))
         if known_us >= self._looked_us + LOOK_US:
             self._looked_us = known_us
             trials = ledger.trials(*latest_keys(known_us))
-            found["fails"] = list(failing(trials, FALSE_ALARMS))
+            by_sign["fails"] = list(failing(trials, FALSE_ALARMS, by_sign["fails"]))
             self._weigh(ledger, known_us)
-        for suspect in found["fails"]:
+        for suspect in by_sign["fails"]:
             self._open.setdefault((suspect.kind, suspect.place), known_us)
-        self.suspects = (*found["fails"], *found["ends_too_soon"])
+        self.suspects = (*by_sign["fails"], *by_sign["ends_too_soon"])
 
     def _weigh(self, ledger: LedgerReader, known_us: int) -> None:
         """Count which of the suspicions the verdicts of their time confirm."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 
 from gwmond.model.demand.idle_history import GroupKey, WaitInterval, WaitLog, Waits
 from gwmond.model.elapsed import Elapsed, Tick
+from gwmond.model.entries.changes import Value, ValueLog, Values
 from gwmond.model.facts import EntryKey
-from gwmond.model.hours import microseconds, split_hours
-from gwmond.model.poll.batch import Batch, LedgerState, Peak
+from gwmond.model.poll.batch import Asked, Batch, LedgerState, Peak
 from gwmond.model.times import HOUR_S, SECOND_US
-from gwmond.model.totals import Hour, Micros, SiteKey
-from gwmond.model.units import RESOURCES, Resource
-from gwmond.service.pool.known_entries import Memory, entry_states
+from gwmond.model.totals import Hour, Micros, SiteKey, microseconds, split_hours
+from gwmond.model.units import Resource
+from gwmond.service.pool.known_entries import Memory, entry_states, windows
 from gwmond.sites.capacity import PeakWindow
 from gwmond.sites.integrate import SiteTime
 
@@ -35,7 +35,9 @@ class UnstoredSites:
         self._since = 0.0  # the first of what waits
         self._waits = WaitLog()  # since when jobs wait for which reason
         self._changed_waits: dict[tuple[str, str, int], WaitInterval] = {}
-        self._peaks: Mapping[tuple[EntryKey, Resource], PeakWindow] = {}  # as stored
+        self._ran: Mapping[tuple[EntryKey, Resource | Asked], PeakWindow] = {}  # as stored
+        self._values = ValueLog()
+        self._changed_values: list[Value] = []
 
     def __len__(self) -> int:
         return len(self._time)
@@ -46,12 +48,14 @@ class UnstoredSites:
             return
         self.drop()
         self._waits = WaitLog(state.waits, state.tick and microseconds(state.tick.wall))
+        self._values = ValueLog(state.values)
         self.tick = self.accounted = state.tick
 
     def drop(self) -> None:
         """Forget what waits."""
         self._time.clear()
         self._changed_waits.clear()
+        self._changed_values.clear()
 
     def add(self, tick: Tick, elapsed: Elapsed, increments: Iterable[SiteTime]) -> None:
         """Add the time of the interval that ends with ``tick``, divided among the hours.
@@ -69,15 +73,20 @@ class UnstoredSites:
                 self._time[hour, key] = self._time.get((hour, key), 0) + micros
         self.accounted = tick
 
-    def note_waits(self, now: float, found: Mapping[GroupKey, Waits], period_s: float) -> None:
+    def note_waits(self, now: float, waits: Mapping[GroupKey, Waits], period_s: float) -> None:
         """Take note of why groups of jobs wait now.
 
         What is not stored for long is not known, as after any gap.
         """
         if len(self._changed_waits) < _WAITS_KEPT:
             gap_us = round(_POLLS_APART * period_s * SECOND_US)
-            for row in self._waits.step(microseconds(now), found, gap_us):
+            for row in self._waits.step(microseconds(now), waits, gap_us):
                 self._changed_waits[row.schedd, row.identity, row.since_us] = row
+
+    def note_values(self, now: float, values: Values) -> None:
+        """Take note of what is set at entries now."""
+        if len(self._changed_values) < _WAITS_KEPT:
+            self._changed_values += self._values.step(microseconds(now), values)
 
     def batch(self, before: int, tick: Tick, memory: Memory) -> Batch:
         """Return all that waits; ``before``: the number of batches that are stored."""
@@ -90,27 +99,21 @@ class UnstoredSites:
             entries=entry_states(memory, tick.wall),
             peaks=self._changed_peaks(memory),
             waits=tuple(self._changed_waits.values()),
+            values=tuple(self._changed_values),
         )
 
     def _changed_peaks(self, memory: Memory) -> dict[EntryKey, tuple[Peak, ...]]:
-        changed = {
-            key
-            for (key, resource), window in memory.peaks.items()
-            if self._peaks.get((key, resource)) != window
-        }
-        return {
-            key: tuple(
-                Peak(resource, hour, units)
-                for resource in RESOURCES
-                if (window := memory.peaks.get((key, resource)))
-                for hour, units in window.buckets
-            )
-            for key in changed
-        }
+        ran = windows(memory)
+        changed = {at[0] for at, window in ran.items() if self._ran.get(at) != window}
+        peaks: dict[EntryKey, list[Peak]] = {key: [] for key in changed}
+        for (key, resource), window in ran.items():
+            if key in changed:
+                peaks[key] += [Peak(resource, *bucket) for bucket in window.buckets]
+        return {key: tuple(sorted(of_entry)) for key, of_entry in peaks.items()}
 
     def stored_peaks(self, memory: Memory) -> None:
         """Take note that these peaks are in the ledger."""
-        self._peaks = memory.peaks
+        self._ran = windows(memory)
 
     def stored(self, batch: Batch) -> None:
         """Take note that a batch is in the ledger."""
@@ -124,3 +127,4 @@ class UnstoredSites:
             key = row.schedd, row.identity, row.since_us
             if self._changed_waits.get(key) == row:
                 del self._changed_waits[key]
+        del self._changed_values[: len(batch.values)]

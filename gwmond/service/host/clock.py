@@ -22,6 +22,9 @@ class Clock(Protocol):
     def tick(self) -> Tick:
         """Return the time on all clocks."""
 
+    def next_tick(self, after: Tick | None) -> Tick:
+        """Return the time at which a poll begins; ``after``: up to which time all is stored."""
+
 
 class SystemClock:
     """The machine's clocks."""
@@ -43,6 +46,11 @@ class SystemClock:
             boot_id=self._boot_id,
         )
 
+    def next_tick(self, after: Tick | None) -> Tick:
+        """Return the time: a poll takes it as it comes."""
+        del after
+        return self.tick()
+
 
 class Position(NamedTuple):
     """Where a replay is: the recorded time, and the seconds to add to epochs in its ads.
@@ -55,28 +63,47 @@ class Position(NamedTuple):
 
 
 class ReplayClock:
-    """A clock that runs ``speed`` times as fast as the machine's, over a recording, repeatedly.
+    """A clock over a recording that waits for polls: each is one period after the one before.
 
-    It starts at the machine's time.
+    So a slow machine replays slower, and sees the same.  It starts at the machine's time, and
+    repeats the recording.  With a past (``own_time``, see ``Recording.past``) it is the recorded
+    time, goes on after what is stored, and stands at the end of the recording.
     """
 
-    def __init__(self, first: float, duration_s: float, speed: float) -> None:
+    def __init__(
+        self,
+        first: float,
+        duration_s: float,
+        speed: float,
+        period_s: float = 300.0,
+        *,
+        own_time: bool = False,
+    ) -> None:
         self.speed = speed
         self._first = first
         self._duration = duration_s
-        self._system = SystemClock()
-        self._start = self._system.tick()
+        self._period = period_s
+        self._own_time = own_time
+        real = SystemClock().tick()
+        self._start = first if own_time else real.wall
+        self._boot_id = REPLAY if own_time else f"{REPLAY}{real.boot}-{real.boot_id}"
+        self._next = self._now = self._start
 
     def tick(self) -> Tick:
-        """Return the accelerated time; all its clocks run alike."""
-        real = self._system.tick()
-        ahead = (real.boot - self._start.boot) * (self.speed - 1)
-        boot_id = f"{REPLAY}{self._start.boot}-{real.boot_id}"
-        wall = self._start.wall + (real.boot - self._start.boot) * self.speed
-        return Tick(wall, real.boot + ahead, real.boot + ahead, boot_id)
+        """Return the time of the last poll; all its clocks run alike."""
+        return Tick(self._now, self._now, self._now, self._boot_id)
+
+    def next_tick(self, after: Tick | None) -> Tick:
+        """Go on by a period, and return the time."""
+        self._now = self._next
+        if self._own_time:
+            last = self._first + self._duration - 1
+            self._now = min(max(self._now, after.wall + self._period if after else 0.0), last)
+        self._next = self._now + self._period
+        return self.tick()
 
     def position(self, tick: Tick) -> Position:
         """Return which instant of the recording ``tick`` is."""
-        turns, passed = divmod(tick.wall - self._start.wall, self._duration)
-        shift = math.floor(self._start.wall + turns * self._duration - self._first)
+        turns, passed = divmod(max(tick.wall - self._start, 0.0), self._duration)
+        shift = math.floor(self._start + turns * self._duration - self._first)
         return Position(self._first + passed, shift)

@@ -8,13 +8,18 @@ from contextlib import closing
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote, unquote
 
-from gwmond.config.settings import Http
+from gwmond.config.settings import Config, Http
+from gwmond.model.demand.question import POOL
+from gwmond.sources import child
+from gwmond.sources.pool_name import RECORDING, pool_name
+from gwmond.web.local import connected, socket_path
 
 ANSWERS_S, LATEST_S = 5.0, 30.0
 """A daemon that runs says so within the first; what it has to ask for comes within the second."""
 _MOST_BYTES = 64 << 20
-_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class NoDaemon(Exception):
@@ -33,23 +38,50 @@ class DaemonReply(NamedTuple):
     headers: dict[str, str]
 
 
-def is_running(http: Http) -> bool:
-    """Return whether what listens there is gwmond; it is sent no token."""
+def running(http: Http) -> str | None:
+    """Return whose answers the gwmond gives that listens there (``POOL``); it is sent no token.
+
+    Empty: it does not say so without one, or has not polled yet.  None: no gwmond listens there.
+    """
     try:
         with closing(_connection(http, ssl._create_unverified_context())) as connection:
-            return _is_gwmond(connection)
+            if not _is_gwmond(connection):
+                return None
+            connection.request("GET", "/explain")
+            return connection.getresponse().getheader(POOL, "")
     except (OSError, HTTPException):
+        return None
+
+
+def is_recorded(named: str) -> bool:
+    """Return whether answers of a pool (``POOL``) are those of a recording."""
+    return unquote(named).startswith(RECORDING)
+
+
+def is_of(config: Config, named: str) -> bool:
+    """Return whether answers of a pool (``POOL``) are of that of this configuration.
+
+    Where this one leads to no pool, those of a recording are.
+    """
+    if not config.pool.collectors:
+        child.start(files=False, once=True)  # which loads HTCondor's library, as it names them
+    try:
+        own = pool_name(config)
+    except child.QueryError:
         return False
+    return named == quote(own) if own else is_recorded(named)
 
 
 def ask(http: Http, path: str) -> DaemonReply:
-    """Return what the daemon answers, with the token if it can be read; raises NoDaemon.
+    """Return what the daemon answers, on its Unix socket or with the token; raises NoDaemon.
+
+    The Unix socket answers root, and the daemon's own user.
 
     With TLS only who has the key of the configured certificate is asked.  Neither proxies nor
     redirections of the environment are followed.
     """
     try:
-        with closing(_connection(http, _trusting(http))) as connection:
+        with closing(_local() or _connection(http, _trusting(http))) as connection:
             if not _is_gwmond(connection):
                 raise NoDaemon(f"what listens at {http.listen} is not gwmond")
             connection.timeout = LATEST_S
@@ -58,10 +90,20 @@ def ask(http: Http, path: str) -> DaemonReply:
             connection.request("GET", path, headers=_token(http))
             reply = connection.getresponse()
             text = reply.read(_MOST_BYTES).decode(errors="replace")
-            found = {name.lower(): value for name, value in reply.getheaders()}
-            return DaemonReply(reply.status, text, found)
+            headers = {name.lower(): value for name, value in reply.getheaders()}
+            return DaemonReply(reply.status, text, headers)
     except (OSError, HTTPException, ValueError) as error:
         raise NoDaemon(f"no daemon answers at {http.listen}: {error}") from None
+
+
+def _local() -> HTTPConnection | None:
+    """Return a connection to the daemon's Unix socket, if this user may have one."""
+    connection = HTTPConnection("localhost", timeout=ANSWERS_S)
+    try:
+        connection.sock = connected(socket_path(), ANSWERS_S)
+    except OSError:
+        return None
+    return connection
 
 
 def _connection(http: Http, context: ssl.SSLContext | None) -> HTTPConnection:
@@ -78,7 +120,7 @@ def _trusting(http: Http) -> ssl.SSLContext | None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    own = _CERTIFICATE.search(Path(http.tls_cert).read_text())
+    own = CERTIFICATE.search(Path(http.tls_cert).read_text())
     context.load_verify_locations(cadata=own[0] if own else "")
     return context
 

@@ -22,12 +22,12 @@ def quiet() -> None:
     _events.setLevel(logging.ERROR)
 
 
-def event(level: Literal["info", "warning"], what: str, **fields: object) -> None:
+def event(level: Literal["info", "warning"], text: str, **fields: object) -> None:
     """Log what has happened, unless this command is quiet."""
     if _events.isEnabledFor(getattr(logging, level.upper())):
         import structlog  # noqa: PLC0415 (slow to import; commands that are quiet do without)
 
-        getattr(structlog.get_logger(), level)(what, **fields)
+        getattr(structlog.get_logger(), level)(text, **fields)
 
 
 def configure(options: Log) -> None:
@@ -57,7 +57,12 @@ def configure(options: Log) -> None:
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            # Else the console shows the local variables of each frame, which takes half a minute.
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                renderer,
+            ],
         )
     )
     logging.getLogger("apscheduler").setLevel(logging.ERROR)  # a poll that is late is no news

@@ -69,10 +69,10 @@ class LogSocket:
         """Return what has arrived since the last time, up to TAKE_LINES; the rest waits."""
         with self._lock:
             lines = tuple(self._lines.popleft() for _ in range(min(TAKE_LINES, len(self._lines))))
-            taken = Received(lines, self.overflow, self._too_long)
+            received = Received(lines, self.overflow, self._too_long)
             self._bytes -= sum(map(len, lines))
             self.overflow = self._too_long = 0
-        return taken
+        return received
 
     @property
     def waiting(self) -> int:
@@ -178,10 +178,10 @@ def _make_room(path: str) -> None:
         return
     if not stat.S_ISSOCK(status.st_mode):
         raise PlaceError(f"factory.log_socket: {path} is there, and is no socket: {_MOVE}")
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
-        other.setblocking(False)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        probe.setblocking(False)
         try:
-            other.connect(path)
+            probe.connect(path)
         except ConnectionRefusedError:
             return  # nobody listens any more
         except OSError as error:

@@ -116,14 +116,14 @@ class OtlpClient:
                 headers=headers,
                 extensions={"trace": self._note},
             ) as response:
-                said = bytearray()
+                answer = bytearray()
                 for part in response.iter_raw():
-                    said += part
-                    if len(said) > _MOST_ANSWER:
+                    answer += part
+                    if len(answer) > _MOST_ANSWER:
                         break
         finally:
             late.cancel()
-        return _answer(response, bytes(said[:_MOST_ANSWER]), spans)._replace(sent=len(body))
+        return _answer(response, bytes(answer[:_MOST_ANSWER]), spans)._replace(sent=len(body))
 
     def _note(self, event: str, info: dict[str, Any]) -> None:
         """Note the socket: an extension of httpcore tells of each connection that is made."""
@@ -150,13 +150,13 @@ class OtlpClient:
 def _answer(response: httpx.Response, body: bytes, spans: int) -> OtlpReply:
     status = response.status_code
     if 200 <= status < 300:
-        found = ExportTraceServiceResponse()
+        reply = ExportTraceServiceResponse()
         if response.headers.get("content-type", "").partition(";")[0].strip() == _PROTOBUF:
             try:
-                found.ParseFromString(body)
+                reply.ParseFromString(body)
             except DecodeError:
-                found.Clear()  # it has taken them, whatever it says besides
-        partial = found.partial_success
+                reply.Clear()  # it has taken them, whatever it says besides
+        partial = reply.partial_success
         refused = min(max(partial.rejected_spans, 0), spans)
         return OtlpReply(accepted=True, detail=_shown(partial.error_message), refused=refused)
     text = "" if b"\0" in body else body.decode("utf-8", "replace")

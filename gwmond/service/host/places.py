@@ -18,7 +18,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.service.host import log_socket
 from gwmond.service.host.log_socket import PlaceError, PlaceTaken
 from gwmond.sources import tail
-from gwmond.sources.gwms import layout, log_kinds
+from gwmond.sources.gwms import following, layout
 from gwmond.sources.gwms.pilot_output import job_file
 
 MOST_DIRECTORIES, MOST_FILES = 1000, 5000
@@ -40,9 +40,9 @@ def places(config: Config) -> list[CheckedPath]:
         return []
     factory = config.factory
     deep = layout.MAX_DEPTH
-    found = [_directory("directories", path, _of_factory, deep) for path in factory.directories]
-    found += [_directory("central_logs", path, _of_daemons, 0) for path in factory.central_logs]
-    return found + ([_socket(factory.log_socket)] if factory.log_socket else [])
+    checked = [_directory("directories", path, _of_factory, deep) for path in factory.directories]
+    checked += [_directory("central_logs", path, _of_daemons, 0) for path in factory.central_logs]
+    return checked + ([_socket(factory.log_socket)] if factory.log_socket else [])
 
 
 def _directory(key: str, path: str, kind: Callable[[str], str], depth: int) -> CheckedPath:
@@ -65,7 +65,7 @@ def _of_factory(name: str) -> str:
 
 
 def _of_daemons(name: str) -> str:
-    return "log" if log_kinds.of(name, log_kinds.CENTRAL) else ""
+    return "log" if following.kind_of(name, following.CENTRAL) else ""
 
 
 def _try(root: str, kind: Callable[[str], str], depth: int) -> None:

@@ -50,21 +50,21 @@ def occurrences(problem: Problem) -> int:
     return 1 if problem.records is None else problem.records
 
 
-def begin(problems: Iterable[Problem], known: Collection[Kind]) -> list[Problem]:
+def begin(problems: Iterable[Problem], lasting: Collection[Kind]) -> list[Problem]:
     """Return the problems that begin, ``EXAMPLES`` of each kind at each source.
 
-    ``known``: those that last.
+    ``lasting``: the kinds that last.
 
-    >>> found = [Problem("s", ProblemName.TOO_LONG, str(number)) for number in range(100)]
-    >>> begin(found, ())[-1].detail
+    >>> problems = [Problem("s", ProblemName.TOO_LONG, str(number)) for number in range(100)]
+    >>> begin(problems, ())[-1].detail
     '19'
     """
-    found: dict[Kind, list[Problem]] = {}
+    by_kind: dict[Kind, list[Problem]] = {}
     for problem in problems:
-        examples = found.setdefault((problem.source, problem.problem), [])
-        if (problem.source, problem.problem) not in known and len(examples) < EXAMPLES:
+        examples = by_kind.setdefault((problem.source, problem.problem), [])
+        if (problem.source, problem.problem) not in lasting and len(examples) < EXAMPLES:
             examples.append(problem)
-    return [problem for examples in found.values() for problem in examples]
+    return [problem for examples in by_kind.values() for problem in examples]
 
 
 class Lasting:
@@ -122,9 +122,9 @@ class Scans:
 
     def problems(self, problems: Iterable[Problem]) -> list[Problem]:
         """Return the problems that were found now, and those that last."""
-        found = [
+        counted = [
             Problem(self._source, problem.problem, f"{problem.source}: {problem.detail}", number)
             for problem in problems
             if (number := self._counting.new(problem))
         ]
-        return self._lasting.problems(found, self._scan, self._over)
+        return self._lasting.problems(counted, self._scan, self._over)

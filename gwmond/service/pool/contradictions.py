@@ -49,12 +49,12 @@ class LastingContradictions:
         self._since: dict[tuple[str, str, str], float] = {}
         self._told: set[tuple[str, str, str]] = set()
 
-    def told(self, found: Sequence[Contradiction], now: float) -> list[tuple[Contradiction, bool]]:
+    def told(self, polled: Sequence[Contradiction], now: float) -> list[tuple[Contradiction, bool]]:
         """Return those that are told at ``now`` (s), and whether each of them begins."""
-        self._since = {one.of: self._since.get(one.of, now) for one in found}
-        standing = [one for one in found if one.at_once or now - self._since[one.of] >= STANDING_S]
-        before, self._told = self._told, {one.of for one in standing}
-        return [(one, one.of not in before) for one in standing]
+        self._since = {c.of: self._since.get(c.of, now) for c in polled}
+        standing = [c for c in polled if c.at_once or now - self._since[c.of] >= STANDING_S]
+        before, self._told = self._told, {c.of for c in standing}
+        return [(c, c.of not in before) for c in standing]
 
 
 def of_requests(

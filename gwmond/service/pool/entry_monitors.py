@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import EntryKey, EntryRequest, EntryTotals
+from gwmond.model.freshest import freshest
 from gwmond.model.monitor import EntryMonitor, Monitor
 from gwmond.service.pool.freshness import Fresh
 from gwmond.service.pool.known_entries import ours
-from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor.factory import ClientAsk, FactoryClient
 from gwmond.sources.htcondor.monitors import FactoryEntry
 from gwmond.sources.round import REQUESTS
@@ -59,14 +59,14 @@ def _identity(request: EntryRequest) -> tuple[EntryKey, str, str]:
 
 def _asks(fresh: Fresh) -> dict[_Of, ClientAsk]:
     """Return what each client asks for: of several collectors the first, of its ads the sum."""
-    found: dict[_Of, ClientAsk] = {}
+    asks: dict[_Of, ClientAsk] = {}
     for answer in fresh.all("glideclient")[0]:
         of_one: dict[_Of, ClientAsk] = {}
         for ask in answer:
             before = of_one.get(ask[:3])
             of_one[ask[:3]] = ask if before is None else before.plus(ask)
-        found = of_one | found
-    return found
+        asks = of_one | asks
+    return asks
 
 
 def _by_factory(request: EntryRequest, client: FactoryClient | None) -> EntryRequest:
@@ -111,13 +111,13 @@ def _entries(fresh: Fresh, sites: Mapping[str, EntryKey]) -> dict[EntryKey, Entr
     own = _by_name(
         e for answer in fresh.all("factory")[0] for e in answer if not sites or e.entry in sites
     )
-    found: dict[EntryKey, EntryMonitor] = {}
+    monitors: dict[EntryKey, EntryMonitor] = {}
     for name in sorted(copies.keys() | own.keys()):
         entry = own.get(name) or copies[name]
         numbers = entry.numbers.over(copies.get(name, entry).numbers)
         key = sites.get(entry.entry, EntryKey(entry.site or entry.entry, entry.entry))
-        found[key] = found[key].plus(numbers) if key in found else numbers
-    return found
+        monitors[key] = monitors[key].plus(numbers) if key in monitors else numbers
+    return monitors
 
 
 def _by_name(entries: Iterable[FactoryEntry]) -> dict[tuple[str, str], FactoryEntry]:

@@ -18,9 +18,8 @@ from gwmond.explain.places import PlaceSituation
 from gwmond.explain.situation import EarlierRun, Situation, is_at
 from gwmond.ledger.database import location
 from gwmond.ledger.database.errors import LedgerError
-from gwmond.model.demand.idle_history import WaitInterval
+from gwmond.model.demand.idle_history import PastWaits, WaitInterval
 from gwmond.model.demand.order import Limits, Order
-from gwmond.model.demand.past_waits import PastWaits
 from gwmond.model.demand.waiting_job import UNKNOWN_JOB, Examined, JobPlace, WaitingJob
 from gwmond.model.entries.evaluation import IdleJobs, MatchedKind
 from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Rejection, Size, Template
@@ -32,7 +31,7 @@ from gwmond.reports.sites import sites
 from gwmond.reports.stored.phases import phases
 from gwmond.service.pool.pool_state import limits_of
 from gwmond.sources import child
-from gwmond.sources.htcondor import demand, order, place_offers, quotas, waiting_job
+from gwmond.sources.htcondor import demand, order, place_offers, waiting_job
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.places import ExplainTerms, matched, slot_of
 from gwmond.sources.recording.recording import ReplayAccess
@@ -99,13 +98,13 @@ def name_of(job: str) -> tuple[str, str]:
 
 def runs_of_job(ledger: PilotLookup, job: str) -> list[EarlierRun]:
     """Return the runs of a job (GlobalJobId) that a ledger has, the latest first."""
-    found = ledger.find_runs([job]).get(job, [])
-    pilots = ledger.pilots_by_id({run.pilot for run in found})
+    rows = ledger.find_runs([job]).get(job, [])
+    pilots = ledger.pilots_by_id({run.pilot for run in rows})
     return [
         EarlierRun(
-            *(run.start_us, run.end_us, place.key, place.node, run.outcome), phases(run, found)
+            *(run.start_us, run.end_us, place.key, place.node, run.outcome), phases(run, rows)
         )
-        for run in sorted(found, key=lambda run: (-run.start_us, run.key))
+        for run in sorted(rows, key=lambda run: (-run.start_us, run.key))
         if run.pilot in pilots
         for place in (pilots[run.pilot].identity,)
     ]
@@ -129,7 +128,7 @@ class Explainer:
         site: str = "",
         deadline_s: float | None = None,
     ) -> None:
-        self._snapshot, self._found, targets = poll
+        self._snapshot, self._gathered, targets = poll
         self._access, self._now, self._site = access, now, site
         self._parallel = config.poll.parallel
         self._memory_mib, self._ledger_url = config.poll.memory_limit_mib, config.ledger.url
@@ -139,8 +138,8 @@ class Explainer:
         self._fitted: dict[int, _Fitting] = {}
         self._placed: dict[tuple[int, Size], tuple[JobPlace, ...]] = {}
         self.memory_per_unit_mib = config.canonical.memory_mib
-        here = [t for key, t in self._found.templates.items() if is_at(key[0], site)]
-        aside = self._found.aside
+        here = [t for key, t in self._gathered.templates.items() if is_at(key[0], site)]
+        aside = self._gathered.aside
         self._costly = [t for t in here if t.signature in aside]
         self._terms = ExplainTerms(
             targets.collectors,
@@ -156,14 +155,14 @@ class Explainer:
 
     def _ungrouped(self) -> tuple[str, ...]:
         """Return the attributes of START by which jobs are not grouped."""
-        answers = [a.value for (_, kind), a in self._found.answers.items() if kind == DEMAND]
+        answers = [a.value for (_, kind), a in self._gathered.answers.items() if kind == DEMAND]
         return tuple(sorted({name for demand in answers for name in demand.ungrouped}))
 
     @property
     def missing(self) -> tuple[str, ...]:
         """What could not be read, in words."""
         down = (
-            f"{status.source} {status.kind}" for status in self._found.statuses if not status.up
+            f"{status.source} {status.kind}" for status in self._gathered.statuses if not status.up
         )
         starts = (
             f"START of {template.group or 'pilots'} at {template.entry.entry}"
@@ -174,7 +173,7 @@ class Explainer:
             f"at {g.schedd}"
             for g in self._hard
         )
-        costly = (f"{what} (too much CPU time)" for what in (*starts, *jobs))
+        costly = (f"{text} (too much CPU time)" for text in (*starts, *jobs))
         return (*down, *costly, *self._failed)
 
     @cached_property
@@ -188,10 +187,10 @@ class Explainer:
 
     def schedds(self, name: str | None) -> list[Daemon]:
         """Return the schedds, or the one of this name; raises BadQuestion if there is none."""
-        known = [schedd.daemon for schedd in self._found.chosen]
-        asked = [daemon for daemon in known if name in (None, "", daemon.name)]
+        daemons = [schedd.daemon for schedd in self._gathered.chosen]
+        asked = [daemon for daemon in daemons if name in (None, "", daemon.name)]
         if not asked and name:
-            names = ", ".join(sorted(daemon.name for daemon in known)) or "none"
+            names = ", ".join(sorted(daemon.name for daemon in daemons)) or "none"
             raise BadQuestion(f"the collectors know no schedd {name}. Known: {names}")
         return asked
 
@@ -209,12 +208,12 @@ class Explainer:
 
     def ad(self, text: str) -> Situation:
         """Return all that is known of a job that is not submitted yet; raises NoAnswer."""
-        found = self._run("gwmond", waiting_job.planned, self._access, text)
-        if found is None:
+        planned = self._run("gwmond", waiting_job.planned, self._access, text)
+        if planned is None:
             raise (NotRead if self._failed else BadQuestion)(
                 "; ".join(self._failed) or "that is no ClassAd of a job"
             )
-        examined = self._run("gwmond", waiting_job.examine, self._access, *found)
+        examined = self._run("gwmond", waiting_job.examine, self._access, *planned)
         if examined is None:
             raise NotRead(f"the job could not be matched: {'; '.join(self.missing)}")
         here = self.situation(examined, self._limits.order(""))
@@ -224,7 +223,7 @@ class Explainer:
     def take(self, early: Explainer) -> None:
         """Take over which jobs were matched before the poll ended, if it would be the same now."""
         same = early._terms._replace(now=self._now) == self._terms
-        if same and early._found.chosen == self._found.chosen and not early._failed:
+        if same and early._gathered.chosen == self._gathered.chosen and not early._failed:
             self._matched = early._matched
 
     def match(self, job: str, schedd: str | None = None) -> Matched:
@@ -236,20 +235,20 @@ class Explainer:
             tried = pool.map(
                 lambda d: self._run(d.name, waiting_job.find, access, d, number), asked
             )
-            found = [one for one in tried if one is not None]
-            if not found and not self._failed:
+            answers = [answer for answer in tried if answer is not None]
+            if not answers and not self._failed:
                 self._say_unmade(pool, number, asked)
-            if len(found) == 1:
-                if job.count("#") > 1 and (known := found[0][0].global_id) not in ("", job):
-                    raise NoAnswer(f"job {number} of {found[0][0].schedd} is {known} now")
-                ordered = pool.submit(self._order, found[0][0])
-                examined = self._run("gwmond", waiting_job.examine, access, *found[0])
+            if len(answers) == 1:
+                if job.count("#") > 1 and (global_id := answers[0][0].global_id) not in ("", job):
+                    raise NoAnswer(f"job {number} of {answers[0][0].schedd} is {global_id} now")
+                ordered = pool.submit(self._order, answers[0][0])
+                examined = self._run("gwmond", waiting_job.examine, access, *answers[0])
                 if examined is None:
                     raise NotRead(f"the job could not be matched: {'; '.join(self.missing)}")
                 self._matched[job, schedd] = matched = Matched(examined, ordered.result())
                 return matched
-        if found:
-            names = ", ".join(job.schedd for job, _ in found)
+        if answers:
+            names = ", ".join(job.schedd for job, _ in answers)
             raise NoAnswer(
                 f"several schedds have a job {number}: {names}. Say which: --schedd NAME"
             )
@@ -280,7 +279,7 @@ class Explainer:
                 made, change = f"{made}, and is paused", "condor_release, or what paused it"
             raise NoAnswer(
                 f"job {number} is not made yet: {daemon.name} has made {made}. What would change "
-                f"that: {change}. Whose move: you"
+                f"that: {change}. Whose move: the job's owner"
             )
 
     def all_jobs(self, schedd: str | None = None) -> list[tuple[DemandGroup, Situation]]:
@@ -296,9 +295,9 @@ class Explainer:
             raise NotRead(f"the jobs could not be matched: {'; '.join(self.missing)}")
         examined = dict(zip(map(_kind_of, few), tried, strict=True))
         return [
-            self._said(group, examined.get(_kind_of(group)), said)
+            self._said(group, examined.get(_kind_of(group)), rejection)
             for group in groups
-            for said in group.by_rejection()
+            for rejection in group.by_rejection()
         ]
 
     def _examined(self, groups: Sequence[DemandGroup]) -> tuple[Examined, ...] | None:
@@ -310,7 +309,7 @@ class Explainer:
         return self._run("gwmond", waiting_job.examine_lost, self._access, kinds, groups)
 
     def _said(
-        self, group: DemandGroup, examined: Examined | None, said: Rejection
+        self, group: DemandGroup, examined: Examined | None, rejection: Rejection
     ) -> tuple[DemandGroup, Situation]:
         """Return those jobs of a group of which the negotiator said that."""
         places = self._places(group)
@@ -319,27 +318,27 @@ class Explainer:
             job = UNKNOWN_JOB._replace(schedd=group.schedd, size=group.size)
             job = job._replace(accounting_group=group.accounting_group)
             examined = Examined(job._replace(walltime_s=group.walltime_s), places)
-        job = examined.job._replace(rejection=said.text, rejected=said.at)
-        order, known = self._limits.order(group.schedd), (self._entries, self._now, self.missing)
+        job = examined.job._replace(rejection=rejection.text, rejected=rejection.at)
+        order, state = self._limits.order(group.schedd), (self._entries, self._now, self.missing)
         here = Situation(
-            examined._replace(job=job), *known, site=self._site, order=order, untried=untried
+            examined._replace(job=job), *state, site=self._site, order=order, untried=untried
         )
-        return group._replace(jobs=said.jobs), here
+        return group._replace(jobs=rejection.jobs), here
 
     def _fitting(self, group: DemandGroup) -> _Fitting:
         """Return where a group of jobs could run, as the poll matched it."""
         kinds = self._kinds.get(_kind_of(group), ())
-        if (found := self._fitted.get(id(kinds))) is None:  # groups that match alike have one tuple
+        if (where := self._fitted.get(id(kinds))) is None:  # groups that match alike have one tuple
             templates = self._templates
             places = tuple(
-                matched(templates[entry, of], sure=sure)
-                for entry, of, sure in kinds
-                if (entry, of) in templates
+                matched(templates[entry, name], sure=sure)
+                for entry, name, sure in kinds
+                if (entry, name) in templates
             )
             entries = tuple(dict.fromkeys(place.entry for place in places))
             sure = any(place.evidence == "measured" for place in places)
-            found = self._fitted[id(kinds)] = _Fitting(places, entries, sure)
-        return found
+            where = self._fitted[id(kinds)] = _Fitting(places, entries, sure)
+        return where
 
     def _places(self, group: DemandGroup) -> tuple[JobPlace, ...]:
         """Return where a group could run, and the slots there, as the poll saw them.
@@ -361,13 +360,13 @@ class Explainer:
 
     @cached_property
     def _slots(self) -> Mapping[tuple[EntryKey, str], Counter[JobPlace]]:
-        """The slots of pilots, by entry and frontend group; of a full pilot one without room."""
-        found: dict[tuple[EntryKey, str], Counter[JobPlace]] = {}
+        """The slots of pilots, by entry and frontend group; of a full pilot a slot without room."""
+        by_kind: dict[tuple[EntryKey, str], Counter[JobPlace]] = {}
         for pilot in self.pilots:
             if not pilot.failed:
-                slots = found.setdefault((pilot.entry, pilot.group), Counter())
+                slots = by_kind.setdefault((pilot.entry, pilot.group), Counter())
                 slots.update(slot_of(pilot, size) for size in pilot.free or (Size(0, 0),))
-        return found
+        return by_kind
 
     @cached_property
     def _templates(self) -> dict[tuple[EntryKey, str], Template]:
@@ -377,20 +376,20 @@ class Explainer:
     def _kinds(self) -> Mapping[tuple[object, ...], tuple[MatchedKind, ...]]:
         """On which empty pilots each group of jobs could run, as the poll matched them."""
         idle = () if self._snapshot is None else self._snapshot.evaluation.idle
-        return {_kind_of(one.group): one.kinds for one in idle}
+        return {_kind_of(jobs.group): jobs.kinds for jobs in idle}
 
     def left_out(self, schedd: str | None = None) -> int:
         """Return how many idle jobs are in none of the groups, as there are too many."""
-        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
+        answers = [self._gathered.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
         jobs = sum(count.jobs for answer in answers if answer for count in answer.value.counts)
-        known = [*self.groups(schedd), *(g for g in self._hard if schedd in (None, "", g.schedd))]
-        return int(jobs) - sum(group.jobs for group in known)
+        groups = [*self.groups(schedd), *(g for g in self._hard if schedd in (None, "", g.schedd))]
+        return int(jobs) - sum(group.jobs for group in groups)
 
     @cached_property
     def _limits(self) -> Limits:
         """What limits the jobs of accounting groups and schedds."""
-        found = [a.value for (_, kind), a in self._found.answers.items() if kind == quotas.KIND]
-        return limits_of(found, self._found.chosen)
+        maps = [a.value for (_, kind), a in self._gathered.answers.items() if kind == order.QUOTAS]
+        return limits_of(maps, self._gathered.chosen)
 
     def place(self, entry: EntryKey, pilot: Pilot | None = None) -> PlaceSituation:
         """Return all that the explanation of an entry, or of a pilot of it, rests on.
@@ -399,20 +398,20 @@ class Explainer:
         """
         startd = pilot.name if pilot else ""
         groups = [
-            group._replace(jobs=said.jobs, rejections=(said,))
+            group._replace(jobs=rejection.jobs, rejections=(rejection,))
             for group in self.groups()
-            for said in group.by_rejection()
+            for rejection in group.by_rejection()
         ]
         entries = [self._fitting(group).entries for group in groups]
         few = waiting_job.FEW_GROUPS
         sent = [*groups[:few], *(group._replace(ad="") for group in groups[few:])]
         asked = self._access, entry, startd, sent, entries, self.schedds(None)
-        found = self._run("gwmond", place_offers.offers, *asked)
-        if found is None:
+        offers = self._run("gwmond", place_offers.offers, *asked)
+        if offers is None:
             raise NotRead(f"jobs and pilots could not be matched: {'; '.join(self.missing)}")
         pilots = [pilot] if pilot else [p for p in self.pilots if p.entry == entry]
-        known = self._entries.get(entry), pilots, (groups, found), self._now, self.missing
-        here = PlaceSituation(entry, startd, *known, limits=self._limits)
+        state = self._entries.get(entry), pilots, (groups, offers), self._now, self.missing
+        here = PlaceSituation(entry, startd, *state, limits=self._limits)
         here.common = self._read(self._common) or ()
         return here
 
@@ -426,9 +425,9 @@ class Explainer:
     @cached_property
     def pilots(self) -> list[Pilot]:
         """The pilots that the collectors know, by name, but for silent ones."""
-        answers = [answer for (_, kind), answer in self._found.answers.items() if kind == SLOTS]
-        found = {pilot.name: pilot for answer in answers for pilot in answer.value.pilots}
-        return [found[name] for name in sorted(found.keys() - self._terms.silent)]
+        answers = [answer for (_, kind), answer in self._gathered.answers.items() if kind == SLOTS]
+        by_name = {pilot.name: pilot for answer in answers for pilot in answer.value.pilots}
+        return [by_name[name] for name in sorted(by_name.keys() - self._terms.silent)]
 
     def pilot(self, name: str) -> Pilot | None:
         """Return a pilot by the name of its startd, or of a slot; None if there is none."""
@@ -436,35 +435,35 @@ class Explainer:
 
     def entry(self, name: str) -> EntryKey:
         """Return the entry of a name (or ``SITE/ENTRY``); raises BadQuestion."""
-        known = {*self._entries, *(pilot.entry for pilot in self.pilots)}
-        found = sorted(key for key in known if name in (key.entry, "/".join(key)))
-        if len(found) == 1:
-            return found[0]
-        if found:
-            names = ", ".join("/".join(key) for key in found)
+        entries = {*self._entries, *(pilot.entry for pilot in self.pilots)}
+        keys = sorted(key for key in entries if name in (key.entry, "/".join(key)))
+        if len(keys) == 1:
+            return keys[0]
+        if keys:
+            names = ", ".join("/".join(key) for key in keys)
             raise BadQuestion(f"several entries are called {name}. Say which: {names}")
-        close = difflib.get_close_matches(name, sorted({key.entry for key in known}), 3)
+        close = difflib.get_close_matches(name, sorted({key.entry for key in entries}), 3)
         close_text = f"; spelt alike: {', '.join(close)}" if close else ""
         raise BadQuestion(f"no entry is called {name}{close_text}. gwmond sites --entries has all")
 
     def groups(self, schedd: str | None = None) -> list[DemandGroup]:
         """Return the groups of idle jobs, the largest first, but for those that are set aside."""
-        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
+        answers = [self._gathered.answers.get((d.name, DEMAND)) for d in self.schedds(schedd)]
         groups = [group for answer in answers if answer for group in answer.value.groups]
-        groups = [group for group in groups if group.signature not in self._found.aside]
+        groups = [group for group in groups if group.signature not in self._gathered.aside]
         return sorted(groups, key=lambda group: -group.jobs)
 
     @cached_property
     def _hard(self) -> list[DemandGroup]:
         """The groups that matching has set aside."""
-        answers = [self._found.answers.get((d.name, DEMAND)) for d in self.schedds(None)]
+        answers = [self._gathered.answers.get((d.name, DEMAND)) for d in self.schedds(None)]
         groups = (group for answer in answers if answer for group in answer.value.groups)
-        return [group for group in groups if group.signature in self._found.aside]
+        return [group for group in groups if group.signature in self._gathered.aside]
 
     def situation(self, examined: Examined, order: Order | None = None) -> Situation:
         """Return all that the explanation of a job rests on."""
-        known, history = (self._entries, self._now, self.missing), self._history(examined.job)
-        here = Situation(examined, *known, site=self._site, order=order, history=history)
+        state, history = (self._entries, self._now, self.missing), self._history(examined.job)
+        here = Situation(examined, *state, site=self._site, order=order, history=history)
         here.idle = self._idle(order)
         return here
 
@@ -507,12 +506,11 @@ class Explainer:
         job, entries = here.job, {key.entry for key in here.fitting_entries}
         if job.status not in (0, 1):
             return None
-        group, cores = job.accounting_group, job.size.cores
 
         def waits(ledger: LedgerReader) -> PastWaits:
             from gwmond.ledger.reading.recent_waits import past_waits  # noqa: PLC0415 (slow to load)
 
-            return past_waits(ledger, group, cores, entries)
+            return past_waits(ledger, job, entries)
 
         return self._read(waits)
 

@@ -12,13 +12,13 @@ from gwmond.sources.round import SCHEDDS, WMS, Answer, Round
 class Fresh:
     """Answers of a round that are young enough, by kind."""
 
-    def __init__(self, found: Round, config: Config, now_mono: float) -> None:
-        self._round = found
+    def __init__(self, gathered: Round, config: Config, now_mono: float) -> None:
+        self._round = gathered
         self._now = now_mono
         self._limit = 2 * config.poll.interval
         self._busy = config.poll.busy_factor
         self._replicated = config.pool.replicated
-        self._skipped = {(s.source, s.kind) for s in found.statuses if s.skipped}
+        self._skipped = {(s.source, s.kind) for s in gathered.statuses if s.skipped}
 
     def usable(self, source: str, kind: str) -> Answer | None:
         """Return an answer unless it is older than two polls (of that source)."""
@@ -36,8 +36,8 @@ class Fresh:
         """
         sources = sorted({s.source for s in self._round.statuses if s.kind == kind})
         sources = [s for s in sources if kind != SCHEDDS or not s.startswith(WMS)]
-        found = [self.usable(source, kind) for source in sources]
-        values = [answer.value for answer in found if answer is not None]
+        answers = [self.usable(source, kind) for source in sources]
+        values = [answer.value for answer in answers if answer is not None]
         replicated = self._replicated and kind in SOURCES and SOURCES[kind].pool
         enough = 1 if replicated else len(sources)
         return values, bool(sources) and len(values) >= enough

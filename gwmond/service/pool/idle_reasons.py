@@ -12,9 +12,8 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.explain.idle import NOT_ANALYSED, Causes, IdleCause, Kind, kind_of, nowhere
 from gwmond.model.entries.evaluation import Evaluation, IdleJobs
-from gwmond.model.facts import Berth, EntryKey, EntryTotals, Template
-from gwmond.model.poll.snapshot import Checked, PilotGroup
-from gwmond.reports.sites.sites import SiteRow, cpu_rows
+from gwmond.model.facts import EntryKey, Template
+from gwmond.reports.sites.sites import Polled, SiteRow, cpu_rows
 from gwmond.service.pool.pool import Pool
 from gwmond.service.pool.pool_state import PoolState
 from gwmond.sources.htcondor import waiting_job
@@ -24,13 +23,6 @@ AT_ONCE = 20
 """So many kinds of jobs are analysed in one poll."""
 AGAIN_S = 600.0
 """After so long, by the pool's clock, one is analysed again if other pilots are known by then."""
-
-
-class _Polled(NamedTuple):
-    pilots: Mapping[Berth, PilotGroup]
-    evaluation: Evaluation
-    entries: Mapping[EntryKey, EntryTotals]
-    verdicts: Mapping[EntryKey, Checked] | None = None
 
 
 class _Analysed(NamedTuple):
@@ -51,29 +43,29 @@ class IdleReasons:
     def causes(self, state: PoolState, evaluation: Evaluation, now: float) -> Causes:
         """Return the causes of this poll's idle jobs; what matching has set aside is not tried."""
         aside = self._pool.gatherer.aside
-        polled = _Polled(state.pilot_groups, evaluation, state.facts.totals or {})
+        polled = Polled(state.pilot_groups, evaluation, state.facts.totals or {})
         rows = cpu_rows(polled)
         lost = [i for i in evaluation.idle if i.is_lost and i.group.signature not in aside]
-        templates = [one for one in state.facts.templates if one.signature not in aside]
+        templates = [t for t in state.facts.templates if t.signature not in aside]
         self._analyse(lost, state, templates, rows, now)
-        known = {kind: analysed.cause for kind, analysed in self._analysed.items()}
-        return Causes(rows, known, state.limits, pilots=state.facts.pilots is not None)
+        causes = {kind: analysed.cause for kind, analysed in self._analysed.items()}
+        return Causes(rows, causes, state.limits, pilots=state.facts.pilots is not None)
 
     def _analyse(
         self,
         lost: list[IdleJobs],
         state: PoolState,
-        known: Sequence[Template],
+        tried: Sequence[Template],
         rows: Mapping[EntryKey, SiteRow],
         now: float,
     ) -> None:
         """Analyse the largest of those kinds that are new, or that were analysed long ago."""
         leaving: tuple[waiting_job.Kind, ...] = ()  # a recording has not all that jobs ask of them
         if self._pool.recording is None:
-            leaving = waiting_job.leaving_kinds(state.facts.pilots or (), known)
-        templates = frozenset((*(template.signature for template in known), *leaving))
-        kinds = {kind_of(idle.group): idle for idle in sorted(lost, key=lambda one: one.cpu)}
-        self._analysed = {kind: one for kind, one in self._analysed.items() if kind in kinds}
+            leaving = waiting_job.leaving_kinds(state.facts.pilots or (), tried)
+        templates = frozenset((*(template.signature for template in tried), *leaving))
+        kinds = {kind_of(idle.group): idle for idle in sorted(lost, key=lambda idle: idle.cpu)}
+        self._analysed = {kind: last for kind, last in self._analysed.items() if kind in kinds}
 
         def is_due(kind: Kind) -> bool:
             before = self._analysed.get(kind)
@@ -82,13 +74,13 @@ class IdleReasons:
             )
 
         due = [idle for kind, idle in kinds.items() if is_due(kind)]
-        due.sort(key=lambda one: (kind_of(one.group) in self._analysed, -one.cpu))
+        due.sort(key=lambda idle: (kind_of(idle.group) in self._analysed, -idle.cpu))
         if not due or state.facts.pilots is None:
             return
         groups = [idle.group for idle in due[:AT_ONCE]]
         says, hosts = self._config, self._pool.targets.collectors
         terms = ExplainTerms(
-            *(hosts, tuple(known), says.attributes, says.demand, now), silent=state.silent
+            *(hosts, tuple(tried), says.attributes, says.demand, now), silent=state.silent
         )
         access = self._pool.access(self._pool.clock.tick())
         task = waiting_job.examine_lost, access, leaving, groups, terms
@@ -98,6 +90,6 @@ class IdleReasons:
                 before = self._analysed.get(kind)
                 cause = NOT_ANALYSED if before is None else before.cause
                 self._analysed[kind] = _Analysed(cause, now, None)
-        for group, one in zip(groups, examined or (), strict=examined is not None):
-            cause = nowhere(one, rows, now)
+        for group, situation in zip(groups, examined or (), strict=examined is not None):
+            cause = nowhere(situation, rows, now)
             self._analysed[kind_of(group)] = _Analysed(cause, now, templates)

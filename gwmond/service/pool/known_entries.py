@@ -12,16 +12,16 @@ from gwmond.config.settings import Config, Pledge
 from gwmond.model.cursor_kinds import KEPT_NAMES
 from gwmond.model.entries.evaluation import Capacity, Evaluation, Taken
 from gwmond.model.entries.waiting import PendingHistory, Waiting
-from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Pilot, Size
+from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Hold, Pilot, Size
 from gwmond.model.names import Standing
-from gwmond.model.poll.batch import EntryState, LedgerState
+from gwmond.model.poll.batch import Asked, EntryState, LedgerState
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_S
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.service.pool.freshness import Fresh
 from gwmond.sites.capacity import PeakWindow, capacities, limit, throttled
 from gwmond.sites.contacts import Contacts, PilotsShown
-from gwmond.sites.held import Hold, held
+from gwmond.sites.held import held
 from gwmond.sites.pending import Filling, filling, measured
 from gwmond.sites.registering import NotRegistered
 from gwmond.sources.htcondor.factory import QueueCount
@@ -41,7 +41,8 @@ class Memory(NamedTuple):
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
     that was just opened knows of names.  ``stuck``: bottlenecks of the last poll; ``throttled``:
-    when anything but the site last kept pilots away (epoch seconds).  ``unregistered``: see
+    when anything but the site last kept pilots away (epoch seconds).  ``asked``: what ran under a
+    limit or the like (``capacity.throttled``) within ``site.peak_after``.  ``unregistered``: see
     ``sites.registering``.  ``unsubmitted``: how many pilots were requested while none waited.
     ``ended``: of which pilots the ledger knows that they ended lately, and when (epoch seconds).
     """
@@ -57,28 +58,48 @@ class Memory(NamedTuple):
     recalled: Recalled | None = None
     stuck: frozenset[EntryKey] = frozenset()
     throttled: Mapping[EntryKey, float] = MappingProxyType({})
+    asked: Mapping[tuple[EntryKey, Resource], PeakWindow] = MappingProxyType({})
     unregistered: Mapping[EntryKey, NotRegistered] = MappingProxyType({})
     unsubmitted: Mapping[EntryKey, PendingHistory] = MappingProxyType({})
     ended: Mapping[str, int] = MappingProxyType({})
 
 
 EMPTY = Memory({}, {}, {}, {})
+_ASKED: Mapping[Resource, Asked] = {"cpu": "cpu_asked", "gpu": "gpu_asked"}
 
 
-def recall(memory: Memory, state: LedgerState, window_hours: int) -> Memory:
-    """Return the memory, with the ledger's below what was seen since."""
-    peaks = dict(memory.peaks)
-    for key, found in state.peaks.items():
-        for peak in found:
+def window_hours(config: Config) -> tuple[int, int]:
+    """Return for how many hours peaks are remembered, and what ran under a limit."""
+    of = config.site.peak_window, config.site.peak_after
+    peaks, asked = (max(1, round(seconds / HOUR_S)) for seconds in of)
+    return peaks, asked
+
+
+def windows(memory: Memory) -> dict[tuple[EntryKey, Resource | Asked], PeakWindow]:
+    """Return the windows that the ledger keeps, as it names them."""
+    ran: dict[tuple[EntryKey, Resource | Asked], PeakWindow] = {}
+    ran.update(memory.peaks.items())
+    ran.update(((key, _ASKED[of]), window) for (key, of), window in memory.asked.items())
+    return ran
+
+
+def recall(memory: Memory, state: LedgerState, hours: tuple[int, int]) -> Memory:
+    """Return the memory, with the ledger's below what was seen since; see ``window_hours``."""
+    ran = windows(memory)
+    for key, stored in state.peaks.items():
+        for peak in stored:
             at = key, peak.resource
-            peaks[at] = peaks.get(at, PeakWindow(window_hours)).add(peak.hour, peak.units)
+            window = ran.get(at, PeakWindow(hours[peak.resource not in RESOURCES]))
+            ran[at] = window.add(peak.hour, peak.units)
+    every = [(key, resource) for key in {key for key, _ in ran} for resource in RESOURCES]
     provisioned = {(k, r): n for k, s in state.entries.items() for r, n in s.provisioned.items()}
     first_seen = {k: s.first_seen for k, s in state.entries.items()}
     earlier = {k: min(t, memory.first_seen.get(k, t)) for k, t in first_seen.items()}
     return memory._replace(
         first_seen={**memory.first_seen, **earlier},
         provisioned={**provisioned, **memory.provisioned},
-        peaks=peaks,
+        peaks={at: ran[at] for at in every if at in ran},
+        asked={(k, r): asked for k, r in every if (asked := ran.get((k, _ASKED[r])))},
         recalled=_names(state),
         ended=state.ended,
     )
@@ -103,8 +124,8 @@ def _names(state: LedgerState) -> Recalled | None:
     for berth, created in since.items():
         entry = entries.setdefault(berth.entry, Standing(created, now))
         groups[berth] = Standing(min(created, entry.last), entry.last)
-    kept = state.cursors.get((KEPT_NAMES, KEPT_NAMES))
-    return Recalled(entries, groups, now, kept.state if kept is not None else "")
+    cursor = state.cursors.get((KEPT_NAMES, KEPT_NAMES))
+    return Recalled(entries, groups, now, cursor.state if cursor is not None else "")
 
 
 def entry_states(memory: Memory, now: float) -> dict[EntryKey, EntryState]:
@@ -125,9 +146,9 @@ def entry_states(memory: Memory, now: float) -> dict[EntryKey, EntryState]:
 
 def with_pledged(entries: set[EntryKey], config: Config) -> set[EntryKey]:
     """Return the entries, and one for each pledged site of which nothing is seen."""
-    known = {key.site for key in entries}
+    sites = {key.site for key in entries}
     pledged = {p.site for p in config.site.pledge if p.site}
-    return entries | {EntryKey(site, site) for site in pledged - known}
+    return entries | {EntryKey(site, site) for site in pledged - sites}
 
 
 class _OfClient(Protocol):
@@ -165,10 +186,10 @@ def remember(
     Peaks and use change only for entries that are ``trusted``: all their pilots are surely seen.
     What ran while an entry was throttled is no peak: so none is stored.
     """
-    stuck = {key for key, of in totals.items() if throttled(of)} | before.stuck
-    hit = {**before.throttled, **dict.fromkeys(stuck, now)}
-    hours = max(1, round(config.site.peak_window / HOUR_S))
-    peaks, provisioned = dict(before.peaks), dict(before.provisioned)
+    limited = {key for key, total in totals.items() if throttled(total)}
+    hit = {**before.throttled, **dict.fromkeys(limited | before.stuck, now)}
+    hours, few = window_hours(config)
+    peaks, provisioned, asked = dict(before.peaks), dict(before.provisioned), dict(before.asked)
     recent: dict[tuple[EntryKey, Resource], int] = {}
     hour, ran_hour = int(now // HOUR_S), int(watched.decided_at(now) // HOUR_S)
     for resource in RESOURCES:
@@ -180,10 +201,13 @@ def remember(
             free = hit.get(key, -inf) < watched.decided_at(now)
             recent[at] = later.get(key, 0) if free else 0
             peaks[at] = window.add(ran_hour, decided.get(key, 0) if free else 0).prune(hour)
+            ran = provisioned[at] if key in limited else 0
+            asked[at] = asked.get(at, PeakWindow(few)).add(hour, ran).prune(hour)
     memory = before._replace(
         first_seen={key: before.first_seen.get(key, now) for key in entries},
         provisioned={at: units for at, units in provisioned.items() if at[0] in entries},
         peaks={at: window for at, window in peaks.items() if at[0] in entries and window.buckets},
+        asked={at: window for at, window in asked.items() if at[0] in entries and window.buckets},
         contacts=watched.contacts,
         throttled={key: at for key, at in hit.items() if key in entries},
     )
@@ -231,13 +255,13 @@ def waiting(
             waiting_there[1] += count.waiting_long
     started = starts(pilots)
     grace = int(config.site.pending_grace)
-    found = {}
+    waits = {}
     for key, total in (totals or {}).items():
         if key.entry in queue:
-            found[key] = measured(*queue[key.entry])
+            waits[key] = measured(*queue[key.entry])
         elif total.pending is not None and key in past:
-            found[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
-    return found
+            waits[key] = past[key].estimate(int(now), total.pending, started.get(key, ()), grace)
+    return waits
 
 
 def queued(fresh: Fresh, totals: Mapping[EntryKey, EntryTotals]) -> list[QueueCount]:
@@ -253,7 +277,7 @@ def factory_running(
     in_queue: Counter[str] = Counter()
     for count in queue_counts:
         in_queue[count.entry] += count.pilots if count.status == "running" else 0
-    counts = {key: in_queue.get(key.entry, of.running) for key, of in totals.items()}
+    counts = {key: in_queue.get(key.entry, total.running) for key, total in totals.items()}
     return {key: number for key, number in counts.items() if number is not None}
 
 
@@ -264,15 +288,15 @@ def held_lately(
     of_entry: dict[str, list[QueueCount]] = {}
     for count in queue_counts:
         of_entry.setdefault(count.entry, []).append(count)
-    found = {}
+    by_entry = {}
     for key in totals:
         counts = of_entry.get(key.entry, ())
         holds = (Hold(c.hold, c.hold_code, c.pilots) for c in counts if c.status in _HELD)
         running = sum(c.pilots for c in counts if c.status == "running")
         waiting = sum(c.pilots for c in counts if c.status in {"submitted", "pending"})
-        if one := held(holds, running, waiting):
-            found[key] = one
-    return found
+        if why := held(holds, running, waiting):
+            by_entry[key] = why
+    return by_entry
 
 
 _HELD = {"held", "removed"}
@@ -280,10 +304,10 @@ _HELD = {"held", "removed"}
 
 def starts(pilots: Iterable[Pilot]) -> Mapping[EntryKey, Sequence[int]]:
     """Return when the pilots of each entry started."""
-    found: dict[EntryKey, list[int]] = {}
+    times: dict[EntryKey, list[int]] = {}
     for pilot in pilots:
-        found.setdefault(pilot.entry, []).append(pilot.started)
-    return found
+        times.setdefault(pilot.entry, []).append(pilot.started)
+    return times
 
 
 def fillings(
@@ -294,10 +318,10 @@ def fillings(
 ) -> dict[EntryKey, Filling]:
     """Return since when entries fill."""
     grace = int(config.site.pending_grace)
-    found = {
+    times = {
         key: filling(before.get(key), waits.get(key), int(now), grace) for key in {*before, *waits}
     }
-    return {key: since for key, since in found.items() if since is not None}
+    return {key: since for key, since in times.items() if since is not None}
 
 
 def long_filling(
@@ -323,6 +347,8 @@ def entry_capacities(
 ) -> dict[tuple[EntryKey, Resource], Capacity]:
     """Return what each entry could run: a peak counts once the entry was watched for long.
 
+    What ran under a limit was asked for; so a peak that is not above it is none, though the limit
+    is not hit at this moment.
     ``recent``: the most that ran lately, which is not in the memory's peaks yet.
     """
     memory_per_unit_mib, hour = config.canonical.memory_mib, int(now // HOUR_S)
@@ -334,13 +360,17 @@ def entry_capacities(
         peaks = {
             key: peak
             for key in entries
-            if (peak := _peak(memory, recent, (key, resource), hour)) > 0
+            for at in [(key, resource)]
+            if (peak := max(recent.get(at, 0), _most(memory.peaks, at, hour))) > 0
             and (
-                now - memory.first_seen[key] >= config.site.peak_after
-                or limit(totals.get(key), resource, memory_per_unit_mib) is None
+                limit(totals.get(key), resource, memory_per_unit_mib) is None
+                or (
+                    now - memory.first_seen[key] >= config.site.peak_after
+                    and peak > _most(memory.asked, at, hour)
+                )
             )
         }
-        found = capacities(
+        of_resource = capacities(
             entries,
             resource,
             used=used[resource],
@@ -350,13 +380,16 @@ def entry_capacities(
             totals=totals,
             memory_per_unit_mib=memory_per_unit_mib,
         )
-        result |= {(key, resource): capacity for key, capacity in found.items()}
+        result |= {(key, resource): capacity for key, capacity in of_resource.items()}
     return result
 
 
-def _peak(memory: Memory, recent: Units, at: tuple[EntryKey, Resource], hour: int) -> int:
-    window = memory.peaks.get(at)
-    return max(recent.get(at, 0), (window.value(hour) or 0) if window is not None else 0)
+def _most(
+    windows: Mapping[tuple[EntryKey, Resource], PeakWindow],
+    at: tuple[EntryKey, Resource],
+    hour: int,
+) -> int:
+    return (windows.get(at, PeakWindow()).value(hour)) or 0
 
 
 def _size(pledge: Pledge, memory_per_unit_mib: int) -> Size:

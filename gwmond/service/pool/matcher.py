@@ -8,20 +8,23 @@ left out.  A job or a pilot's START with which that happens again is set aside f
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
 from gwmond.model.facts import DemandGroup, Problem, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child
-from gwmond.sources.board import Board
+from gwmond.sources.child import Board
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor import matching
 
 ASIDE_S = 3600.0
 Pair: TypeAlias = tuple[str, str]
 """The signatures of a group of jobs and of a template."""
+_NOTHING: dict[str, Verdict] = {}
+_VERDICTS = tuple(Verdict)
 
 
 class _Failure(NamedTuple):
@@ -36,7 +39,7 @@ class Matcher:
 
     def __init__(self, gatherer: Gatherer, clock: Callable[[], float] = time.monotonic) -> None:
         self._gatherer, self._clock = gatherer, clock
-        self.verdicts: dict[Pair, Verdict] = {}
+        self.verdicts: dict[str, dict[str, Verdict]] = {}  # equal rows are one object
         self._groups: dict[str, DemandGroup] = {}
         self._templates: dict[str, Template] = {}
         self._failed: dict[Pair, _Failure] = {}
@@ -51,102 +54,122 @@ class Matcher:
         """
         self._groups = {group.signature: group for group in groups}
         self._templates = {template.signature: template for template in templates}
-        self.verdicts = {p: verdict for p, verdict in self.verdicts.items() if self._is_there(p)}
+        self.verdicts = {group: self.verdicts.get(group, _NOTHING) for group in self._groups}
+        if any(not row.keys() <= self._templates.keys() for row in self._different()):
+            self._share()
         now, there = self._clock(), self._groups.keys() | self._templates.keys()
         self._failed = {
-            p: one for p, one in self._failed.items() if one.until > now and self._is_there(p)
+            p: f for p, f in self._failed.items() if f.until > now and self._is_there(p)
         }
-        self._aside = {one: until for one, until in self._aside.items() if until > now}
+        self._aside = {signature: until for signature, until in self._aside.items() if until > now}
         self._slow &= there
-        every = ((g, t) for g in self._groups for t in self._templates)
-        if missing := self._left(every):
-            self._gatherer.run(
-                *("gwmond", "matching", matching.evaluate, missing), how=self._evaluate
-            )
+        if any(self._left()):
+            self._gatherer.run("gwmond", "matching", matching.evaluate, how=self._evaluate)
+            self._share()
         self._gatherer.aside = self._named()
         return self._problems(groups, templates)
 
     def _is_there(self, pair: Pair) -> bool:
         return pair[0] in self._groups and pair[1] in self._templates
 
-    def _left(self, pairs: Iterable[Pair]) -> list[Pair]:
-        """Return those that are to be evaluated.
+    def _different(self) -> Iterable[dict[str, Verdict]]:
+        """Return each row once."""
+        return {id(row): row for row in self.verdicts.values()}.values()
+
+    def _share(self) -> None:
+        """Drop templates that are gone; rows that are equal then are one object."""
+        alike: dict[tuple[tuple[str, Verdict], ...], dict[str, Verdict]] = {}
+        instead = {}
+        for row in self._different():
+            kept = {name: row[name] for name in self._templates if name in row}
+            instead[id(row)] = alike.setdefault(tuple(kept.items()), kept)
+        self.verdicts = {group: instead[id(row)] for group, row in self.verdicts.items()}
+
+    def _left(self) -> Iterator[Pair]:
+        """Yield the pairs that are to be evaluated.
 
         Last come what a deadline passed at, jobs of accounting groups that have a job which is set
         aside, and of each what is suspected.
         """
-        left = [
-            pair
-            for pair in pairs
-            if pair not in self.verdicts
-            and pair not in self._failed
-            and self._aside.keys().isdisjoint(pair)
-        ]
-        suspected = {one for pair in self._failed for one in pair}
+        suspected = {side for pair in self._failed for side in pair}
         named = self._named()
         owners = {g.accounting_group for s, g in self._groups.items() if s in named} - {""}
 
-        def rank(pair: Pair) -> tuple[bool, bool, bool]:
-            of = self._groups[pair[0]].accounting_group
-            return pair[0] in self._slow, of in owners, not suspected.isdisjoint(pair)
+        def rank(group: str) -> tuple[bool, bool]:
+            return group in self._slow, self._groups[group].accounting_group in owners
 
-        if suspected or owners or self._slow:
-            left.sort(key=rank)
-        return left
+        groups = (g for g in self._groups if len(self.verdicts[g]) < len(self._templates))
+        for _, alike in groupby(sorted(groups, key=rank), rank):
+            later = []
+            for pair in (
+                (g, t) for g in alike for t in self._templates if t not in self.verdicts[g]
+            ):
+                if pair in self._failed or not self._aside.keys().isdisjoint(pair):
+                    continue
+                if suspected.isdisjoint(pair):
+                    yield pair
+                else:
+                    later.append(pair)
+            yield from later
 
     def _evaluate(
-        self, task: Callable[..., Any], pairs: list[Pair], *, deadline_s: float, memory_mib: int
+        self, task: Callable[..., Any], *, deadline_s: float, memory_mib: int
     ) -> tuple[tuple[None, int], child.Usage]:
         """Evaluate pairs in one child after another, within one deadline.
 
         Raises QueryError: ``matching_late`` where some are left.
         """
-        until, before = time.monotonic() + deadline_s, len(self.verdicts)
+        until, made = time.monotonic() + deadline_s, 0
         cpu_s = peak_mib = 0.0
-        while pairs:
-            chunk = pairs[: matching.PAIRS_A_CHILD]
-            failure, used = self._one_child(task, chunk, until - time.monotonic(), memory_mib)
-            cpu_s, peak_mib = cpu_s + used.cpu_s, max(peak_mib, used.peak_mib)
-            pairs = self._left(pairs)
-            if pairs and (failure == ProblemName.TIMEOUT or time.monotonic() >= until):
-                said = f"{len(pairs)} of {len(self._groups) * len(self._templates)} pairs are left"
-                raise child.QueryError(ProblemName.MATCHING_LATE, said)
-        return (None, len(self.verdicts) - before), child.Usage(cpu_s, peak_mib)
+        while chunk := list(islice(self._left(), matching.PAIRS_A_CHILD)):
+            failure, number, used = self._one_child(
+                task, chunk, until - time.monotonic(), memory_mib
+            )
+            made, cpu_s, peak_mib = made + number, cpu_s + used.cpu_s, max(peak_mib, used.peak_mib)
+            late = failure == ProblemName.TIMEOUT or time.monotonic() >= until
+            if late and (left := sum(1 for _ in self._left())):
+                text = f"{left} of {len(self._groups) * len(self._templates)} pairs are left"
+                raise child.QueryError(ProblemName.MATCHING_LATE, text)
+        return (None, made), child.Usage(cpu_s, peak_mib)
 
     def _one_child(
         self, task: Callable[..., Any], chunk: list[Pair], left_s: float, memory_mib: int
-    ) -> tuple[ProblemName | None, child.Usage]:
+    ) -> tuple[ProblemName | None, int, child.Usage]:
         """Evaluate pairs until one fails; keep all verdicts, and set the one that failed aside.
 
-        Raises QueryError where that has nothing to do with a pair.
+        Return how many verdicts there are.  Raises QueryError where that has nothing to do with a
+        pair.
         """
         jobs, slots = (list(dict.fromkeys(pair[side] for pair in chunk)) for side in (0, 1))
-        at_job, at_slot = ({one: i for i, one in enumerate(ones)} for ones in (jobs, slots))
+        at_job, at_slot = ({name: i for i, name in enumerate(names)} for names in (jobs, slots))
         numbers = [(at_job[g], at_slot[t]) for g, t in chunk]
         texts, ads = [self._groups[g].ad for g in jobs], [self._templates[t] for t in slots]
-        failure, used = None, child.Usage(0.0, 0.0)
+        failure, detail, used = None, "", child.Usage(0.0, 0.0)
         with Board(len(chunk)) as board:
             asked = texts, ads, numbers, board
             try:
                 _, used = child.run(task, *asked, deadline_s=left_s, memory_mib=memory_mib)
-            except child.QueryError as error:
-                failure = error
+            except child.QueryError as error:  # kept itself, it would keep all that a poll holds
+                failure, detail = error.problem, error.detail
             marks = board.marks[:]
-        at = None
-        for number, (pair, mark) in enumerate(zip(chunk, marks, strict=True)):
+        at, made = None, 0
+        rows: defaultdict[str, dict[str, Verdict]] = defaultdict(dict)
+        for number, ((group, template), mark) in enumerate(zip(chunk, marks, strict=True)):
             if 0 < mark < len(matching.VERDICTS):
-                self.verdicts[pair] = list(Verdict)[mark - 1]
+                rows[group][template] = _VERDICTS[mark - 1]
+                made += 1
             elif mark:
                 at = number
+        self.verdicts |= {group: self.verdicts[group] | row for group, row in rows.items()}
         if failure is None:
-            return None, used
-        if at is None and failure.problem != ProblemName.TIMEOUT:
-            raise failure
-        if failure.problem == ProblemName.TIMEOUT:
+            return None, made, used
+        if at is None and failure != ProblemName.TIMEOUT:
+            raise child.QueryError(failure, detail)
+        if failure == ProblemName.TIMEOUT:
             self._slow.update(pair[0] for pair in chunk[at or 0 : (at or 0) + 1])
         elif at is not None:
             self._set_aside(chunk[at], marks[at])
-        return failure.problem, used
+        return failure, made, used
 
     def _set_aside(self, pair: Pair, mark: int) -> None:
         """Set a pair aside, and a side of it that has failed with another one, too."""
@@ -156,34 +179,42 @@ class Matcher:
         if mark in (matching.JOB, matching.TEMPLATE):
             self._aside[pair[side]] = until
             return
-        failures = Counter(
-            one for p in self._failed if self._aside.keys().isdisjoint(p) for one in p
+        failures = self._failures()
+        if max(failures[s] for s in pair) > 1:  # where both have: by the expression
+            self._aside[max(pair, key=lambda s: (failures[s], s == pair[side]))] = until
+
+    def _failures(self) -> Counter[str]:
+        """Count the failed pairs of each job, and those of each START that may be its own.
+
+        A START counts what failed in its own expression.  What failed in the job's is held against
+        it only where the job could be matched with others: else the job is costly everywhere.
+        """
+        well = {group for group, row in self.verdicts.items() if row}
+        failed = [(p, f) for p, f in self._failed.items() if self._aside.keys().isdisjoint(p)]
+        return Counter(group for (group, _), _ in failed) + Counter(
+            template for (group, template), f in failed if f.side or group in well
         )
-        if (
-            max(failures[one] for one in pair) > 1
-        ):  # where both have failed again: by the expression
-            self._aside[max(pair, key=lambda one: (failures[one], one == pair[side]))] = until
 
     def _named(self) -> frozenset[str]:
         """Return what is set aside, and of each single pair that in whose expression it failed."""
-        alone = (p[one.side] for p, one in self._failed.items() if self._aside.keys().isdisjoint(p))
+        alone = (p[f.side] for p, f in self._failed.items() if self._aside.keys().isdisjoint(p))
         return frozenset({*self._aside, *alone})
 
     def _problems(
         self, groups: Iterable[DemandGroup], templates: Iterable[Template]
     ) -> list[Problem]:
-        named, told = self._named(), self._told
+        named, before = self._named(), self._told
         self._told = named
-        found = []
+        problems = []
         for group in groups:
             if group.signature in named:
-                of = group.accounting_group or "none"
-                text = f"{group.sample or 'a job'} (jobs like it: {group.jobs}; group {of})"
-                source, new = group.schedd, int(group.signature not in told)
-                found.append(Problem(source, ProblemName.COSTLY_JOB, text, new))
+                name = group.accounting_group or "none"
+                text = f"{group.sample or 'a job'} (jobs like it: {group.jobs}; group {name})"
+                source, new = group.schedd, int(group.signature not in before)
+                problems.append(Problem(source, ProblemName.COSTLY_JOB, text, new))
         for template in templates:
             if template.signature in named:
-                of, new = template.group or "none", int(template.signature not in told)
-                text = f"{'/'.join(template.entry)} (frontend group {of})"
-                found.append(Problem("entries", ProblemName.COSTLY_START, text, new))
-        return found
+                name, new = template.group or "none", int(template.signature not in before)
+                text = f"{'/'.join(template.entry)} (frontend group {name})"
+                problems.append(Problem("entries", ProblemName.COSTLY_START, text, new))
+        return problems

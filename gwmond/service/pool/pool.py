@@ -28,7 +28,9 @@ class Pool:
             except ValueError as error:
                 raise ConfigError(f"replay.file: {error}") from None
             first, duration = self.recording.times[0], self.recording.duration_s
-            self.clock = ReplayClock(first, duration, config.replay.speed)
+            speed, own_time = config.replay.speed, bool(self.recording.past)
+            period_s = config.poll.interval * speed
+            self.clock = ReplayClock(first, duration, speed, period_s, own_time=own_time)
             names = self.recording.names
             self.targets = Targets(
                 tuple(names("collectors")),

@@ -8,12 +8,13 @@ No I/O and no clock here either.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from gwmond.config.settings import Config
 from gwmond.model.demand.order import AccountingQuota, Limits
+from gwmond.model.demand.submitters import UsersNow
 from gwmond.model.entries.waiting import PendingHistory
 from gwmond.model.facts import (
     AD_LIFETIME_S,
@@ -25,7 +26,10 @@ from gwmond.model.facts import (
     JobCount,
     Pilot,
     Reported,
+    Size,
+    Stalled,
 )
+from gwmond.model.freshest import freshest
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.names import OTHER_ENTRY
 from gwmond.model.poll.snapshot import PilotGroup
@@ -56,12 +60,12 @@ from gwmond.service.pool.known_entries import (
     with_pledged,
 )
 from gwmond.sites import registering
+from gwmond.sites.absorb import pending_by_group
 from gwmond.sites.capacity import provisioned
 from gwmond.sites.entry_totals import combine
 from gwmond.sites.pilot_groups import pilot_groups
-from gwmond.sites.site_time import Facts
-from gwmond.sources.freshest import freshest
-from gwmond.sources.htcondor import quotas
+from gwmond.sites.site_time import Facts, Settings
+from gwmond.sources.htcondor import order
 from gwmond.sources.htcondor.factory import QueueCount
 from gwmond.sources.htcondor.pilots import advertised
 from gwmond.sources.htcondor.schedds import ScheddSeen
@@ -80,7 +84,7 @@ class PoolState(NamedTuple):
     one that was just started will be trusted (epoch seconds).  ``requests`` and
     ``entry_monitors`` are what is shown, with what WMS collectors know better than the
     glideresource ads that are accounted.  ``memory_per_unit_mib``: MiB of a canonical unit.
-    ``limits``: of accounting groups and schedds.
+    ``limits``: of accounting groups and schedds.  ``users``: None where no collector tells of any.
     """
 
     facts: Facts
@@ -93,6 +97,7 @@ class PoolState(NamedTuple):
     silent_before: int | None
     requests: tuple[EntryRequest, ...]
     jobs: tuple[JobCount, ...]
+    users: UsersNow | None
     reported: Reported
     memory: Memory
     entry_monitors: Mapping[EntryKey, EntryMonitor]
@@ -110,11 +115,20 @@ class PoolState(NamedTuple):
         )
 
 
+def site_settings(config: Config) -> Settings:
+    """Return by which settings entries are judged."""
+    return Settings(
+        memory_per_unit_mib=config.canonical.memory_mib,
+        info_max_age_s=int(config.site.factory_info_max_age),
+        untaken_s=int(config.site.untaken_grace),
+    )
+
+
 def build_state(
-    found: Round, memory: Memory, config: Config, now: float, now_mono: float
+    gathered: Round, memory: Memory, config: Config, now: float, now_mono: float
 ) -> PoolState:
     """Return the state of ``now`` (epoch seconds by the pool's clock)."""
-    return _Building(found, memory, config, now, Fresh(found, config, now_mono)).state()
+    return _Building(gathered, memory, config, now, Fresh(gathered, config, now_mono)).state()
 
 
 class _Building:
@@ -124,9 +138,9 @@ class _Building:
     """
 
     def __init__(
-        self, found: Round, memory: Memory, config: Config, now: float, fresh: Fresh
+        self, gathered: Round, memory: Memory, config: Config, now: float, fresh: Fresh
     ) -> None:
-        self._found, self._memory, self._config, self._now = found, memory, config, now
+        self._gathered, self._memory, self._config, self._now = gathered, memory, config, now
         self._fresh = fresh
         self._memory_per_unit_mib = config.canonical.memory_mib
         self._requests, self._totals = _requests(fresh)
@@ -161,12 +175,18 @@ class _Building:
 
     def state(self) -> PoolState:
         """Return the state."""
-        found, fresh, config, now = self._found, self._fresh, self._config, self._now
+        found, fresh, config, now = self._gathered, self._fresh, self._config, self._now
         entries, watched = self._entries, self._watched
         memory, totals = self._memory, self._totals
         queue_counts = queued(fresh, totals or {})
+        coming: Mapping[EntryKey, int] = {}
         if totals is not None:
-            memory, totals = self._not_at_work(memory, totals, queue_counts)
+            memory, totals, coming = self._not_at_work(memory, totals, queue_counts)
+        past = histories(self._memory.waiting, totals, config, now)
+        waits = waiting(queue_counts, past, totals, self._pilots, config, now)
+        if totals is not None:
+            full = {key for key, wait in waits.items() if wait.beyond > 0}
+            totals = {key: total._replace(saturated=key in full) for key, total in totals.items()}
         trusted = [key for key in entries - {OTHER_ENTRY} if key not in self._doubtful]
         trusted = trusted if self._slots else []
         after, recent = remember(
@@ -174,15 +194,14 @@ class _Building:
         )
         after = after._replace(
             last_seen={key: standing.last for key, standing in (found.entries or {}).items()},
-            waiting=histories(self._memory.waiting, totals, config, now),
+            waiting=past,
         )
-        waits = waiting(queue_counts, after.waiting, totals, self._pilots, config, now)
         after = after._replace(filling=fillings(self._memory.filling, waits, config, now))
         failed = [pilot for pilot in self._pilots if pilot.failed]
         unused = frozenset[str]().union(*(answer.unused for answer in self._startds))
         groups, demand_complete = _demand(fresh, found, config)
         monitors = monitored(fresh, self._requests, totals)
-        limits = limits_of(fresh.all(quotas.KIND)[0], found.chosen)
+        limits = limits_of(fresh.all(order.QUOTAS)[0], found.chosen)
         contradictions = self._contradictions(monitors.requests)
         facts = Facts(
             entries=entries,
@@ -202,8 +221,9 @@ class _Building:
             templates=tuple(t for key, t in sorted(found.templates.items()) if key[0] in entries),
             verdicts={},
             asked=_asked(self._requests),
+            coming=pending_by_group(coming, self._not_registered()),
             left_out={n: load.overload for n, load in limits.schedds.items() if load.overload},
-            unseen=next((one.text for one in contradictions if one.of == ALL_JOBS), ""),
+            unseen=next((c.text for c in contradictions if c.of == ALL_JOBS), ""),
         )
         return PoolState(
             facts=facts,
@@ -211,13 +231,16 @@ class _Building:
             running=watched.running,
             silent=frozenset(pilot.name for pilot in watched.silent),
             pilot_groups=pilot_groups(
-                [*watched.running, *failed], unused, self._memory_per_unit_mib, now
+                *([*watched.running, *failed], unused, self._memory_per_unit_mib, now),
+                _stalled(fresh, found),
+                _starting(self._not_registered(), totals or {}),
             ),
             pilots_complete=self._complete,
             young_until=self._young_until,
             silent_before=_clock(self._clocks, now) - self._two_updates_s if self._clocks else None,
             requests=monitors.requests,
             jobs=_jobs(fresh, found),
+            users=_users(fresh, groups, {*limits.groups, *found.accounting_groups}),
             reported=Reported(*(tuple(chain(*fresh.all(kind)[0])) for kind in Reported._fields)),
             memory=after,
             entry_monitors=monitors.entries,
@@ -231,8 +254,11 @@ class _Building:
         before: Memory,
         totals: Mapping[EntryKey, EntryTotals],
         queue_counts: Sequence[QueueCount],
-    ) -> tuple[Memory, Mapping[EntryKey, EntryTotals]]:
-        """Return memory and totals with pilots that do not register, are held, or not submitted."""
+    ) -> tuple[Memory, Mapping[EntryKey, EntryTotals], Mapping[EntryKey, int]]:
+        """Return memory and totals with pilots that do not register, are held, or not submitted.
+
+        The last are those that are about to register.
+        """
         now, site = int(self._now), self._config.site
         grace, asked_grace = int(site.register_grace), int(site.pending_grace)
         registered = Counter(pilot.entry for pilot in self._pilots if not pilot.failed)
@@ -240,23 +266,34 @@ class _Building:
         histories = registering.watch(
             before.unregistered, counts, registered, now, grace, self._doubtful
         )
-        found = registering.unregistered(histories, totals, self._pilots)
+        missing = registering.unregistered(histories, totals, self._pilots)
         holds = held_lately(queue_counts, totals)
         asked = {
             key: before.unsubmitted.get(key, PendingHistory()).add(
-                now, of.idle_request, asked_grace
+                now, total.idle_request, asked_grace
             )
-            for key, of in totals.items()
+            for key, total in totals.items()
         }
-        told = {
-            key: of._replace(
-                unregistered=found.get(key),
+        amended = {
+            key: total._replace(
+                unregistered=missing.get(key),
                 held_lately=holds.get(key),
                 unsubmitted=asked[key].least(now, asked_grace) > 0,
             )
-            for key, of in totals.items()
+            for key, total in totals.items()
         }
-        return before._replace(unregistered=histories, unsubmitted=asked), told
+        after = before._replace(unregistered=histories, unsubmitted=asked)
+        registered.update(ended.pilot.entry for ended in self._watched.ended)
+        return after, amended, registering.coming(histories, counts, registered, now, grace)
+
+    def _not_registered(self) -> dict[EntryKey, dict[str, int]]:
+        """Return by how much the factory counts more pilots of each group than have registered."""
+        counts = Counter((pilot.entry, pilot.group) for pilot in self._pilots if not pilot.failed)
+        by_entry: dict[EntryKey, dict[str, int]] = {}
+        for request in self._requests:
+            missing = (request.monitor.status_running or 0) - counts[request.entry, request.group]
+            by_entry.setdefault(request.entry, {})[request.group] = missing
+        return by_entry
 
     def _contradictions(self, requests: Sequence[EntryRequest]) -> tuple[Contradiction, ...]:
         """Return which counts of the frontend and the factory cannot be true."""
@@ -266,7 +303,7 @@ class _Building:
         return (
             *of_requests(self._requests, self._watched.running),
             *of_queue(requests, queue),
-            *of_jobs(_jobs(fresh, self._found), frontends),
+            *of_jobs(_jobs(fresh, self._gathered), frontends),
         )
 
     def _reported_to_factories(self) -> tuple[Pilot, ...]:
@@ -293,15 +330,15 @@ class _Building:
         }
         if not self._complete or not self._fresh.all(REQUESTS)[1]:  # it may only be out of sight
             remembered |= set(self._memory.first_seen)
-        if self._found.entries is not None:
-            remembered &= self._found.entries.keys()
+        if self._gathered.entries is not None:
+            remembered &= self._gathered.entries.keys()
         return frozenset(with_pledged(self._seen | remembered, self._config))
 
     def _not_surely_seen(self) -> dict[EntryKey, str]:
         """Return entries whose pilots are not surely all seen, with a reason.
 
-        A collector that was restarted learns of pilots as they report; one that is silent hides its
-        own.  An entry that shows as much as when last trusted is not doubted.
+        A collector that was restarted learns of pilots as they report; a silent one hides all of
+        its own.  An entry that shows as much as when last trusted is not doubted.
         """
         reason = YOUNG if self._whole else "collector"
         doubtful: dict[EntryKey, str] = {}
@@ -314,8 +351,8 @@ class _Building:
     def _shows_less(self, key: EntryKey) -> bool:
         """Return whether an entry has fewer pilots than when it was trusted last.
 
-        One that has vanished from a young collector has, too (one that is named like its site is
-        no factory's, but a pledge's).
+        An entry that has vanished from a young collector has, too (but not one named like its
+        site, which is a pledge's and no factory's).
         """
         before = [self._memory.provisioned.get((key, resource)) for resource in RESOURCES]
         if before == [None, None]:
@@ -347,17 +384,17 @@ def _pilots(
 ) -> tuple[Pilot, ...]:
     """Return each pilot once: by its slots, else by its startd's own ad.
 
-    One whose validation failed has a new name in each of its ads: its factory's job identifies it.
+    If its validation failed it has a new name in each of its ads: its factory's job identifies it.
     """
     if not slots:
         return ()
     shown = (*merge_pilots(answer.pilots for answer in slots), *reported)
-    found = (pilot for pilot in shown if not pilot.failed)
+    healthy = (pilot for pilot in shown if not pilot.failed)
     failed = (pilot for pilot in shown if pilot.failed)
-    pilots = (*found, *freshest(failed, lambda x: x.factory_job or x.name).values())
-    known = {pilot.name for pilot in pilots}
+    pilots = (*healthy, *freshest(failed, lambda x: x.factory_job or x.name).values())
+    names = {pilot.name for pilot in pilots}
     others = merge_pilots(answer.pilots for answer in startds)
-    return (*pilots, *(pilot for pilot in others if pilot.name not in known))
+    return (*pilots, *(pilot for pilot in others if pilot.name not in names))
 
 
 def _requests(
@@ -425,31 +462,73 @@ def _clock(clocks: Sequence[int], now: float) -> int:
     return int(now) if 0 <= now - newest < AD_LIFETIME_S else newest
 
 
-def _demand(fresh: Fresh, found: Round, config: Config) -> tuple[tuple[DemandGroup, ...], bool]:
+def _demand(fresh: Fresh, gathered: Round, config: Config) -> tuple[tuple[DemandGroup, ...], bool]:
     """Return the demand of schedds that answered, and whether that is all there is."""
     groups: list[DemandGroup] = []
-    complete = bool(found.chosen)
-    for schedd in found.chosen:
+    complete = bool(gathered.chosen)
+    for schedd in gathered.chosen:
         answer = fresh.usable(schedd.daemon.name, DEMAND)
         if answer is None:
             complete = False
             continue
         groups += answer.value.groups
         complete = complete and answer.value.complete
-    names = {schedd.daemon.name.lower() for schedd in found.chosen}
-    wanted = (name.lower() for name in config.pool.schedds if not set("*?[") & set(name))
-    missing = [name for name in wanted if name not in names]
+    names = {schedd.daemon.name.lower() for schedd in gathered.chosen}
+    named = (name.lower() for name in config.pool.schedds if not set("*?[") & set(name))
+    missing = [name for name in named if name not in names]
     discovered = all(fresh.all(kind)[1] for kind in ("schedds", "submitters"))
     return tuple(groups), complete and discovered and not missing
 
 
-def _jobs(fresh: Fresh, found: Round) -> tuple[JobCount, ...]:
+def _jobs(fresh: Fresh, gathered: Round) -> tuple[JobCount, ...]:
     counts: dict[tuple[str, str, str], int] = {}
     for answer in fresh.all("submitters")[0]:
         for count in answer.counts:
             counts[count.schedd, count.accounting_group, count.status] = count.jobs
-    for schedd in found.chosen:
+    for schedd in gathered.chosen:
         if (answer := fresh.usable(schedd.daemon.name, DEMAND)) is not None:
             for count in answer.value.counts:
                 counts[count.schedd, count.accounting_group, count.status] = count.jobs
     return tuple(JobCount(*key, jobs) for key, jobs in sorted(counts.items()))
+
+
+def _starting(
+    missing: Mapping[EntryKey, Mapping[str, int]], totals: Mapping[EntryKey, EntryTotals]
+) -> dict[Berth, tuple[int, Size]]:
+    """Return the pilots that are about to register, with the size that the entry's have.
+
+    These are all that the factory counts and no collector shows, but at entries where pilots are
+    known that never register.
+    """
+    return {
+        Berth(key, group): (number, total.pilot_size)
+        for key, groups in missing.items()
+        if (total := totals.get(key)) is not None and total.pilot_size is not None
+        if total.unregistered is None or not total.unregistered.pilots
+        for group, number in groups.items()
+        if number > 0
+    }
+
+
+def _stalled(fresh: Fresh, gathered: Round) -> dict[str, Stalled] | None:
+    """Return the jobs that use no CPU, by pilot, of schedds that have said; None if none has."""
+    stalled: dict[str, Stalled] | None = None
+    for schedd in gathered.chosen:
+        answer = fresh.usable(schedd.daemon.name, DEMAND)
+        if answer is not None and answer.value.stalled is not None:
+            stalled = stalled or {}
+            for one in answer.value.stalled:
+                before = stalled.get(one.startd)
+                stalled[one.startd] = one if before is None else before.plus(one)
+    return stalled
+
+
+def _users(fresh: Fresh, groups: Iterable[DemandGroup], known: Collection[str]) -> UsersNow | None:
+    """Return the jobs of submitters; None if no collector tells of any.
+
+    Accounting groups are those with idle jobs, and those that are ``known``.
+    """
+    answers, complete = fresh.all("submitters")
+    names = {*(group.accounting_group for group in groups), *known}
+    counts = tuple(count for answer in answers for count in answer.submitters)
+    return UsersNow(counts, frozenset(map(str.lower, names)), complete) if answers else None

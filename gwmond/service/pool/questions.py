@@ -16,12 +16,18 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.render.document import Document
 from gwmond.service.pool.explainer import BadQuestion, Explainer, NoAnswer, NotRead
 from gwmond.service.pool.pool import Pool
+from gwmond.service.pool.whatif import Polled, answered
+from gwmond.sites.site_time import Facts
 from gwmond.sources import child
 from gwmond.sources.pool_name import pool_name
 
 PAGE_DEADLINE_S = 15.0
 """What a page asks has to be answered within this; a connection lasts for a minute."""
 _SOON_S = 5
+RECORDED = (
+    "A recording has neither single jobs nor all of a pilot: ask for all idle jobs, also of a site "
+    "or an entry"
+)
 
 
 def explained(
@@ -36,10 +42,10 @@ def explained(
     if question.what == "ad":
         return job_document.document(explainer.ad(question.name))
     if question.what == "all":
-        found = explainer.all_jobs(question.schedd)
-        sums = all_jobs.causes(found, explainer.memory_per_unit_mib)
+        situations = explainer.all_jobs(question.schedd)
+        sums = all_jobs.causes(situations, explainer.memory_per_unit_mib)
         if not shows_jobs:
-            sums = [one._replace(example="") for one in sums]
+            sums = [cause._replace(example="") for cause in sums]
         there = explainer.entries_there if question.site else {}
         left_out = explainer.left_out(question.schedd)
         return all_jobs.document(sums, explainer.missing, there, left_out)
@@ -59,7 +65,7 @@ def explained(
 def _by_ledger(config: Config, explainer: Explainer, name: str) -> Document | Pilot:
     """Return the pilot whose number, or part of a name, the ledger has; raises NoAnswer.
 
-    Of one that no collector shows any more, why it had no job.
+    If no collector shows it any more: why it had no job.
     """
     from gwmond.explain.sent_for import sent_for_document  # noqa: PLC0415 (SQLAlchemy loads slowly)
     from gwmond.reports.ledger.ledger_reading import Unreadable, ledger_for_page  # noqa: PLC0415
@@ -69,16 +75,16 @@ def _by_ledger(config: Config, explainer: Explainer, name: str) -> Document | Pi
     missing = f"the collectors know no pilot {name}"
     try:
         with ledger_for_page(config.ledger.url) as ledger:
-            found = find(ledger, name)
-            if len(found) == 1:
-                if found[0].end_us is None and (shown := explainer.pilot(found[0].identity.name)):
+            rows = find(ledger, name)
+            if len(rows) == 1:
+                if rows[0].end_us is None and (shown := explainer.pilot(rows[0].identity.name)):
                     return shown
                 now_us = round(time.time() * SECOND_US)
-                return sent_for_document(sent_for(ledger, found[0], now_us))
+                return sent_for_document(sent_for(ledger, rows[0], now_us))
     except Unreadable as error:
         raise NoAnswer(f"{missing}. {error}") from None
-    if found:
-        numbers = ", ".join(str(row.id) for row in found[:20])
+    if rows:
+        numbers = ", ".join(str(row.id) for row in rows[:20])
         raise NoAnswer(f"{missing}; several of the ledger fit, give a number: {numbers}")
     raise NoAnswer(f"{missing}, nor does the ledger. gwmond pilots --past lists those that ended")
 
@@ -87,9 +93,15 @@ class PageQuestions:
     """Answers the questions of the daemon's page as of a poll, from any thread."""
 
     def __init__(
-        self, config: Config, pool: Pool, snapshot: Snapshot | None, *, shows_jobs: bool
+        self,
+        config: Config,
+        pool: Pool,
+        snapshot: Snapshot | None,
+        facts: Facts | None,
+        *,
+        shows_jobs: bool,
     ) -> None:
-        self.shows_jobs = shows_jobs
+        self.shows_jobs, self._facts = shows_jobs, facts
         self._config, self._pool, self._snapshot = config, pool, snapshot
         self._found = pool.gatherer.last()  # made in the thread that polls
 
@@ -106,10 +118,22 @@ class PageQuestions:
         """Names of the schedds that can be asked."""
         return [schedd.daemon.name for schedd in self._found.chosen]
 
+    @property
+    def lacks(self) -> str:
+        """Why neither jobs nor pilots are explained; empty: they are."""
+        recording = self._pool.recording
+        return "" if recording is None or recording.has_jobs else RECORDED
+
     def __call__(self, question: Question) -> Document:
-        """Return the answer; raises Unanswered."""
-        if self._snapshot is None or (self._pool.recording is not None and question.what != "all"):
-            raise Unanswered(404, "a recording has no single jobs: ask for all")
+        """Return the answer; raises Unanswered.
+
+        A recording may lack what is asked of an entry: the answer is why no job runs there.
+        """
+        if self.lacks and question.what == "entry":
+            question = Question(schedd=question.schedd, site=question.name, what="all")
+        of_poll = question.what in ("all", "whatif")
+        if self._snapshot is None or self._facts is None or (self.lacks and not of_poll):
+            raise Unanswered(404, self.lacks)
         tick = self._pool.clock.tick()
         explainer = Explainer(
             self._config,
@@ -120,6 +144,10 @@ class PageQuestions:
             deadline_s=PAGE_DEADLINE_S,
         )
         try:
+            if question.what == "whatif":
+                missing, aside = explainer.missing, self._found.aside
+                polled = Polled(self._facts, self._snapshot.pool_time, missing, aside)
+                return answered(self._config, polled, question, PAGE_DEADLINE_S)
             return explained(self._config, explainer, question, shows_jobs=self.shows_jobs)
         except NotRead as error:
             raise Unanswered(503, str(error), _SOON_S) from None

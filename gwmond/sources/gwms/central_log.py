@@ -50,11 +50,11 @@ def parse(
     for line in raw.split(b"\n"):
         if not line.strip():
             continue
-        found = _line(path, line)
-        if isinstance(found, str):
-            wrong[found] += 1
-        elif found.kind is not CentralKind.OTHER:
-            events.append(found)
+        fact = _line(path, line)
+        if isinstance(fact, str):
+            wrong[fact] += 1
+        elif fact.kind is not CentralKind.OTHER:
+            events.append(fact)
     return ParsedLog(tuple(events), wrong)
 
 
@@ -95,16 +95,16 @@ def _line(path: str, line: bytes) -> CentralEvent | ProblemName:
 
 def _data(line: bytes, at: int) -> tuple[dict[str, str], bytes]:
     """Return the structured data (names in lower case), and the message after it."""
-    found: dict[str, str] = {}
+    data: dict[str, str] = {}
     if line[at : at + 1] == b"-":
         at += 1
     while (element := _DATA.match(line, at)) is not None:
         for name, value in _PARAMETER.findall(element[1]):
             plain = _ESCAPED.sub(rb"\1", value)
-            found.setdefault(texts.text(name).lower(), texts.known(plain))
+            data.setdefault(texts.text(name).lower(), texts.known(plain))
         at = element.end()
     message = line[at : at + _MESSAGE_BYTES].strip()
-    return found, message.removeprefix(b"\xef\xbb\xbf")
+    return data, message.removeprefix(b"\xef\xbb\xbf")
 
 
 def _kind(program: str, message: bytes) -> tuple[CentralKind, int | None]:

@@ -42,20 +42,20 @@ def parse(
     pilots: list[CompletedPilot] = []
     wrong: Counter[ProblemName] = Counter()
     for line in _divided(raw):
-        found = _line(path, line, place, zone)
-        if isinstance(found, CompletedPilot):
-            pilots.append(found)
-            if not found.duration_s:
+        fact = _line(path, line, place, zone)
+        if isinstance(fact, CompletedPilot):
+            pilots.append(fact)
+            if not fact.duration_s:
                 wrong[ProblemName.NO_DURATION] += 1
         else:
-            wrong[found] += 1
+            wrong[fact] += 1
     return ParsedLog(tuple(pilots), wrong)
 
 
 def _divided(raw: bytes) -> Iterator[bytes]:
     """Yield lines, also where one was written without its end."""
     for line in raw.split(b"\n"):
-        begins = [found.start() for found in _JOB.finditer(line)]
+        begins = [match.start() for match in _JOB.finditer(line)]
         cuts = [0, *begins[1:], len(line)]
         yield from (line[a:b] for a, b in pairwise(cuts) if line[a:b].strip())
 
@@ -78,8 +78,8 @@ def _line(
         return texts.number(record.get(name, b""))
 
     def life(name: bytes) -> int | None:
-        found = seconds(job, name)
-        return found if found is not None and found <= _LONGEST_S else None
+        life_s = seconds(job, name)
+        return life_s if life_s is not None and life_s <= _LONGEST_S else None
 
     def per_mille(name: bytes) -> int | None:
         return texts.number(waste.get(name, b""), _LEAST_PER_MILLE)

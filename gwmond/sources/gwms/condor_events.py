@@ -70,15 +70,15 @@ def parse(
     wrong: Counter[ProblemName] = Counter()
     for event in _divided(raw):
         head = _HEAD.match(event)
-        found = ProblemName.GARBAGE if head is None else _event(path, head, place, about_s, zone)
-        if isinstance(found, QueueEvent):
-            if found.state is QueueState.ENDED and _KILLED.search(event):
-                found = found._replace(state=QueueState.KILLED)
-            events.append(found)
+        fact = ProblemName.GARBAGE if head is None else _event(path, head, place, about_s, zone)
+        if isinstance(fact, QueueEvent):
+            if fact.state is QueueState.ENDED and _KILLED.search(event):
+                fact = fact._replace(state=QueueState.KILLED)
+            events.append(fact)
             if head is not None and not (head[4] and _ZONE.search(head[4])):
-                local.append(found)
-        elif found is not None:
-            wrong[found] += 1
+                local.append(fact)
+        elif fact is not None:
+            wrong[fact] += 1
     return ParsedLog(tuple(events), wrong, tuple(local))
 
 

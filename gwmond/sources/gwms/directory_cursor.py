@@ -14,7 +14,7 @@ from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
     from gwmond.model.pilots.file_facts import FileFact
-    from gwmond.sources.gwms.rare.zones import ZoneSample
+    from gwmond.sources.gwms.zones import ZoneSample
 
 
 F_co = TypeVar("F_co", covariant=True)
@@ -62,6 +62,7 @@ class FileAnswer(NamedTuple):
     - ``left``: how many pilots of the directory are still to be read.
     - ``size``: how many bytes were read; ``weight``: how many facts, as the limit counts them.
     - ``samples``: by how much times without a zone differ from outputs.
+    - ``path``: the directory, where several were read.
     """
 
     facts: tuple[FileFact, ...]
@@ -73,6 +74,7 @@ class FileAnswer(NamedTuple):
     size: int
     weight: int = 0
     samples: tuple[ZoneSample, ...] = ()
+    path: str = ""
 
 
 class DirectoryState(NamedTuple):
@@ -89,7 +91,7 @@ class DirectoryState(NamedTuple):
 
 
 def read(text: str, source: str, problems: list[Problem]) -> DirectoryState:
-    """Return the state that a text says; one that is not understood (``bad_state``) is none."""
+    """Return the state that a text says; a text not understood (``bad_state``) says none."""
     try:
         return load(text)
     except ValueError as error:

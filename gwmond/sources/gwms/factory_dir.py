@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds, pilot_output
+from gwmond.sources.gwms import directory_cursor, following, layout, pilot_output
 from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.sources.gwms.layout import Found
-    from gwmond.sources.gwms.log_kinds import LogKind
+    from gwmond.sources.gwms.following import LogKind
+    from gwmond.sources.gwms.layout import FileSeen
 
 SETTLE_S = 5
 FUTURE_S = 3600
@@ -50,7 +50,7 @@ def fetch(
     cursor_state: str,
     limits: FileLimits,
     now: float,
-    logs: tuple[LogKind, ...] = log_kinds.FACTORY,
+    logs: tuple[LogKind, ...] = following.FACTORY,
     zone: tzinfo | None = None,
 ) -> FileAnswer:
     """Read on in one directory; ``now``: the time (epoch seconds) just before.
@@ -64,26 +64,26 @@ def fetch(
     state = directory_cursor.read(cursor_state, layout.shown(directory), problems)
     task = _DirectoryReading(directory, limits, now, problems, zone)
 
-    def wanted(name: str) -> bool:
-        return bool(pilot_output.job_file(name)) or log_kinds.of(name, logs) is not None
+    def wants(name: str) -> bool:
+        return bool(pilot_output.job_file(name)) or following.kind_of(name, logs) is not None
 
     unseen: list[str] = []
     try:
-        listed = list(layout.files_in(directory, problems, wanted, unseen))
+        listed = list(layout.files_in(directory, problems, wants, unseen))
     except OSError as error:
         return _nothing(
             cursor_state, [Problem(layout.shown(directory), ProblemName.UNREADABLE, str(error))]
         )
     if unseen and not listed and not state.begun:
         return _nothing(cursor_state, problems)
-    named = [(found, log_kinds.of(found.name, logs)) for found in listed]
-    kinds = [(found, kind) for found, kind in named if kind is not None]
-    kinds += task.renamed([found for found, kind in named if kind is None], state, logs)
-    known = task.follow(sorted(kinds, key=lambda one: one[0].status.st_mtime), state)
+    named = [(file, following.kind_of(file.name, logs)) for file in listed]
+    kinds = [(file, kind) for file, kind in named if kind is not None]
+    kinds += task.renamed([file for file, kind in named if kind is None], state, logs)
+    followed = task.follow(sorted(kinds, key=lambda pair: pair[0].status.st_mtime), state)
     after, left = task.pilots(listed, unseen, state)
     return FileAnswer(
         facts=tuple(task.facts),
-        state=after._replace(logs=tuple(known)).dump(),
+        state=after._replace(logs=tuple(followed)).dump(),
         complete_us=None if left.behind or left.unknown else _complete_us(left, now),
         behind=left.behind,
         left=left.pilots,
@@ -122,7 +122,7 @@ class _DirectoryReading(PilotReading):
     _numbers: frozenset[Number] = frozenset()
 
     def pilots(
-        self, files: Sequence[Found], unseen: Iterable[str], state: DirectoryState
+        self, files: Sequence[FileSeen], unseen: Iterable[str], state: DirectoryState
     ) -> tuple[DirectoryState, _Left]:
         """Read pilots on; return how far, but for logs, and what is left."""
         first = not state.begun or state.taken < _FIRST
@@ -176,18 +176,18 @@ class _DirectoryReading(PilotReading):
         waits.add(pilot.number)
         return True
 
-    def _settled(self, files: Sequence[Found], *, first: bool) -> list[SettledPilot]:
+    def _settled(self, files: Sequence[FileSeen], *, first: bool) -> list[SettledPilot]:
         """Return the pilots that have settled, in the order of their last change.
 
         ``first``: none has been taken yet, so that ``lookback_s`` counts.
         """
-        pairs: dict[Number, dict[str, Found]] = {}
-        for found in files:
-            named = pilot_output.job_file(found.name)
+        pairs: dict[Number, dict[str, FileSeen]] = {}
+        for file in files:
+            named = pilot_output.job_file(file.name)
             if named is not None:
-                pairs.setdefault((named.cluster, named.proc), {})[named.kind] = found
-            elif found.name.startswith("job.") and not found.name.isprintable():
-                self._problem(found.path, ProblemName.ODD_NAME, "not read")
+                pairs.setdefault((named.cluster, named.proc), {})[named.kind] = file
+            elif file.name.startswith("job.") and not file.name.isprintable():
+                self._problem(file.path, ProblemName.ODD_NAME, "not read")
         newest, since = (self._now - SETTLE_S) * 1e9, self._now - self._limits.lookback_s
         future = 0
         settled = []

@@ -7,33 +7,66 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from collections import Counter
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from gwmond.model.facts import Problem
-from gwmond.model.pilots.file_facts import FileFact
+from gwmond.model.pilots.file_facts import EVENT_LOG, FileFact
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import tail
-from gwmond.sources.gwms import directory_cursor, layout, log_kinds
+from gwmond.sources.gwms import (
+    central_log,
+    completed_jobs,
+    condor_events,
+    directory_cursor,
+    layout,
+    zones,
+)
 from gwmond.sources.gwms.directory_cursor import (
     DirectoryState,
     FileAnswer,
     FileLimits,
 )
-from gwmond.sources.gwms.rare import zones
 from gwmond.sources.tail import FollowedLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import tzinfo
 
-    from gwmond.model.pilots.file_facts import QueueEvent
-    from gwmond.sources.gwms.layout import Found
-    from gwmond.sources.gwms.log_kinds import LogKind
-    from gwmond.sources.gwms.rare.zones import ZoneSample
+    from gwmond.model.pilots.file_facts import PilotName, QueueEvent
+    from gwmond.sources.gwms.directory_cursor import ParsedLog
+    from gwmond.sources.gwms.layout import FileSeen
+    from gwmond.sources.gwms.zones import ZoneSample
 
 MAX_LOGS = 2000
+
+
+class LogKind(NamedTuple):
+    """Logs with names like this: how a record ends, and what reads whole records.
+
+    What reads them gets path, records, place, when the log was last written (epoch seconds) and
+    the zone of times without one (None: this host's).
+    """
+
+    names: re.Pattern[str]
+    end: bytes
+    parse: Callable[[str, bytes, PilotName, float, tzinfo | None], ParsedLog[Any]]
+
+
+def kind_of(name: str, kinds: Iterable[LogKind]) -> LogKind | None:
+    """Return which kind of log has such a name."""
+    return next((kind for kind in kinds if kind.names.fullmatch(name)), None)
+
+
+FACTORY = (
+    LogKind(layout.COMPLETED, b"\n", completed_jobs.parse),
+    LogKind(EVENT_LOG, condor_events.END, condor_events.parse),
+)
+COMPRESSED = frozenset({".gz", ".xz", ".bz2", ".zst"})
+CENTRAL = (LogKind(re.compile(r"(?!.*\.(?:gz|xz|bz2|zst)$).*", re.S), b"\n", central_log.parse),)
+"""Every file of a directory of central logs, but those that are compressed."""
 
 
 class Following:
@@ -75,32 +108,32 @@ class Following:
         self._problems.append(layout.unreadable(path, error))
 
     def renamed(
-        self, files: Iterable[Found], state: DirectoryState, kinds: tuple[LogKind, ...]
-    ) -> list[tuple[Found, LogKind]]:
+        self, files: Iterable[FileSeen], state: DirectoryState, kinds: tuple[LogKind, ...]
+    ) -> list[tuple[FileSeen, LogKind]]:
         """Return files that were followed under another name (rotation), with that name.
 
-        One that may be such a file and cannot be read now goes on later from where it was.
+        A file that may be one of these and cannot be read now goes on later from where it was.
         """
         before = {log.inode: log for log in state.logs}
-        found = []
+        followed = []
         for file in files:
-            known = before.get(file.status.st_ino)
-            kind = log_kinds.of(known.name, kinds) if known is not None else None
-            if known is None or kind is None:
+            log = before.get(file.status.st_ino)
+            kind = kind_of(log.name, kinds) if log is not None else None
+            if log is None or kind is None:
                 continue
             try:
                 with tail.open_regular(file.path) as stream:
-                    same = tail.same(stream, known)
+                    same = tail.same(stream, log)
             except OSError as error:
                 self._failed(file.path, error)
-                self._renamed.append(known)
+                self._renamed.append(log)
                 continue
             if same:
-                found.append((file._replace(name=known.name), kind))
-        return found
+                followed.append((file._replace(name=log.name), kind))
+        return followed
 
     def follow(
-        self, files: Sequence[tuple[Found, LogKind]], state: DirectoryState
+        self, files: Sequence[tuple[FileSeen, LogKind]], state: DirectoryState
     ) -> list[FollowedLog]:
         """Read on in each log, which has the name that it had first; return how far each is now.
 
@@ -111,49 +144,49 @@ class Following:
         left = {log.inode: log for log in state.logs}
         if len(files) > MAX_LOGS:
             self._problem(self._directory, ProblemName.TOO_MANY_LOGS, f"{len(files)}")
-            cut = (left.pop(found.status.st_ino, None) for found, _ in files[:-MAX_LOGS])
-            after += [known for known in cut if known is not None][-MAX_LOGS:]
+            cut = (left.pop(file.status.st_ino, None) for file, _ in files[:-MAX_LOGS])
+            after += [log for log in cut if log is not None][-MAX_LOGS:]
             files = files[-MAX_LOGS:]
-        for found, kind in files:
-            known = left.pop(found.status.st_ino, None)
+        for file, kind in files:
+            log = left.pop(file.status.st_ino, None)
             try:
-                with tail.open_log(found.path) as stream:
-                    after.append(self._log(found, kind, stream, known, first=not state.begun))
+                with tail.open_log(file.path) as stream:
+                    after.append(self._log(file, kind, stream, log, first=not state.begun))
             except OSError as error:
-                self._failed(found.path, error)
-                old = not state.begun and self._is_old(found)
-                known = known or (_at_its_end(found) if old else None)
-                after += [] if known is None else [known]
+                self._failed(file.path, error)
+                old = not state.begun and self._is_old(file)
+                log = log or (_at_its_end(file) if old else None)
+                after += [] if log is None else [log]
         failed = {
             problem.source
             for problem in self._problems
             if problem.problem in {ProblemName.VANISHED, ProblemName.UNREADABLE}
         }
-        for known in left.values():
-            path = layout.shown(os.path.join(self._directory, known.name))
-            if known in self._renamed or path in failed:
-                after.append(known)
+        for log in left.values():
+            path = layout.shown(os.path.join(self._directory, log.name))
+            if log in self._renamed or path in failed:
+                after.append(log)
         return after
 
     def _log(
         self,
-        found: Found,
+        file: FileSeen,
         kind: LogKind,
         stream: IO[bytes],
-        known: FollowedLog | None,
+        log: FollowedLog | None,
         *,
         first: bool,
     ) -> FollowedLog:
-        written = found.status.st_mtime
-        offset, passing = (known.offset, known.passing) if known else (0, False)
-        if known is not None and not tail.same(stream, known):
-            self._problem(found.path, ProblemName.TRUNCATED_LOG, "read again from the begin")
+        written = file.status.st_mtime
+        offset, passing = (log.offset, log.passing) if log else (0, False)
+        if log is not None and not tail.same(stream, log):
+            self._problem(file.path, ProblemName.TRUNCATED_LOG, "read again from the begin")
             offset, passing = 0, False
-        elif known is None and first and self._is_old(found):
-            offset = found.status.st_size
+        elif log is None and first and self._is_old(file):
+            offset = file.status.st_size
         wrong: Counter[ProblemName] = Counter()
         length, head = tail.head(stream)
-        shown = layout.shown(os.path.join(os.path.dirname(found.path), found.name))
+        shown = layout.shown(os.path.join(os.path.dirname(file.path), file.name))
         local: list[QueueEvent] = []
         try:
             for chunk in () if self.full else tail.chunks(stream, offset, passing, kind.end):
@@ -167,20 +200,20 @@ class Following:
                 if self.full:
                     break
         except OSError as error:  # what was read of it until then counts
-            self._failed(found.path, error)
+            self._failed(file.path, error)
         for word, number in sorted((+wrong).items()):
-            self._problem(found.path, word, f"{number} records", number)
-        self.samples += zones.compare(self._directory, layout.shown(found.path), local)
-        return FollowedLog(found.name, found.status.st_ino, length, head, offset, passing)
+            self._problem(file.path, word, f"{number} records", number)
+        self.samples += zones.compare(self._directory, layout.shown(file.path), local)
+        return FollowedLog(file.name, file.status.st_ino, length, head, offset, passing)
 
-    def _is_old(self, found: Found) -> bool:
-        return found.status.st_mtime < self._now - self._limits.lookback_s
+    def _is_old(self, file: FileSeen) -> bool:
+        return file.status.st_mtime < self._now - self._limits.lookback_s
 
 
-def _at_its_end(found: Found) -> FollowedLog:
+def _at_its_end(file: FileSeen) -> FollowedLog:
     """Return a log that was not read: what is added to it from now on is."""
     length, head = tail.head(io.BytesIO(), 0)
-    return FollowedLog(found.name, found.status.st_ino, length, head, found.status.st_size, False)
+    return FollowedLog(file.name, file.status.st_ino, length, head, file.status.st_size, False)
 
 
 def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> FileAnswer:
@@ -191,15 +224,15 @@ def fetch_log(path: str, cursor_state: str, limits: FileLimits, now: float) -> F
     problems: list[Problem] = []
     state = directory_cursor.read(cursor_state, layout.shown(path), problems)
     try:
-        found = layout.Found(os.path.basename(path), path, os.stat(path))
+        file = layout.FileSeen(os.path.basename(path), path, os.stat(path))
     except OSError as error:
         unread = Problem(layout.shown(path), ProblemName.UNREADABLE, str(error)[:300])
         return FileAnswer((), cursor_state, None, False, 0, (unread,), 0)
     task = Following(os.path.dirname(path), limits, now, problems)
-    known = task.follow([(found, log_kinds.CENTRAL[0])], state)
+    logs = task.follow([(file, CENTRAL[0])], state)
     return FileAnswer(
         facts=tuple(task.facts),
-        state=DirectoryState((0, 0, 0), tuple(known)).dump(),
+        state=DirectoryState((0, 0, 0), tuple(logs)).dump(),
         complete_us=None,
         behind=task.full,
         left=0,

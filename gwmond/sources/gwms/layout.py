@@ -41,7 +41,7 @@ class Tree(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-class Found(NamedTuple):
+class FileSeen(NamedTuple):
     """A regular file: its name, the path to open, and its status."""
 
     name: str
@@ -56,12 +56,12 @@ def place_of(directory: str) -> PilotName:
     >>> place.user, place.instance, place.entry
     ('fe', 'gfactory_instance', 'CMS_T2')
     """
-    said = {"user": "", "glidein": "", "entry": ""}
+    labels = {"user": "", "glidein": "", "entry": ""}
     for part in directory.split(os.sep):
         word, _, rest = part.partition("_")
-        if word in said and rest:
-            said[word] = texts.label(rest)
-    return PilotName(user=said["user"], instance=said["glidein"], entry=said["entry"])
+        if word in labels and rest:
+            labels[word] = texts.label(rest)
+    return PilotName(user=labels["user"], instance=labels["glidein"], entry=labels["entry"])
 
 
 def tree(root: str) -> Tree:
@@ -75,7 +75,7 @@ def tree(root: str) -> Tree:
     waiting = [(real, 0)]
     while waiting:
         directory, depth = waiting.pop()
-        wanted = False
+        has_files = False
         jobs: set[str] = set()
         within: list[Problem] = []
         try:
@@ -91,18 +91,18 @@ def tree(root: str) -> Tree:
                             why = f"more than {MAX_DEPTH} levels below {shown(real)}"
                             problems.append(Problem(shown(entry.path), ProblemName.TOO_DEEP, why))
                     elif is_wanted(entry.name):
-                        wanted = True
+                        has_files = True
                         if entry.name.startswith("job."):
                             jobs.add(entry.name.rpartition(".")[0])
         except OSError as error:
             problems.append(
                 Problem(shown(directory), ProblemName.UNREADABLE, error.strerror or str(error))
             )
-        if wanted and len(directories) < MAX_DIRECTORIES:
+        if has_files and len(directories) < MAX_DIRECTORIES:
             directories[directory] = len(jobs)
             continue
         problems += within
-        if wanted:
+        if has_files:
             why = f"not among the first {MAX_DIRECTORIES} below {shown(real)}"
             problems.append(Problem(shown(directory), ProblemName.TOO_MANY_DIRECTORIES, why))
     paths = tuple(sorted(directories))
@@ -117,10 +117,10 @@ def is_wanted(name: str) -> bool:
 def files_in(
     directory: str,
     problems: list[Problem],
-    wanted: Callable[[str], bool] = is_wanted,
+    wants: Callable[[str], bool] = is_wanted,
     unseen: list[str] | None = None,
-) -> Iterator[Found]:
-    """Yield the regular files of a directory; one of a wanted name that is none is a problem.
+) -> Iterator[FileSeen]:
+    """Yield the regular files of a directory; anything else with a wanted name is a problem.
 
     The names of files of which the status cannot be read for now are added to ``unseen``.  Raises
     OSError where the directory cannot be listed to its end.
@@ -131,8 +131,8 @@ def files_in(
                 if entry.is_symlink():
                     problems += _link(os.path.realpath(directory), entry)
                 elif entry.is_file():
-                    yield Found(entry.name, entry.path, entry.stat())
-                elif (is_wanted if entry.is_dir() else wanted)(entry.name):
+                    yield FileSeen(entry.name, entry.path, entry.stat())
+                elif (is_wanted if entry.is_dir() else wants)(entry.name):
                     problems += _no_file(entry)
             except OSError as error:
                 problems.append(unreadable(entry.path, error))

@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from gwmond.model.pilots.file_facts import PilotName
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.gwms import blobs, starter_log, texts
-from gwmond.sources.gwms.rare import run_limits
 from gwmond.sources.htcondor.histories import startd_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from gwmond.model.pilots.file_facts import StarterRun
-    from gwmond.model.runs.records import JobRecord
+    from gwmond.model.runs.run_facts import JobRecord
     from gwmond.sources.gwms.blobs import Blob
     from gwmond.sources.gwms.texts import Zone
 
@@ -35,6 +34,11 @@ HEAD_BYTES = 4 << 20
 _SLACK_US = 60_000_000
 LOGS_BYTES = 256 << 20
 """No more than this comes out of all logs of one pilot together."""
+
+MAX_RUNS = 20_000
+MAX_MEETINGS = 3_000_000
+"""So often may runs meet: each counts those that run when it begins, and when it ends."""
+_FAR_US = 1 << 62
 
 _GPU_COUNT = re.compile(rb"condor_gpu_discovery\)? found (\d{1,4}) GPUs")
 _NO_GPUS = b"No GPUs found with condor_gpu_discovery"
@@ -83,10 +87,10 @@ class Logs(NamedTuple):
 
 def parse(raw: bytes) -> PilotErr:
     """Return what a stderr says; it may be cut off anywhere, and be anything."""
-    found = tuple(blobs.find(raw))
-    before = found[0].start if found else len(raw)
+    logs = tuple(blobs.find(raw))
+    before = logs[0].start if logs else len(raw)
     head = raw[: min(HEAD_BYTES, before)]
-    logged = any(blob.name.partition(".")[0] in _DAEMON_LOGS for blob in found)
+    logged = any(blob.name.partition(".")[0] in _DAEMON_LOGS for blob in logs)
     settings = {name: _setting(head, key) for key, name in _SETTINGS.items()}
     startd = settings.pop("startd")
     cores, memory = (texts.number(settings.pop(name), 1) for name in ("cores", "memory"))
@@ -98,7 +102,7 @@ def parse(raw: bytes) -> PilotErr:
         memory_mib=memory,
         gpus=_gpus(head, started=logged and before <= HEAD_BYTES),
         failed_test=_test_id(texts.text(failed[1])) if failed else "",
-        logs=found,
+        logs=logs,
     )
 
 
@@ -122,8 +126,8 @@ def _gpus(head: bytes, *, started: bool) -> int | None:
 
     ``started``: HTCondor was, and ``head`` is all that was printed before.
     """
-    if found := _GPU_COUNT.search(head):
-        return int(found[1])
+    if match := _GPU_COUNT.search(head):
+        return int(match[1])
     if _NO_GPUS in head or _GPU_FAILED in head:
         return 0
     if slots := _RESOURCES.search(head):
@@ -184,7 +188,7 @@ def unpack(err: PilotErr, zone: Zone, about_s: int | None, enough: Callable[[int
     for blob in err.logs if needed else ():
         if not _is_starters(blob):
             continue
-        if left <= 0 or len(runs) >= run_limits.MAX_RUNS:
+        if left <= 0 or len(runs) >= MAX_RUNS:
             wrong.append((blob.name, ProblemName.TOO_LARGE if left <= 0 else ProblemName.TOO_MANY))
             break
         data, word, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
@@ -209,11 +213,11 @@ def updates_refused(err: PilotErr) -> int:
     return most
 
 
-def _unpacked(err: PilotErr, wanted: Callable[[Blob], bool]) -> Iterator[bytes]:
+def _unpacked(err: PilotErr, wants: Callable[[Blob], bool]) -> Iterator[bytes]:
     """Yield the logs that are wanted, until all of them together are ``LOGS_BYTES``."""
     left = LOGS_BYTES
     for blob in err.logs:
-        if left > 0 and wanted(blob):
+        if left > 0 and wants(blob):
             data, _, size = blobs.unpack(err.raw, blob, min(left, blobs.BLOB_BYTES))
             left -= size
             yield data
@@ -226,7 +230,7 @@ def _is_starters(blob: Blob) -> bool:
 def beside(runs: Sequence[StarterRun], records: Sequence[JobRecord]) -> list[StarterRun]:
     """Return the runs of starter logs that no record of the history is about.
 
-    A run is about the record within which it began that ends first, if no other run is.
+    A run takes, of the records within which it began, the first to end that no run has taken.
     """
     spans: dict[str, list[tuple[int, int]]] = {}
     for record in records:
@@ -238,7 +242,7 @@ def beside(runs: Sequence[StarterRun], records: Sequence[JobRecord]) -> list[Sta
     for of_job in spans.values():
         of_job.sort(reverse=True)
     ends: dict[str, list[int]] = {}
-    known: set[int] = set()
+    recorded: set[int] = set()
     for number in sorted(range(len(runs)), key=lambda number: runs[number].start_us):
         job, at = runs[number].job, runs[number].start_us
         waiting, begun = spans.get(job, []), ends.setdefault(job, [])
@@ -248,5 +252,46 @@ def beside(runs: Sequence[StarterRun], records: Sequence[JobRecord]) -> list[Sta
             heappop(begun)
         if begun:
             heappop(begun)
-            known.add(number)
-    return [run for number, run in enumerate(runs) if number not in known]
+            recorded.add(number)
+    return [run for number, run in enumerate(runs) if number not in recorded]
+
+
+def bounded(
+    records: Sequence[JobRecord], runs: Sequence[StarterRun]
+) -> tuple[tuple[JobRecord, ...], tuple[StarterRun, ...], int]:
+    """Return the records of a history and the runs of logs that are taken, and how many are not.
+
+    So that one output cannot stop all others: a pilot of 128 cores with jobs of ten minutes has
+    18,000 runs in a day, and what accounting costs is how many runs there are whenever one begins
+    or ends, summed up.  Those of the history come first; of too many that meet, the earlier ones.
+    """
+    kept, others = tuple(records[:MAX_RUNS]), tuple(runs[: max(0, MAX_RUNS - len(records))])
+    spans = [*map(_span, kept), *((run.start_us, run.end_us) for run in others)]
+    taken = _taken([(start, _FAR_US if end is None else end) for start, end in spans])
+    if len(taken) < len(spans):
+        first = len(kept)
+        kept = tuple(record for number, record in enumerate(kept) if number in taken)
+        others = tuple(run for number, run in enumerate(others, first) if number in taken)
+    return kept, others, len(records) + len(runs) - len(kept) - len(others)
+
+
+def _span(record: JobRecord) -> tuple[int, int | None]:
+    fact = record.fact
+    end_us = fact.written_us if fact.end_us is None else fact.end_us
+    return (end_us if fact.start_us is None else fact.start_us), end_us
+
+
+def _taken(spans: Sequence[tuple[int, int]]) -> set[int]:
+    """Return which intervals, by their number, do not meet more others than is allowed."""
+    taken: set[int] = set()
+    running: list[int] = []
+    meetings = 0
+    for number in sorted(range(len(spans)), key=lambda number: spans[number]):
+        start_us, end_us = spans[number]
+        while running and running[0] <= start_us:
+            heappop(running)
+        if meetings + 2 * len(running) <= MAX_MEETINGS:
+            meetings += 2 * len(running)
+            heappush(running, end_us)
+            taken.add(number)
+    return taken

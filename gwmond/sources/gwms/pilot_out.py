@@ -132,22 +132,22 @@ class _OutReading:
             self._count(line)
         elif line[:1].isdigit():
             self._job(line)
-        elif begin == b"Star" and (found := _START.match(line)):
-            self._time("start", found[1], found[2])
+        elif begin == b"Star" and (match := _START.match(line)):
+            self._time("start", match[1], match[2])
         elif line.startswith(b"Running on "):
             self.names.setdefault("node", texts.known(line[11:]))
         elif line.startswith(b"PID: "):
             self.names.setdefault("pid", texts.number(line[5:]))
         elif _OVERLOAD in line:
-            if (found := _ADJUSTING.search(line)) and int(found[2]) > 0:
-                self.values["real_cores" if found[1] == b"CPUS" else "real_memory"] = int(found[2])
+            if (match := _ADJUSTING.search(line)) and int(match[2]) > 0:
+                self.values["real_cores" if match[1] == b"CPUS" else "real_memory"] = int(match[2])
         elif _SET in line:
-            if found := _SETTING.search(line):
-                amount = int(found[2])
+            if match := _SETTING.search(line):
+                amount = int(match[2])
                 if amount > 0:  # 0 and -1 ask to find out, which the script says in a later line
-                    self.values["cores" if found[1] == b"CPUS" else "memory"] = amount
-        elif line.endswith(b"'") and (found := _HEADER.match(line)):
-            self._header(found[1], found[2])
+                    self.values["cores" if match[1] == b"CPUS" else "memory"] = amount
+        elif line.endswith(b"'") and (match := _HEADER.match(line)):
+            self._header(match[1], match[2])
 
     def _time(self, word: str, date: bytes, epoch: bytes) -> None:
         seconds = int(epoch)
@@ -162,17 +162,17 @@ class _OutReading:
 
     def _mark(self, line: bytes) -> None:
         kind = line[4:8]
-        if kind == b"Cond" and (found := _CONDOR.match(line)):
-            word = "condor_start" if found[1] == b"starting" else "condor_end"
-            self._time(word, found[2], found[3])
-            if found[4]:
-                self.values["condor_s"] = int(found[4])
-        elif kind == b"Glid" and (found := _END.match(line)):
-            self._time("end", found[1], found[2])
-            self.values["exit_code"] = int(found[3])
-        elif kind == b"Last" and (found := _LAST.match(line)):
-            self._time("last_script", found[1], found[2])
-            self.values.setdefault("validated", int(found[3]))
+        if kind == b"Cond" and (match := _CONDOR.match(line)):
+            word = "condor_start" if match[1] == b"starting" else "condor_end"
+            self._time(word, match[2], match[3])
+            if match[4]:
+                self.values["condor_s"] = int(match[4])
+        elif kind == b"Glid" and (match := _END.match(line)):
+            self._time("end", match[1], match[2])
+            self.values["exit_code"] = int(match[3])
+        elif kind == b"Last" and (match := _LAST.match(line)):
+            self._time("last_script", match[1], match[2])
+            self.values.setdefault("validated", int(match[3]))
 
     def _header(self, word: bytes, value: bytes) -> None:
         if word == b"debug_mode":
@@ -183,19 +183,19 @@ class _OutReading:
             )
 
     def _count(self, line: bytes) -> None:
-        if found := _TOTAL.match(line):
-            kind = (found[1] or b"", found[2] or b"")
-            self.totals.setdefault(kind, Jobs(int(found[3]), int(found[4])))
-        elif found := _ACTIVATIONS.match(line):
-            self.values["activations"] = int(found[1])
-        elif found := _FACTOR.match(line):
-            self.values["factor"] = int(found[1])
+        if match := _TOTAL.match(line):
+            kind = (match[1] or b"", match[2] or b"")
+            self.totals.setdefault(kind, Jobs(int(match[3]), int(match[4])))
+        elif match := _ACTIVATIONS.match(line):
+            self.values["activations"] = int(match[1])
+        elif match := _FACTOR.match(line):
+            self.values["factor"] = int(match[1])
         elif b"below are normalized" in line:
             self.normalized = True
 
     def _job(self, line: bytes) -> None:
-        if found := _OF_JOB.match(line):
-            self.starts += found[1] == b"Starting"
+        if match := _OF_JOB.match(line):
+            self.starts += match[1] == b"Starting"
             if len(self.jobs) < MAX_LINES:
                 self.jobs.append(line)
 
@@ -208,26 +208,26 @@ def _runs(lines: Iterable[bytes], zone: Zone) -> tuple[StarterRun, ...]:
     runs: list[StarterRun] = []
     begun: dict[str, int] = {}
     for line in lines:
-        found = _JOB.match(line)
-        if found is None or not found[3] or len(runs) >= MAX_RUNS:
+        match = _JOB.match(line)
+        if match is None or not match[3] or len(runs) >= MAX_RUNS:
             continue
-        month, day, year, *clock = map(int, found.group(1, 2, 3, 4, 5, 6))
+        month, day, year, *clock = map(int, match.group(1, 2, 3, 4, 5, 6))
         at_wall = texts.wall(2000 + year, month, day, *clock)
-        job = texts.label(found[8])
+        job = texts.label(match[8])
         at = None if at_wall is None else zone.epoch(at_wall, begun.get(job))
         if at is None:
             continue
-        if found[7] == b"Starting":
+        if match[7] == b"Starting":
             if len(begun) < MAX_RUNS:
                 begun[job] = at
             continue
-        start = begun.pop(job, at - int(found[12] or 0))
-        code = int(found[11]) if found[11] else None
+        start = begun.pop(job, at - int(match[12] or 0))
+        code = int(match[11]) if match[11] else None
         ending = Ending(
             over=True,
             began=True,
-            exit_code=code if found[10] == b"status" else None,
-            exit_signal=code if found[10] == b"signal" else None,
+            exit_code=code if match[10] == b"status" else None,
+            exit_signal=code if match[10] == b"signal" else None,
         )
         if start * SECOND_US > 0:
             runs.append(StarterRun(job, "", start * SECOND_US, max(at, start) * SECOND_US, ending))

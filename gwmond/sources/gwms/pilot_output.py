@@ -34,15 +34,14 @@ from gwmond.model.pilots.file_facts import (
 )
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts, validation_tests
+from gwmond.sources.gwms import blobs, pilot_err, pilot_out, result_xml, texts
 from gwmond.sources.gwms.pilot_err import Logs, PilotErr
 from gwmond.sources.gwms.pilot_out import PilotOut
-from gwmond.sources.gwms.rare import run_limits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gwmond.model.runs.records import JobRecord
+    from gwmond.model.runs.run_facts import JobRecord
 
 EMPTY_BYTES = 10
 """A stdout below this is empty, for GlideinWMS too (FLP: extractLogData)."""
@@ -74,8 +73,8 @@ def job_file(name: str) -> JobFile | None:
     >>> job_file("job.10.0.out"), job_file("job.10.0.out\n")
     (JobFile(cluster=10, proc=0, kind='out'), None)
     """
-    found = _JOB.fullmatch(name)
-    return JobFile(int(found[1]), int(found[2]), found[3]) if found else None
+    match = _JOB.fullmatch(name)
+    return JobFile(int(match[1]), int(match[2]), match[3]) if match else None
 
 
 def parse(
@@ -99,11 +98,11 @@ def parse(
     wrong += [("out", word) for word in stdout.wrong]
     encoded = _encoded(stderr)
     xml = _xml(stdout, encoded, wrong)
-    tests, more_tests = validation_tests.parse(encoded[0]) if encoded else ((), 0)
+    tests, more_tests = result_xml.tests_of(encoded[0]) if encoded else ((), 0)
     name = _name(place, stdout, stderr, xml, wrong)
     logs, runs = _logs(stdout, stderr, xml, written_us)
     wrong += logs.wrong
-    records, runs, more = run_limits.bounded(logs.records, runs)
+    records, runs, more = pilot_err.bounded(logs.records, runs)
     wrong += [("err", ProblemName.TOO_MANY_RUNS)] * more
     startds = {record.startd for record in logs.records}
     if len(startds) == 1 and not name.startd:
@@ -144,7 +143,7 @@ def _logs(
 ) -> tuple[Logs, Sequence[StarterRun]]:
     """Return what the logs in the stderr say, and runs without a record: theirs, else stdout's."""
     zone = stdout.zone
-    for moment, offset in xml.offsets if xml is not None and not zone.known else ():
+    for moment, offset in xml.offsets if xml is not None and not zone.offsets else ():
         zone = zone.at(moment, offset)
     about_us = stdout.start_us or stdout.end_us or (xml.end_us if xml else None) or written_us
     listed = stdout.starts if stdout.jobs is not None else None
@@ -294,10 +293,10 @@ def _failure(other: PilotErr, xml: XmlResult | None) -> Failure:
 
 def _problems(path: str, wrong: list[tuple[str, ProblemName]]) -> tuple[Problem, ...]:
     """Return one problem for each word, with the places where it was found."""
-    places: dict[ProblemName, list[str]] = {}
+    by_word: dict[ProblemName, list[str]] = {}
     for where, word in wrong:
-        places.setdefault(word, []).append(where)
+        by_word.setdefault(word, []).append(where)
     return tuple(
-        Problem(path, word, f"{len(found)} in {', '.join(sorted(set(found))[:8])}", len(found))
-        for word, found in sorted(places.items())
+        Problem(path, word, f"{len(places)} in {', '.join(sorted(set(places))[:8])}", len(places))
+        for word, places in sorted(by_word.items())
     )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack
+import resource
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources import tail
 from gwmond.sources.gwms import layout, pilot_out, pilot_output
-from gwmond.sources.gwms.cost_limit import TooSlow, cost_limit
 from gwmond.sources.gwms.following import Following
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from gwmond.model.pilots.file_facts import PilotOutput
     from gwmond.sources.gwms.directory_cursor import Number, Position
-    from gwmond.sources.gwms.layout import Found
+    from gwmond.sources.gwms.layout import FileSeen
 
 OUT_BYTES = 8 << 20
 ERR_BYTES = 64 << 20
@@ -29,8 +34,8 @@ class SettledPilot(NamedTuple):
     """The files of one pilot, at least one; ``old``: it is not asked for."""
 
     position: Position
-    out: Found | None
-    err: Found | None
+    out: FileSeen | None
+    err: FileSeen | None
     old: bool
 
     @property
@@ -39,9 +44,9 @@ class SettledPilot(NamedTuple):
         return self.position[1:]
 
     @property
-    def files(self) -> list[Found]:
+    def files(self) -> list[FileSeen]:
         """Its files, the output first."""
-        return [found for found in (self.out, self.err) if found is not None]
+        return [file for file in (self.out, self.err) if file is not None]
 
 
 class PilotReading(Following):
@@ -60,7 +65,7 @@ class PilotReading(Following):
         self.spent, self._unreadable = 0, False
         out = err = None
         with ExitStack() as stack:
-            streams = [self._open(found, stack) for found in (pilot.out, pilot.err)]
+            streams = [self._open(file, stack) for file in (pilot.out, pilot.err)]
             if not self._unreadable:
                 out = self._whole(pilot.out, streams[0], OUT_BYTES)
                 err = self._whole(pilot.err, streams[1], ERR_BYTES)
@@ -74,7 +79,7 @@ class PilotReading(Following):
     def _tell(self, pilot: SettledPilot, out: bytes | None, err: bytes | None) -> None:
         _, cluster, proc = pilot.position
         path = pilot.files[0].path
-        written = max(found.status.st_mtime for found in pilot.files)
+        written = max(file.status.st_mtime for file in pilot.files)
         place = self._place._replace(cluster=cluster, proc=proc)
         written_us, shown = int(written * SECOND_US), layout.shown(path)
         limits = self._limits.file_s, self._limits.file_mib
@@ -113,40 +118,40 @@ class PilotReading(Following):
         pilot_name = pilot_out.parse(out[:_HEADER_BYTES]).name
         return (pilot_name.cluster, pilot_name.proc) in self.outs
 
-    def _open(self, found: Found | None, stack: ExitStack) -> IO[bytes] | None:
+    def _open(self, file: FileSeen | None, stack: ExitStack) -> IO[bytes] | None:
         """Open a file; None if there is none, or it is gone or unreadable by now."""
-        if found is None:
+        if file is None:
             return None
         try:
-            return stack.enter_context(tail.open_regular(found.path))
+            return stack.enter_context(tail.open_regular(file.path))
         except OSError as error:
-            self._fails(found, error)
+            self._fails(file, error)
             return None
 
-    def _whole(self, found: Found | None, stream: IO[bytes] | None, limit: int) -> bytes | None:
+    def _whole(self, file: FileSeen | None, stream: IO[bytes] | None, limit: int) -> bytes | None:
         """Return what is in a file, of a large one its begin and its end."""
-        if found is None or stream is None:
+        if file is None or stream is None:
             return None
         try:
             before = os.fstat(stream.fileno()).st_size
             if before <= limit:
                 raw = _read(stream, limit)
             else:
-                self._problem(found.path, ProblemName.TOO_LARGE, f"{before} bytes, read {limit}")
+                self._problem(file.path, ProblemName.TOO_LARGE, f"{before} bytes, read {limit}")
                 raw = _read(stream, limit - limit // 8)
                 stream.seek(before - limit // 8)
                 raw += b"\n" + _read(stream, limit // 8)
         except OSError as error:
-            self._fails(found, error)
+            self._fails(file, error)
             return None
         self.spent += len(raw)
-        listed = found.status.st_size
+        listed = file.status.st_size
         if len(raw) < min(listed, limit):
-            self._problem(found.path, ProblemName.SHRUNK, f"{listed} bytes, then {len(raw)}")
+            self._problem(file.path, ProblemName.SHRUNK, f"{listed} bytes, then {len(raw)}")
         return raw
 
-    def _fails(self, found: Found, error: OSError) -> None:
-        self._failed(found.path, error)
+    def _fails(self, file: FileSeen, error: OSError) -> None:
+        self._failed(file.path, error)
         self._unreadable |= not isinstance(error, FileNotFoundError)
 
 
@@ -158,3 +163,44 @@ def _read(stream: IO[bytes], limit: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
+
+
+class TooSlow(BaseException):
+    """The CPU time is used up; no ``except Exception`` on the way takes it for its own."""
+
+
+@contextmanager
+def cost_limit(seconds: float, memory_mib: int) -> Iterator[None]:
+    """Raise TooSlow when the body has used so many seconds of CPU, MemoryError when so many MiB.
+
+    What pilots return is anybody's: a file may be made to be slow to read, or to grow in memory, in
+    ways that no bound on bytes foresees.  A timer of the kernel (setitimer(2), ITIMER_PROF)
+    interrupts the reading, and the process gets no more address space (setrlimit(2), RLIMIT_AS)
+    than it had, and as much more as a file may cost.  In the main thread only, for it is the whole
+    process that is interrupted and bounded.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(_number: int, _frame: FrameType | None) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGPROF, late)
+    bounds = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (_bound(memory_mib, bounds[0]), bounds[1]))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        resource.setrlimit(resource.RLIMIT_AS, bounds)
+        signal.signal(signal.SIGPROF, before)
+
+
+def _bound(memory_mib: int, bound: int) -> int:
+    """Return the bound on the address space, in bytes: what it is now, and so much more."""
+    with open("/proc/self/statm", "rb", buffering=0) as sizes:  # of each file: no text layer
+        pages = int(sizes.read().split()[0])
+    most = pages * resource.getpagesize() + (memory_mib << 20)
+    return most if bound == resource.RLIM_INFINITY else min(most, bound)

@@ -7,42 +7,41 @@ result of every test, compressed at the end of stderr.
 The shell pastes whatever a test printed into it, so it is often not well-formed; then what can be
 found by name is taken (``xml_malformed``).  A document type or entities are never written by a
 pilot: such a text is refused as a whole (``xml_refused``).
+
+The long one's ``subtestlist`` has an OSGTestResult of each script of the validation, with its path
+as id.  Times are whole seconds.  Of a test's result only what can be found by name is taken.
 """
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
-from xml.parsers import expat
+from xml.etree import ElementTree
 
 from gwmond.model.pilots.file_facts import Jobs, JobStatistics, PilotName, XmlResult
+from gwmond.model.pilots.pilot_facts import ValidationTest
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.sources.gwms import texts
 
-_MAX_DEPTH = 64
 _VALUE_CHARACTERS = 1000
-_RESULT, _LEAVES = "OSGTestResult", frozenset({"env", "tStart", "tEnd", "status", "metric"})
+_RESULT, _SUBTESTS = "OSGTestResult", "subtestlist"
+_LEAVES = frozenset({"env", "tStart", "tEnd", "status", "metric"})
 _QUOTE = '["”“]'
 _NAMED = re.compile(
     rf"<(metric|env)\s+name={_QUOTE}([^\"”“<>]{{1,200}}){_QUOTE}([^<>]{{0,500}})>([^<]{{0,1000}})</\1>"
 )
 _PLAIN = re.compile(r"<(status|tStart|tEnd)>([^<]{0,100})</\1>")
 _TS = re.compile(rf"\bts={_QUOTE}([^\"”“]{{1,40}}){_QUOTE}")
-_TEXT, _WORD = r"[\t\n -%'-;=?-~]{0,1000}+", r"[ !#-%'-;=?-~]{0,200}+"
-SHORT = re.compile(
-    rf'<\?xml version="1\.0"\?>\s*<OSGTestResult id="{_WORD}" version="{_WORD}">\s*'
-    rf'<operatingenvironment>(?:\s*<env name="{_WORD}">{_TEXT}</env>)*\s*</operatingenvironment>\s*'
-    rf"<test>\s*(?:<cmd>{_TEXT}</cmd>\s*)?<tStart>{_TEXT}</tStart>\s*<tEnd>{_TEXT}</tEnd>\s*"
-    rf"</test>\s*<result>\s*<status>{_TEXT}</status>"
-    rf'(?:\s*<metric name="{_WORD}" ts="{_WORD}" uri="{_WORD}">{_TEXT}</metric>)*\s*</result>\s*'
-    rf"(?:<detail>{_TEXT}</detail>\s*)?</OSGTestResult>".encode()
-)
-"""The short result as a pilot writes it: nothing in it needs a parser."""
-_ELEMENT = re.compile(
-    r'<(env|metric|status|tStart|tEnd)(?: name="([^"]*)")?(?: ts="([^"]*)")?[^>]*>([^<]*)'
-)
 _DECLARATION = re.compile(r"<!(DOCTYPE|ENTITY)")
+
+MOST_TESTS = 16
+_SUB = re.compile(rb'<OSGTestResult id="([^"<>]{1,200})"[^<>]{0,80}>(.*?)</OSGTestResult>', re.S)
+_TIMES = {tag: re.compile(rb"<%b>([^<]{0,100})</%b>" % (tag, tag)) for tag in (b"tStart", b"tEnd")}
+_TEST_STATUS = re.compile(rb"<status>([^<]{0,100})</status>")
+_TEST_FAILURE = re.compile(rb'<metric name="failure"[^<>]{0,300}>([^<]{0,100})</metric>')
+_LIST = b"<subtestlist>", b"</subtestlist>"
 
 
 class ParsedResult(NamedTuple):
@@ -50,10 +49,6 @@ class ParsedResult(NamedTuple):
 
     result: XmlResult | None
     wrong: ProblemName | None = None
-
-
-class _Refused(Exception):
-    """A document type, an entity, or more levels than any pilot writes."""
 
 
 class _Test:
@@ -64,7 +59,6 @@ class _Test:
         self.metrics: dict[str, str] = {}
         self.plain: dict[str, str] = {}
         self.time = ""  # when a metric was written
-        self.in_result = False
         self.early = False
 
     def take(self, tag: str, name: str, value: str, *, nested: bool) -> None:
@@ -77,90 +71,29 @@ class _Test:
             self.plain[tag] = value
 
 
-class _Handler:
-    """Collects what is needed from a stream of elements."""
-
-    def __init__(self) -> None:
-        self.open: list[_Test] = []
-        self.top: _Test | None = None
-        self._depth = 0
-        self._leaf: tuple[str, str] | None = None
-        self._text: list[str] = []
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        self._depth += 1
-        if self._depth > _MAX_DEPTH:
-            raise _Refused
-        if tag == _RESULT:
-            test = _Test()
-            self.open.append(test)
-            self.top = self.top or test
-        elif self.open and tag == "result":
-            self.open[-1].in_result = True
-        elif self.open and tag in _LEAVES:
-            self._leaf, self._text = (tag, attributes.get("name", "")), []
-            self.open[-1].time = attributes.get("ts", self.open[-1].time)
-
-    def data(self, value: str) -> None:
-        if self._leaf is not None and len(self._text) < 20:
-            self._text.append(value[:_VALUE_CHARACTERS])
-
-    def end(self, tag: str) -> None:
-        self._depth -= 1
-        if not self.open:
-            return
-        test = self.open[-1]
-        if tag == _RESULT:
-            self.open.pop()
-        elif tag == "result":
-            test.in_result = False
-        elif self._leaf is not None and tag == self._leaf[0]:
-            value = "".join(self._text).strip()[:_VALUE_CHARACTERS]
-            test.take(*self._leaf, value, nested=test.in_result)
-            self._leaf = None
-
-
 def parse(raw: bytes) -> ParsedResult:
     """Return what a result says; nothing in it is ever expanded or fetched."""
-    raw = raw.strip()
-    if SHORT.fullmatch(raw):
-        return ParsedResult(_result(_usual(raw)))
-    handler = _Handler()
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = handler.start
-    parser.EndElementHandler = handler.end
-    parser.CharacterDataHandler = handler.data
-    parser.StartDoctypeDeclHandler = _refuse
-    parser.EntityDeclHandler = _refuse
-    try:
-        parser.Parse(raw, True)
-    except _Refused:
+    text = texts.text(raw).strip()  # whatever encoding it says
+    if _DECLARATION.search(text):
         return ParsedResult(None, ProblemName.XML_REFUSED)
-    except (expat.ExpatError, ValueError, LookupError):  # not well-formed; an encoding unknown
-        return _by_name(texts.text(raw))
-    if handler.top is None:
+    try:
+        root = ElementTree.fromstring(text)
+    except ElementTree.ParseError:
+        return _by_name(text)
+    if root.tag != _RESULT:
         return ParsedResult(None, ProblemName.XML_MALFORMED)
-    return ParsedResult(_result(handler.top))
-
-
-def _usual(raw: bytes) -> _Test:
-    """Return what a short result says that is as a pilot writes it."""
     test = _Test()
-    for tag, name, time, value in _ELEMENT.findall(raw.decode("ascii")):
-        test.take(tag, name, value.strip(), nested=True)
-        test.time = time or test.time
-    return test
-
-
-def _refuse(*_: object) -> None:
-    raise _Refused
+    for part in root:
+        for element in part.iter() if part.tag != _SUBTESTS else ():
+            if element.tag in _LEAVES:
+                test.time = element.get("ts", test.time)
+                value = (element.text or "").strip()[:_VALUE_CHARACTERS]
+                test.take(element.tag, element.get("name", ""), value, nested=part.tag == "result")
+    return ParsedResult(_result(test))
 
 
 def _by_name(value: str) -> ParsedResult:
     """Return what the elements say that stand whole in a text which is not well-formed."""
-    if _DECLARATION.search(value):
-        return ParsedResult(None, ProblemName.XML_REFUSED)
     begin, end = value.find("<subtestlist>"), value.rfind("</subtestlist>")
     if begin >= 0:
         value = value[:begin] + (value[end:] if end > begin else "")
@@ -189,7 +122,7 @@ def _result(test: _Test) -> XmlResult:
     condor = metrics.get("CondorDuration")
     start, end = _time(test, "tStart"), _time(test, "tEnd")
     moments = (start, end) if start or end else (texts.iso(test.time),)
-    offsets = tuple((one[0] // SECOND_US, one[1]) for one in moments if one and one[1] is not None)
+    offsets = tuple((at[0] // SECOND_US, at[1]) for at in moments if at and at[1] is not None)
     return XmlResult(
         ok={"OK": True, "ERROR": False}.get(test.plain.get("status", "")),
         start_us=_epoch(start),
@@ -224,3 +157,43 @@ def _jobs(metrics: dict[str, str]) -> JobStatistics | None:
     if total is None:
         return None
     return JobStatistics(total, jobs_of_kind("goodZ"), jobs_of_kind("goodNZ"))
+
+
+def tests_of(result: bytes) -> tuple[tuple[ValidationTest, ...], int]:
+    """Return the tests that failed and the longest that took a second, at most ``MOST_TESTS``.
+
+    They are in the order of time; also returned is how many tests there are besides.
+    """
+    begin, end = result.find(_LIST[0]), result.rfind(_LIST[1])
+    if begin < 0:
+        return (), 0
+    inner = result[begin : end if end > begin else len(result)]
+    tests = [test for match in _SUB.finditer(inner) if (test := _test(match)) is not None]
+    notable = [test for test in tests if test.failure or test.end_us - test.start_us >= SECOND_US]
+    notable.sort(key=lambda test: (not test.failure, test.start_us - test.end_us, test))
+    kept = sorted(notable[:MOST_TESTS], key=lambda test: (test.start_us, test.end_us, test.name))
+    return tuple(kept), len(tests) - len(kept)
+
+
+def _test(match: re.Match[bytes]) -> ValidationTest | None:
+    """Return a test; None without its times."""
+    name, body = texts.label(match[1]), match[2]
+    start, end = (_test_time(pattern, body) for pattern in _TIMES.values())
+    if start is None or end is None or end < start:
+        return None
+    status = _TEST_STATUS.search(body)
+    if status is None or status[1].strip() != b"ERROR":
+        return ValidationTest(name, start, end)
+    failure = _TEST_FAILURE.search(body)
+    return ValidationTest(name, start, end, texts.label(failure[1]) if failure else "Unknown")
+
+
+def _test_time(pattern: re.Pattern[bytes], body: bytes) -> int | None:
+    match = pattern.search(body)
+    return _moment(match[1]) if match else None
+
+
+@lru_cache(256)  # most tests take less than a second: the next one has the same times
+def _moment(stamp: bytes) -> int | None:
+    moment = texts.iso(texts.text(stamp))
+    return None if moment is None or moment[1] is None else moment[0]

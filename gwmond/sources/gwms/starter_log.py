@@ -141,14 +141,14 @@ def parse(raw: bytes, zone: Zone, about_s: int) -> StarterLog:
 
 def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the lines with a known message, in their order."""
-    found: list[tuple[int, str]] = []
+    hits: list[tuple[int, str]] = []
     for message, word in _MESSAGES.items():
         at = raw.find(message)
-        while at >= 0 and len(found) < MAX_EVENTS:
-            found.append((at, word))
+        while at >= 0 and len(hits) < MAX_EVENTS:
+            hits.append((at, word))
             at = raw.find(message, at + len(message))
-    found.sort()
-    for at, word in found:
+    hits.sort()
+    for at, word in hits:
         begin = raw.rfind(b"\n", max(0, at - _LINE_BYTES), at) + 1
         if begin == 0 and at > _LINE_BYTES:
             continue  # far into a line that is none of HTCondor's
@@ -159,11 +159,11 @@ def _events(raw: bytes) -> Iterator[tuple[str, bytes]]:
 def _apply(starter: _Starter, word: str, line: bytes, at: int) -> None:
     match word:
         case "job":
-            if found := _ID.search(line):
-                starter.job = starter.job or texts.label(found[1] or found[2])
+            if match := _ID.search(line):
+                starter.job = starter.job or texts.label(match[1] or match[2])
         case "submitter":
-            if found := _SUBMITTER.search(line):
-                starter.submitter = texts.label(found[1])
+            if match := _SUBMITTER.search(line):
+                starter.submitter = texts.label(match[1])
         case "created":
             starter.created = at
         case "asked":
@@ -173,15 +173,15 @@ def _apply(starter: _Starter, word: str, line: bytes, at: int) -> None:
         case "exited":
             _exit(starter, line, at)
         case "end":
-            found = _STATUS.search(line)
-            starter.ended, starter.status = at, int(found[1]) if found else None
+            match = _STATUS.search(line)
+            starter.ended, starter.status = at, int(match[1]) if match else None
 
 
 def _exit(starter: _Starter, line: bytes, at: int) -> None:
     starter.exited = at
-    if found := _EXIT.search(line):
-        value = texts.number(found[2], -(2**31))
-        starter.code, starter.signal = (value, None) if found[1] == b"status" else (None, value)
+    if match := _EXIT.search(line):
+        value = texts.number(match[2], -(2**31))
+        starter.code, starter.signal = (value, None) if match[1] == b"status" else (None, value)
 
 
 class _Times:
@@ -193,26 +193,26 @@ class _Times:
 
     def of(self, line: bytes) -> int | None:
         """Return the time of a line (seconds since the epoch)."""
-        found = _TIME.match(line)
-        if found is None:
+        match = _TIME.match(line)
+        if match is None:
             return None
-        at, placed = _moment(found, self._about_s)
+        at, placed = _moment(match, self._about_s)
         if at is None or placed:
             return at
         self._after = self._zone.epoch(at, self._after)
         return self._after
 
 
-def _moment(found: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
+def _moment(match: re.Match[bytes], about_s: int) -> tuple[int | None, bool]:
     """Return a line's time, and whether that is seconds since the epoch; else it is a wall time."""
-    if found["epoch"]:
-        return (int(found["epoch"]) if texts.epoch_us(int(found["epoch"])) else None), True
-    if found["iso"]:
-        stamp = texts.iso(texts.text(found[0]).strip("()"))
+    if match["epoch"]:
+        return (int(match["epoch"]) if texts.epoch_us(int(match["epoch"])) else None), True
+    if match["iso"]:
+        stamp = texts.iso(texts.text(match[0]).strip("()"))
         return (None, True) if stamp is None else (stamp[0] // SECOND_US, stamp[1] is not None)
-    clock = [int(found[name]) for name in ("month", "day", "hour", "minute", "second")]
-    if found["year"]:
-        years = [2000 + int(found["year"])]
+    clock = [int(match[name]) for name in ("month", "day", "hour", "minute", "second")]
+    if match["year"]:
+        years = [2000 + int(match["year"])]
     else:
         middle = 1970 + about_s // 31_556_952
         years = [middle - 1, middle, middle + 1]

@@ -20,11 +20,6 @@ MAX_NUMBER = 10**12
 MAX_OFFSET_S = 15 * 3600
 _QUARTER_S = 900
 _EPOCH = datetime(1970, 1, 1)
-DATE = re.compile(
-    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) "
-    r"([ 0-9][0-9]) ([0-9][0-9]):([0-9][0-9]):([0-9][0-9]) [A-Z]{3,5} ([0-9]{4})"
-)
-"""What nearly every date is like; any other takes several searches."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = re.compile(r"\b(" + "|".join(_MONTHS) + r")[a-z]*\b", re.I)
 _CLOCK = re.compile(r"\b([0-9][0-9]?):([0-9][0-9]):([0-9][0-9])\b(?:[ .,0-9]*\b([AP])M\b)?", re.I)
@@ -66,8 +61,8 @@ def number(raw: str | bytes, least: int = 0) -> int | None:
         return None
     if not is_number(value[1:] if value[:1] in ("-", b"-") else value):
         return None
-    found = int(value)
-    return found if least <= found <= MAX_NUMBER else None
+    whole = int(value)
+    return whole if least <= whole <= MAX_NUMBER else None
 
 
 def epoch_us(seconds: int | None) -> int | None:
@@ -84,15 +79,15 @@ def iso(value: str) -> tuple[int, int | None] | None:
     ((1646116974000000, -28800), (1646088174000000, None), None)
     """
     try:
-        found = datetime.fromisoformat(value.strip())
-        wall = _seconds(found.replace(tzinfo=None))
-        offset = found.utcoffset()
+        moment = datetime.fromisoformat(value.strip())
+        wall = _seconds(moment.replace(tzinfo=None))
+        offset = moment.utcoffset()
     except (ValueError, OverflowError):
         return None
     seconds = None if offset is None else round(offset.total_seconds())
     if wall - (seconds or 0) not in EPOCHS_S:
         return None
-    return (wall - (seconds or 0)) * SECOND_US + found.microsecond, seconds
+    return (wall - (seconds or 0)) * SECOND_US + moment.microsecond, seconds
 
 
 def wall_of_date(value: str) -> int | None:
@@ -103,9 +98,6 @@ def wall_of_date(value: str) -> int | None:
     >>> wall_of_date("Mon 28 Feb 2022 10:42:54 PM PST") == wall_of_date("Feb 28 22:42:54 2022")
     True
     """
-    if usual := DATE.fullmatch(value):
-        number = _MONTHS.index(usual[1].lower()) + 1
-        return wall(int(usual[6]), number, *map(int, usual.group(2, 3, 4, 5)))
     if len(value) > 60:
         return None
     month, clock, year = _MONTH.search(value), _CLOCK.search(value), _YEAR.search(value)
@@ -175,7 +167,7 @@ class Zone(NamedTuple):
     known nearest to a time held at that time.
     """
 
-    known: tuple[tuple[int, int], ...] = ()
+    offsets: tuple[tuple[int, int], ...] = ()
 
     def seen(self, date: str, epoch: int | None) -> Zone:
         """Return it with a date that was printed at a known time.
@@ -190,27 +182,27 @@ class Zone(NamedTuple):
 
     def at(self, epoch: int, offset_s: int) -> Zone:
         """Return it with an offset that held at a time."""
-        if abs(offset_s) > MAX_OFFSET_S or len(self.known) >= 16:
+        if abs(offset_s) > MAX_OFFSET_S or len(self.offsets) >= 16:
             return self
-        return Zone((*self.known, (epoch, offset_s)))
+        return Zone((*self.offsets, (epoch, offset_s)))
 
     @property
     def changes(self) -> bool:
         """Whether more than one offset is known."""
-        return len({offset for _, offset in self.known}) > 1
+        return len({offset for _, offset in self.offsets}) > 1
 
     def epoch(self, at_wall: int, after: int | None = None) -> int | None:
         """Return the time (s since the epoch) of a wall time; of two, the first.
 
         It is not before ``after`` (s since the epoch), nor before the first time that is known.
         """
-        if not self.known:
+        if not self.offsets:
             return None
         if not self.changes:
-            return at_wall - self.known[0][1]
-        first = min(self.known)[0]
+            return at_wall - self.offsets[0][1]
+        first = min(self.offsets)[0]
         earliest = (first if after is None else max(after, first)) - _LATE_S
         return min(
             (at_wall - offset < earliest, abs(at_wall - offset - epoch), at_wall - offset)
-            for epoch, offset in self.known
+            for epoch, offset in self.offsets
         )[2]

@@ -40,12 +40,13 @@ _DENIED = (
 _CLOSED = ("Connection closed", "Socket closed", "Failed to end classad message", "Failed to read")
 _CLUSTER_ADS_ONLY = 16 + 64  # IncludeClusterAd, and NoProcAds, which the enumeration lacks
 
-HISTORIES = {
-    "epochs": ("Schedd", "jobEpochHistory"),
-    "history": ("Schedd", "history"),
-    "startd_history": ("Startd", "history"),
+HISTORIES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "epochs": ("Schedd", "jobEpochHistory", {}),
+    "history": ("Schedd", "history", {}),
+    "startd_history": ("Startd", "history", {}),
+    "transfers": ("Schedd", "jobEpochHistory", {"ad_type": "TRANSFER"}),
 }
-"""The kinds of records of job runs: whom to ask, and by which method of the bindings."""
+"""The kinds of records of job runs: whom to ask, by which method of the bindings, and how."""
 
 
 class Query(NamedTuple):
@@ -81,6 +82,7 @@ class Terms(NamedTuple):
 
     ``host``: empty for the collector of this host's configuration; ``now``: epoch seconds;
     ``claims_since``: only claims of jobs begun since then (epoch seconds; None: all).
+    ``claims_part``: k of n parts of all claims, as (k, n); a startd's are in one part.
     """
 
     access: Access
@@ -88,6 +90,7 @@ class Terms(NamedTuple):
     attributes: Attributes
     now: float
     claims_since: float | None = None
+    claims_part: tuple[int, int] = (0, 1)
 
     @property
     def name(self) -> str:
@@ -175,8 +178,8 @@ class LiveAccess(NamedTuple):
     def count_jobs(self, schedd: Daemon, constraint: str) -> int:
         """Ask a schedd how many jobs satisfy a constraint; it sends its sums only."""
         query = Query("count", "", constraint, ("ClusterId",))
-        found = self._jobs(schedd, query, int(self._bindings().QueryOpts.SummaryOnly))
-        return int(found[0].get("Jobs", 0)) if found else 0
+        sums = self._jobs(schedd, query, int(self._bindings().QueryOpts.SummaryOnly))
+        return int(sums[0].get("Jobs", 0)) if sums else 0
 
     def history(
         self, daemon: Daemon, kind: str, query: Query, match: int, since: str
@@ -188,31 +191,32 @@ class LiveAccess(NamedTuple):
         htcondor2 = self._bindings()
         import classad2  # noqa: PLC0415 (only ever in a child)
 
-        owner, method = HISTORIES[kind]
+        owner, method, options = HISTORIES[kind]
         ask = getattr(getattr(htcondor2, owner)(_location(htcondor2, daemon)), method)
         began = time.monotonic()
         try:
             stop = classad2.ExprTree(since) if since else None
-            found = ask(query.constraint or "true", list(query.projection), match, stop)
+            asked = query.constraint or "true", list(query.projection)
+            records = ask(*asked, match, stop, **options)
         except htcondor2.HTCondorException as error:
             if "undefined in remote configuration" in str(error):
                 raise QueryError(ProblemName.NOT_KEPT, " ".join(str(error).split())) from None
             raise explain(error, daemon.address, _since(began)) from None
         except ValueError as error:
             raise QueryError(ProblemName.BAD_CONSTRAINT, " ".join(str(error).split())) from None
-        return list(found)
+        return list(records)
 
     def _jobs(self, schedd: Daemon, query: Query, options: int) -> list[classad2.ClassAd]:
         htcondor2 = self._bindings()
         location = _location(htcondor2, schedd)
         began = time.monotonic()
         try:
-            found = htcondor2.Schedd(location).query(
+            rows = htcondor2.Schedd(location).query(
                 query.constraint, list(query.projection), limit=query.limit, opts=options
             )
         except htcondor2.HTCondorException as error:
             raise explain(error, schedd.address, _since(began)) from None
-        return list(found)
+        return list(rows)
 
     def _bindings(self) -> Any:
         import htcondor2  # noqa: PLC0415 (only ever in a child)

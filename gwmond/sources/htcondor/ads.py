@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S
-from gwmond.sources.freshest import freshest
+from gwmond.model.freshest import freshest
 
 if TYPE_CHECKING:
     import classad2
@@ -59,10 +59,10 @@ def parse_any(text: str) -> classad2.ClassAd | None:
     import classad2  # noqa: PLC0415
 
     try:
-        found = classad2.parseOne(text)
+        ad = classad2.parseOne(text)
     except Exception:  # ClassAdException, which has no base that could be named here
         return None
-    return found if len(found) else None
+    return ad if len(ad) else None
 
 
 def expression(text: str) -> classad2.ExprTree | None:
@@ -227,11 +227,11 @@ def evaluate(ad: classad2.ClassAd, name: str) -> object:
     return None if _is_enum(value) else value
 
 
-def _steps(ad: classad2.ClassAd, tree: object, known: dict[str, int]) -> int:
+def _steps(ad: classad2.ClassAd, tree: object, steps: dict[str, int]) -> int:
     """Return how many steps an expression takes at most, of which no more than too many count.
 
     Each attribute that it names is evaluated as often as it is named.  The library gives up after
-    millions of steps (0.2 s), but one of them may be a regexp that takes 0.1 s.  ``known``: the
+    millions of steps (0.2 s), but one of them may be a regexp that takes 0.1 s.  ``steps``: the
     steps of attributes by their names.
     """
     written = str(tree)
@@ -241,13 +241,13 @@ def _steps(ad: classad2.ClassAd, tree: object, known: dict[str, int]) -> int:
     total = 1 + len(written) // _A_STEP
     for word in _WORD.findall(text):
         name = word.lower()
-        if name not in known:
-            known[name] = _COSTLY.get(name, 1)
+        if name not in steps:
+            steps[name] = _COSTLY.get(name, 1)
             if name in ad:
-                of = ad[name]
-                known[name] = 1 + (len(of) // _A_STEP if type(of) is str else 0)
-                known[name] += 0 if type(of) in _PLAIN else _steps(ad, of, known)
-        total += known[name]
+                inner = ad[name]
+                steps[name] = 1 + (len(inner) // _A_STEP if type(inner) is str else 0)
+                steps[name] += 0 if type(inner) in _PLAIN else _steps(ad, inner, steps)
+        total += steps[name]
         if total > _MOST_STEPS:
             break
     return total
@@ -257,10 +257,10 @@ def value(ad: classad2.ClassAd, text: str) -> object:
     """Return what an expression is in an ad; None: undefined, an error, or no expression."""
     try:
         tree = expression(text)
-        found = None if tree is None else tree.eval(ad)
+        result = None if tree is None else tree.eval(ad)
     except Exception:  # ClassAdException, which has no common base
         return None
-    return None if _is_enum(found) else found
+    return None if _is_enum(result) else result
 
 
 def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
@@ -270,13 +270,25 @@ def source_text(ad: classad2.ClassAd, names: Iterable[str]) -> str:
 
 def texts(ad: classad2.ClassAd, names: Iterable[str]) -> dict[str, str]:
     """Return the text of each of these expressions; what cannot be written is left out."""
-    found = {}
-    for name in set(names):
-        try:
-            found[name] = str(ad.lookup(name))
-        except (KeyError, UnicodeDecodeError, ValueError):
-            continue
-    return found
+    by_name = {name: expression_text(ad, name) for name in set(names)}
+    return {name: text for name, text in by_name.items() if text is not None}
+
+
+def expression_text(ad: classad2.ClassAd, name: str) -> str | None:
+    """Return the text of an attribute's expression; None: it is absent, or cannot be written."""
+    try:
+        return str(ad.lookup(name))
+    except (KeyError, UnicodeDecodeError, ValueError):
+        return None
+
+
+def referred(ad: classad2.ClassAd, name: str) -> list[str]:
+    """Return all that an attribute's expression names in either ad, with their scopes."""
+    try:
+        tree = ad.lookup(name)
+        return [*ad.internalRefs(tree), *ad.externalRefs(tree)]
+    except (KeyError, TypeError, UnicodeDecodeError, ValueError):
+        return []
 
 
 def written(expressions: Mapping[str, str]) -> str:
@@ -300,12 +312,12 @@ def _is_enum(value: object) -> bool:
     return type(value).__name__ == "Value"
 
 
-def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassAd]:
+def fresh(ads: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassAd]:
     """Drop ads that are older than their lifetime, by the collector's own clock.
 
     That clock is the newest LastHeardFrom; ours is used when the two plausibly agree.
     """
-    aged = [(number(ad, "LastHeardFrom"), ad) for ad in found]
+    aged = [(number(ad, "LastHeardFrom"), ad) for ad in ads]
     newest = max((heard for heard, _ in aged if heard is not None), default=now)
     reference = now if 0 <= now - newest < _PLAUSIBLE_SKEW_S else newest
     return [
@@ -316,11 +328,11 @@ def fresh(found: Iterable[classad2.ClassAd], now: float) -> list[classad2.ClassA
 
 
 def latest(
-    found: Iterable[classad2.ClassAd], *names: str
+    ads: Iterable[classad2.ClassAd], *names: str
 ) -> dict[tuple[str | None, ...], classad2.ClassAd]:
     """Return the ads that several collectors may have, each once, by the texts of these names."""
     return freshest(
-        found,
+        ads,
         lambda ad: tuple(text(ad, name) for name in names),
         lambda ad: number(ad, "LastHeardFrom") or 0.0,
     )

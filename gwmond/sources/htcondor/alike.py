@@ -49,8 +49,8 @@ def references(*texts: str) -> References:
     """
     names: dict[str, None] = {}
     complete = True
-    for found in (found for text in texts for found in _WORD.finditer(text)):
-        quoted, word, after = found["quoted"], (found["word"] or "").lower(), found["after"]
+    for match in (match for text in texts for match in _WORD.finditer(text)):
+        quoted, word, after = match["quoted"], (match["word"] or "").lower(), match["after"]
         if quoted is not None:
             names[quoted.lower()] = None
         elif after == "(":
@@ -90,15 +90,15 @@ class Values:
 
     def closure(self, names: Iterable[str]) -> References:
         """Return names, and all that the ad's expressions under these names refer to."""
-        found = list(dict.fromkeys(names))
-        seen, complete = set(found), True
-        for name in found:
+        every = list(dict.fromkeys(names))
+        seen, complete = set(every), True
+        for name in every:
             _, more = self[name]
             complete &= more.complete
-            new = [one for one in more.names if one not in seen]
-            found += new
+            new = [other for other in more.names if other not in seen]
+            every += new
             seen.update(new)
-        return References(tuple(found), complete)
+        return References(tuple(every), complete)
 
 
 _UNREADABLE = "eval(unreadable)"
@@ -125,12 +125,12 @@ class Alike:
         asked = (name.removeprefix("request") for name in names if name.startswith("request"))
         return frozenset(("cpus", "memory", "disk", "gpus", "availablegpus", *asked))
 
-    def once(self, what: Hashable, rests_on: References, slot: Values, work: Callable[[], T]) -> T:
-        """Return ``what``, which is ``work``'s, or what that was of a slot that is alike."""
+    def once(self, topic: Hashable, rests_on: References, slot: Values, work: Callable[[], T]) -> T:
+        """Return what ``work`` says on a topic, or said of a slot that is alike."""
         texts = self._texts(rests_on, slot)
         if texts is None:
             return work()
-        key = what, texts
+        key = topic, texts
         if key not in self._known:
             self._known[key] = work()
         return cast("T", self._known[key])
@@ -138,21 +138,21 @@ class Alike:
     def _texts(self, rests_on: References, slot: Values) -> tuple[str, ...] | None:
         """Return all of a slot on which something rests; None where that cannot be known."""
         names, complete = self._closure(rests_on)
-        found, seen, texts = list(names), set(names), list[str]()
-        for name in found:
+        every, seen, texts = list(names), set(names), list[str]()
+        for name in every:
             text, more = slot[name]
             texts.append(text)
             if more != _NOTHING:
-                names, known = self._closure(more)
-                complete &= known
-                new = [one for one in names if one not in seen]
-                found += new
+                names, whole = self._closure(more)
+                complete &= whole
+                new = [other for other in names if other not in seen]
+                every += new
                 seen.update(new)
         return tuple(texts) if complete else None
 
-    def _closure(self, found: References) -> References:
+    def _closure(self, rests_on: References) -> References:
         """Return these names, and all that the job's expressions under them refer to."""
-        if found not in self._closures:
-            names, complete = self._values.closure(found.names)
-            self._closures[found] = References(names, complete and found.complete)
-        return self._closures[found]
+        if rests_on not in self._closures:
+            names, complete = self._values.closure(rests_on.names)
+            self._closures[rests_on] = References(names, complete and rests_on.complete)
+        return self._closures[rests_on]

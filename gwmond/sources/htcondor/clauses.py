@@ -1,4 +1,4 @@
-"""Expressions divided into clauses, and the names to which they refer.
+"""Expressions divided into clauses.
 
 The bindings show no tree of an expression, so its text is divided at the ``&&`` that are not within
 brackets or strings (HTCondor manual, "ClassAd Mechanism", syntax of expressions).
@@ -38,7 +38,7 @@ def divide(text: str) -> tuple[str, ...]:
     """
     tokens = _TOKEN.findall(text)
     ends = _brackets(tokens)
-    found: list[str] = []
+    clauses: list[str] = []
     todo = [(0, len(tokens))]
     while todo:
         begin, end = _bare(tokens, ends, *todo.pop())
@@ -55,8 +55,8 @@ def divide(text: str) -> tuple[str, ...]:
         if parts:
             todo += reversed([*parts, (first, end)])
         elif begin < end:
-            found.append("".join(tokens[begin:end]))
-    return _bounded(found)
+            clauses.append("".join(tokens[begin:end]))
+    return _bounded(clauses)
 
 
 def _brackets(tokens: Sequence[str]) -> dict[int, int]:
@@ -87,29 +87,32 @@ def _bare(tokens: Sequence[str], ends: Mapping[int, int], begin: int, end: int) 
 
 def _bounded(clauses: Iterable[str]) -> tuple[str, ...]:
     """Return each clause once; those beyond ``MOST`` as one."""
-    found = tuple(dict.fromkeys(clauses))
-    if len(found) <= MOST:
-        return found
-    return *found[: MOST - 1], " && ".join(f"({clause})" for clause in found[MOST - 1 :])
+    distinct = tuple(dict.fromkeys(clauses))
+    if len(distinct) <= MOST:
+        return distinct
+    return *distinct[: MOST - 1], " && ".join(f"({clause})" for clause in distinct[MOST - 1 :])
 
 
 def attribute_clauses(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
-    """Return the clauses of an attribute; one that only names another expression is that one's."""
-    known: dict[str, tuple[str, ...]] = {}
+    """Return the clauses of an attribute; the name of another expression stands for its clauses."""
+    by_name: dict[str, tuple[str, ...]] = {}
+
+    def divided(name: str) -> tuple[str, ...]:
+        return divide(written(ads.expression_text(ad, name) or ""))
 
     def clauses_of(name: str, depth: int) -> tuple[str, ...]:
-        if name not in known:
-            known[name] = ()  # of one that names itself
-            known[name] = tuple(
-                _bounded(one for part in _of(ad, name) for one in inner(part, depth))
+        if name not in by_name:
+            by_name[name] = ()  # of one that names itself
+            by_name[name] = tuple(
+                _bounded(clause for part in divided(name) for clause in inner(part, depth))
             )
-        return known[name]
+        return by_name[name]
 
     def inner(clause: str, depth: int) -> tuple[str, ...]:
         named = _NAME.fullmatch(clause)
-        found = clauses_of(named[1].lower(), depth - 1) if named and depth else ()
-        plain = len(found) == 1 and _LITERAL.fullmatch(found[0])
-        return found if found and not plain else (clause,)
+        clauses = clauses_of(named[1].lower(), depth - 1) if named and depth else ()
+        plain = len(clauses) == 1 and _LITERAL.fullmatch(clauses[0])
+        return clauses if clauses and not plain else (clause,)
 
     return clauses_of(name.lower(), _MOST_DEPTH)
 
@@ -120,29 +123,4 @@ def written(text: str) -> str:
     >>> written("Capability >= 8.000000000000000E+00 && Level > 1.500000000000000E-03")
     'Capability >= 8.0 && Level > 0.0015'
     """
-    return _REAL.sub(lambda found: repr(float(found[0])), text)
-
-
-def _of(ad: classad2.ClassAd, name: str) -> tuple[str, ...]:
-    try:
-        return divide(written(str(ad.lookup(name))))
-    except (KeyError, UnicodeDecodeError, ValueError):
-        return ()
-
-
-def references(ad: classad2.ClassAd, name: str) -> set[str]:
-    """Return all names, of either ad, on which an attribute depends, in lower case."""
-    found: set[str] = set()
-    todo = [name.lower()]
-    while todo:
-        here = todo.pop()
-        if here in found:
-            continue
-        found.add(here)
-        try:
-            expression = ad.lookup(here)
-            names = [*ad.internalRefs(expression), *ad.externalRefs(expression)]
-        except (KeyError, TypeError, UnicodeDecodeError, ValueError):
-            continue
-        todo += [one.lower().removeprefix("my.").removeprefix("target.") for one in names]
-    return {one for one in found if one and "." not in one and one not in ads.SECRET}
+    return _REAL.sub(lambda match: repr(float(match[0])), text)

@@ -38,21 +38,21 @@ QUERY = Query("collector", "Collector", "", _NAMES)
 
 
 def decode(
-    found: Sequence[classad2.ClassAd], access: Access, host: str, now: float
+    own_ads: Sequence[classad2.ClassAd], access: Access, host: str, now: float
 ) -> CollectorInfo:
     """Return a collector by its own ad, else by its masters' ads.
 
     Its ad has no start time, but its statistics' age.  Just after a start it has no ad at all; but
     where CLASSAD_LIFETIME is below COLLECTOR_UPDATE_INTERVAL its ad is missing most of the time.
     """
-    if not found:
+    if not own_ads:
         return CollectorInfo(_by_masters(access, host, now), "", own_ad=False)
     started: list[int] = []
-    for ad in found:
+    for ad in own_ads:
         updated, lifetime = (ads.integer(ad, f"Stats{n}") for n in ("LastUpdateTime", "Lifetime"))
         if updated is not None and lifetime is not None:
             started.append(updated - lifetime)
-    return CollectorInfo(max(started, default=None), ads.text(found[0], "CondorVersion") or "")
+    return CollectorInfo(max(started, default=None), ads.text(own_ads[0], "CondorVersion") or "")
 
 
 def _by_masters(access: Access, host: str, now: float) -> int | None:
@@ -64,17 +64,17 @@ def _by_masters(access: Access, host: str, now: float) -> int | None:
     names = ("Name", _START, "UpdatesTotal")
     constraint = f"{_START} isnt undefined || UpdatesTotal >= {_RENEWED_TWICE}"
     try:
-        found = access.collector_ads(host, Query("masters", "Master", constraint, names))
+        masters = access.collector_ads(host, Query("masters", "Master", constraint, names))
     except QueryError:
         return int(now)
-    started = [at for ad in found if (at := ads.integer(ad, _START)) is not None]
+    started = [at for ad in masters if (at := ads.integer(ad, _START)) is not None]
     if started:
         return max(started)
-    return None if found else int(now)
+    return None if masters else int(now)
 
 
 SOURCES = (
     CollectorSource(
-        "collector", lambda _: QUERY, lambda found, t: decode(found, t.access, t.host, t.now)
+        "collector", lambda _: QUERY, lambda answer, t: decode(answer, t.access, t.host, t.now)
     ),
 )

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes, DemandOptions
-    from gwmond.model.facts import Rejection
+    from gwmond.model.facts import Rejection, Stalled
     from gwmond.sources.htcondor.access import Access, Daemon
 
 IDLE = "JobStatus == 1 && (JobUniverse == 5 || JobUniverse == 11)"
@@ -55,7 +55,10 @@ _OF_ONE_JOB = frozenset(
 
 
 class ScheddDemand(NamedTuple):
-    """What one schedd's queue asks for; ``complete`` is false when groups were left out."""
+    """What one schedd's queue asks for; ``complete`` is false when groups were left out.
+
+    ``stalled``: running jobs that use no CPU; None: not known.
+    """
 
     groups: tuple[DemandGroup, ...]
     counts: tuple[JobCount, ...]
@@ -63,6 +66,7 @@ class ScheddDemand(NamedTuple):
     complete: bool
     problems: tuple[Problem, ...]
     ungrouped: tuple[str, ...] = ()
+    stalled: tuple[Stalled, ...] | None = None
 
 
 class StartKeys(NamedTuple):
@@ -122,10 +126,10 @@ def query(grouping: JobGrouping) -> Query:
 
 def distinct(names: Iterable[str]) -> tuple[str, ...]:
     """Return names once each, whatever their case."""
-    found: dict[str, str] = {}
+    by_lower: dict[str, str] = {}
     for name in names:
-        found.setdefault(name.lower(), name)
-    return tuple(found.values())
+        by_lower.setdefault(name.lower(), name)
+    return tuple(by_lower.values())
 
 
 def factories_query(grouping: JobGrouping, refs: Iterable[str] = ()) -> Query:
@@ -152,11 +156,11 @@ def constrained(constraint: str) -> list[str]:
 def keys(grouping: JobGrouping) -> tuple[str, ...]:
     """Return the attributes of every query for jobs: size, wall time, group, those for matching."""
     attributes = grouping.attributes
-    wanted = (
+    names = (
         *("JobStatus", "JobUniverse", "Requirements", *_REQUESTS, attributes.accounting_group),
         *(*attributes.walltime_minutes, *attributes.walltime_seconds, *grouping.options.attributes),
     )
-    usable = (n for n in wanted if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
+    usable = (n for n in names if n.lower() not in ads.SECRET and n.lower() not in _OF_ONE_JOB)
     return tuple(dict.fromkeys(usable))
 
 
@@ -185,19 +189,12 @@ def _differing(rows: Sequence[classad2.ClassAd], grouping: JobGrouping) -> list[
     if len(rows) <= _FEW_GROUPS or not by_start:
         return []
     jobs = sum(ads.count(ad, "JobCount") or 0 for ad in rows)
-    values = {name: len({_written(ad, name) for ad in rows}) for name in by_start}
+    values = {name: len({ads.expression_text(ad, name) or "" for ad in rows}) for name in by_start}
     many = [name for name, count in values.items() if count > max(_FEW_GROUPS, jobs / 2)]
     if not many and len(rows) > grouping.options.max_groups:
         most = max(by_start, key=lambda name: values[name])
         many = [most] if values[most] > 1 else []
     return many
-
-
-def _written(ad: classad2.ClassAd, name: str) -> str:
-    try:
-        return str(ad.lookup(name))
-    except (KeyError, UnicodeDecodeError, ValueError):
-        return ""
 
 
 def fetch_clusters(
@@ -260,22 +257,22 @@ def decode(
 def _together(
     groups: Iterable[DemandGroup], counts: Mapping[tuple[str, str], int], apart: Apart
 ) -> list[DemandGroup]:
-    """Return groups with those accounting groups as one that are not kept apart.
+    """Return groups; of the accounting groups, those that are not kept apart become one.
 
-    The largest of those that are new have the room that is left.
+    The largest new ones are kept apart as long as there is room.
     """
     jobs: Counter[str] = Counter()
     for (name, _), number in counts.items():
         jobs[name] += number
     new = sorted(jobs.keys() - apart.names, key=lambda name: (-jobs[name], name))
     other = set(new[apart.room :])
-    found: dict[GroupKey, DemandGroup] = {}
+    merged: dict[GroupKey, DemandGroup] = {}
     for group in groups:
         name = OTHER if group.accounting_group in other else group.accounting_group
-        if before := found.get((name, group.signature)):
+        if before := merged.get((name, group.signature)):
             group = group.plus(before)  # noqa: PLW2901
-        found[name, group.signature] = group._replace(accounting_group=name)
-    return list(found.values())
+        merged[name, group.signature] = group._replace(accounting_group=name)
+    return list(merged.values())
 
 
 def by_share(groups: Iterable[DemandGroup]) -> list[DemandGroup]:
@@ -327,10 +324,10 @@ def _group(
 
 def _sample(ad: classad2.ClassAd) -> str:
     """Return one of a row's jobs (JobIds: ``4.0 ... 4.9``), or the cluster of a cluster's ad."""
-    found = re.match(r"[0-9]{1,10}\.[0-9]{1,10}", ads.text(ad, "JobIds") or "")
-    if found is None:
+    match = re.match(r"[0-9]{1,10}\.[0-9]{1,10}", ads.text(ad, "JobIds") or "")
+    if match is None:
         return str(ads.count(ad, "ClusterId") or "")
-    return found[0]
+    return match[0]
 
 
 def key_of(ad: classad2.ClassAd, grouping: JobGrouping) -> GroupKey:
@@ -363,8 +360,12 @@ def identity_of(ad: classad2.ClassAd, grouping: JobGrouping) -> str:
     referred = {name.lower() for name in references(ad)}
     own = {*_OF_ONE_JOB, *_NOT_MATCHED, grouping.attributes.accounting_group.lower()} - referred
     names = {name.lower() for name in (*keys(grouping), *grouping.start.grouped)} - own
-    known = (name for name in names | referred if _written(ad, name) not in ("", "undefined"))
-    return ads.signature(ads.source_text(ad, known))
+    present = (
+        name
+        for name in names | referred
+        if ads.expression_text(ad, name) not in (None, "", "undefined")
+    )
+    return ads.signature(ads.source_text(ad, present))
 
 
 def walltime_of(ad: classad2.ClassAd, attributes: Attributes) -> int | None:
@@ -395,8 +396,8 @@ def _with_keys(text: str, start: StartKeys, present: set[str]) -> str:
 
 def known(start: StartKeys, present: Container[str]) -> dict[str, str]:
     """Return what is known of jobs besides the attributes that are ``present`` (in lower case)."""
-    found = {name: "undefined" for name in start.grouped if name.lower() not in present}
-    return found | ({UNGROUPED: "true"} if start.ungrouped else {})
+    absent = {name: "undefined" for name in start.grouped if name.lower() not in present}
+    return absent | ({UNGROUPED: "true"} if start.ungrouped else {})
 
 
 def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:
@@ -407,10 +408,6 @@ def _request(ad: classad2.ClassAd, name: str, most: float) -> float | None:
 
 def references(ad: classad2.ClassAd) -> list[str]:
     """Return the job attributes that Requirements may refer to, secrets excepted."""
-    try:
-        expression = ad.lookup("Requirements")
-        names = [*ad.internalRefs(expression), *ad.externalRefs(expression)]
-    except (KeyError, TypeError, UnicodeDecodeError):
-        return []
+    names = ads.referred(ad, "Requirements")
     plain = {name[3:] if name.lower().startswith("my.") else name for name in names}
     return [name for name in plain if name and "." not in name and name.lower() not in ads.SECRET]

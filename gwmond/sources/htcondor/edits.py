@@ -59,8 +59,8 @@ class _Pilots:
     @cached_property
     def names(self) -> dict[str, str]:
         """The attributes of any pilot, by their names in lower case."""
-        found = chain.from_iterable(pilot.slot.ad.keys() for pilot in self.every)
-        return {name.lower(): name for name in found if name.lower() not in ads.SECRET}
+        names = chain.from_iterable(pilot.slot.ad.keys() for pilot in self.every)
+        return {name.lower(): name for name in names if name.lower() not in ads.SECRET}
 
     @cached_property
     def have_gpus(self) -> bool:
@@ -110,7 +110,7 @@ def edits(
     the same, up to ``most`` are looked at, the nearest first.  ``free`` are slots that take jobs
     now: what fits one of these comes before what fits an empty pilot, if it is at least half of it.
     """
-    if any(said.matches and not said.untold for said in places):
+    if any(place.matches and not place.untold for place in places):
         return ()
     pilots = _Pilots(empty)
     near = _nearest(job, pilots.every, places)[:most]
@@ -118,9 +118,9 @@ def edits(
     free = _telling(free, ranked, pilots)
     if ranked and not _fitting(ranked[0], free):
         near = _nearest(job, free, [job.at(slot) for slot in free])[:most]
-        now = (one for one in _ranked(job, near, pilots, says) if _is_nearly(one, ranked[0]))
+        now = (new for new in _ranked(job, near, pilots, says) if _is_nearly(new, ranked[0]))
         ranked = [*islice(now, 1), *ranked]
-    return tuple(_edit(one, pilots, free) for one in ranked[:_KEPT])
+    return tuple(_edit(changed, pilots, free) for changed in ranked[:_KEPT])
 
 
 def _ranked(
@@ -130,33 +130,33 @@ def _ranked(
 
     Then those of other pilots: what these would refuse is not known.
     """
-    found: dict[tuple[tuple[str, str], ...], tuple[bool, _Changed]] = {}
+    by_changes: dict[tuple[tuple[str, str], ...], tuple[bool, _Changed]] = {}
     for pilot in near:
         changed = _mended(_Changed(job), pilot, pilots, says)
         if changed is not None:
-            made = tuple((one.name, one.value) for one in changed.changes)
-            found.setdefault(made, (pilot.template.evidence == "estimated", changed))
-    ranked = sorted(found.values(), key=lambda one: (one[0], _weight(one[1].changes)))
+            made = tuple((change.name, change.value) for change in changed.changes)
+            by_changes.setdefault(made, (pilot.template.evidence == "estimated", changed))
+    ranked = sorted(by_changes.values(), key=lambda pair: (pair[0], _weight(pair[1].changes)))
     return [changed for _, changed in ranked]
 
 
 def _telling(
     free: Sequence[EmptyPilot], ranked: Iterable[_Changed], pilots: _Pilots
 ) -> Sequence[EmptyPilot]:
-    """Return slots with what their kinds say of attributes of other names: nobody asked for it."""
-    named = {change.now for one in ranked for change in one.changes if change.kind == "name"}
+    """Return slots with attributes under other names, by their kinds: no query asked for these."""
+    named = {change.now for job in ranked for change in job.changes if change.kind == "name"}
     if not named:
         return free
-    kinds = {(one.template.entry, one.template.group): one.slot.ad for one in pilots.every}
-    found = []
+    kinds = {(pilot.template.entry, pilot.template.group): pilot.slot.ad for pilot in pilots.every}
+    slots = []
     for slot in free:
         ad = ads.parse(str(slot.slot.ad))
         kind = kinds.get((slot.template.entry, slot.template.group), ad)
         for name in named:
             if name in kind and name not in ad:
                 ad[name] = kind.lookup(name)
-        found.append(slot._replace(slot=Values(ad)))
-    return found
+        slots.append(slot._replace(slot=Values(ad)))
+    return slots
 
 
 def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
@@ -164,13 +164,13 @@ def _fitting(changed: _Changed, free: Iterable[EmptyPilot]) -> int:
     return sum(changed.job.at(slot).matches for slot in free)
 
 
-def _is_nearly(one: _Changed, other: _Changed) -> bool:
+def _is_nearly(changed: _Changed, other: _Changed) -> bool:
     """Return whether changes are those of another, and ask for half as much at least.
 
-    What a job wants a pilot to be may be any number that one is.
+    A number that the job wants of a pilot may be any that a pilot has.
     """
-    pairs = list(zip(one.changes, other.changes, strict=False))
-    return len(one.changes) == len(other.changes) and all(
+    pairs = list(zip(changed.changes, other.changes, strict=False))
+    return len(changed.changes) == len(other.changes) and all(
         (mine.name, mine.kind) == (theirs.name, theirs.kind)
         and (
             mine.value == theirs.value
@@ -185,34 +185,34 @@ def _nearest(
     job: Asking, pilots: Iterable[EmptyPilot], places: Iterable[JobPlace]
 ) -> list[EmptyPilot]:
     """Return pilots that do not match, the nearest first; of those that are alike the first."""
-    found: dict[Hashable, tuple[tuple[bool, bool, int], EmptyPilot]] = {}
-    for said, pilot in zip(places, pilots, strict=True):
-        if not said.matches:
-            texts = (*(job.clauses[i] for i in said.blocked), *said.refusals)
+    kinds: dict[Hashable, tuple[tuple[bool, bool, int], EmptyPilot]] = {}
+    for place, pilot in zip(places, pilots, strict=True):
+        if not place.matches:
+            texts = (*(job.clauses[i] for i in place.blocked), *place.refusals)
             values = tuple(pilot.slot[name][0] for name in references(*texts).names)
-            order = said.evidence == "estimated", bool(said.refusals), len(texts)
-            found.setdefault((texts, values, pilot.template.size), (order, pilot))
-    return [pilot for _, pilot in sorted(found.values(), key=lambda one: one[0])]
+            order = place.evidence == "estimated", bool(place.refusals), len(texts)
+            kinds.setdefault((texts, values, pilot.template.size), (order, pilot))
+    return [pilot for _, pilot in sorted(kinds.values(), key=lambda pair: pair[0])]
 
 
 def _mended(
     changed: _Changed, pilot: EmptyPilot, pilots: _Pilots, says: Attributes
 ) -> _Changed | None:
     """Return a job with the changes with which a pilot matches; None: none were found."""
-    said = changed.job.at(pilot)
-    while not said.matches:
+    place = changed.job.at(pilot)
+    while not place.matches:
         if len(changed.changes) >= _MOST_CHANGES:
             return None
-        own = bool(said.blocked)
-        text = changed.job.clauses[said.blocked[0]] if own else said.refusals[0]
-        wrong = len(said.blocked) + len(said.refusals)
+        own = bool(place.blocked)
+        text = changed.job.clauses[place.blocked[0]] if own else place.refusals[0]
+        wrong = len(place.blocked) + len(place.refusals)
         here = _Clause(changed.job, text, own, pilot.slot, says)
         alone = ((change,) for change in _proposals(here, pilots))
         for proposed in chain(alone, _fewer_gpus(here, pilots)):
             after = reduce(_Changed.after, proposed, changed)
             now = after.job.at(pilot)
             if len(now.blocked) + len(now.refusals) < wrong:
-                changed, said = after, now
+                changed, place = after, now
                 break
         else:
             return None
@@ -241,9 +241,9 @@ def _weight(changes: Sequence[Change]) -> tuple[int, float]:
 
 def _edit(changed: _Changed, pilots: _Pilots, free: Sequence[EmptyPilot]) -> Edit:
     every = (changed.job.at(pilot) for pilot in (*pilots.every, *free))
-    found = [said for said in every if said.matches]
-    opened = tuple(dict.fromkeys((said.entry, said.group) for said in found))
-    sure = any(said.evidence == "measured" for said in found)
+    places = [place for place in every if place.matches]
+    opened = tuple(dict.fromkeys((place.entry, place.group) for place in places))
+    sure = any(place.evidence == "measured" for place in places)
     return Edit(changed.changes, opened, sure, _fitting(changed, free))
 
 
@@ -274,13 +274,13 @@ class _Clause(NamedTuple):
 
     def with_gpus(self, part: str, instead: str, was: str, now: str) -> Change:
         """Return the change of RequireGPUs with something else for a part."""
-        kept = _all(instead if one == part else one for one in self.wanted_gpus)
+        kept = _all(instead if other == part else other for other in self.wanted_gpus)
         return Change(_GPU, kept, "gpus", part, was, now)
 
-    def has_gpus(self, wanted: Iterable[str]) -> bool:
+    def has_gpus(self, parts: Iterable[str]) -> bool:
         """Return whether the clause holds if that alone is wanted of GPUs."""
         clause, ad = ads.expression(self.text), ads.parse(str(self.job.ad))
-        ad[_GPU] = ads.expression(_all(wanted))
+        ad[_GPU] = ads.expression(_all(parts))
         return bool(clause and matching.holds(clause, ad, self.slot.ad, untold=False))
 
     @property
@@ -289,20 +289,20 @@ class _Clause(NamedTuple):
 
     def change(self, name: str, value: str, kind: ChangeKind, was: str, now: str) -> Change:
         """Return the change of an attribute, as the job writes it, or HTCondor."""
-        known = next((one for one in _REQUESTS if one.lower() == name), name)
-        there = (one for one in self.job.ad.keys() if one.lower() == name)  # noqa: SIM118
-        return Change(next(there, known), value, kind, self.text, was, now)
+        spelt = next((request for request in _REQUESTS if request.lower() == name), name)
+        there = (key for key in self.job.ad.keys() if key.lower() == name)  # noqa: SIM118
+        return Change(next(there, spelt), value, kind, self.text, was, now)
 
     def rewritten(
         self, kind: ChangeKind, instead: str = "", was: str = "", now: str = ""
     ) -> Change:
         """Return the change of Requirements with something else for the clause; empty: nothing."""
-        whole = _all(instead if one == self.text else one for one in self.job.clauses)
+        whole = _all(instead if clause == self.text else clause for clause in self.job.clauses)
         return Change(_REQUIREMENTS, whole, kind, self.text, was, now)
 
 
 def _all(parts: Iterable[str]) -> str:
-    return " && ".join(f"({one})" for one in parts if one) or "true"
+    return " && ".join(f"({part})" for part in parts if part) or "true"
 
 
 def _proposals(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
@@ -351,8 +351,8 @@ def _spelt(text: str, there: Sequence[str]) -> tuple[str, str, str] | None:
     lower = {word.lower(): word for word in there}
     replaced: list[str] = []
 
-    def instead(found: re.Match[str]) -> str:
-        word = found[0]
+    def instead(match: re.Match[str]) -> str:
+        word = match[0]
         if word in there:
             return word
         for close in difflib.get_close_matches(word.lower(), lower, 1, _ALIKE):
@@ -385,8 +385,8 @@ def _other_gpus(here: _Clause) -> Iterator[Change]:
     """Yield what the GPUs of a pilot have of a property, instead of what the job wants of them."""
     for part in here.wanted_gpus:
         for value in _of_devices(here.slot, references(part).names):
-            for found, new in _with_number(part, value):
-                yield here.with_gpus(part, new, found, _written(value))
+            for number, new in _with_number(part, value):
+                yield here.with_gpus(part, new, number, _written(value))
 
 
 def _any_gpus(here: _Clause) -> Iterator[Change]:
@@ -395,7 +395,7 @@ def _any_gpus(here: _Clause) -> Iterator[Change]:
     for part in here.wanted_gpus:
         values = _of_devices(here.slot, references(part).names)
         others = (new for value in values for _, new in _with_number(part, value))
-        tried = (one for one in (part, *others) if here.has_gpus((*kept.values(), one)))
+        tried = (form for form in (part, *others) if here.has_gpus((*kept.values(), form)))
         kept[part] = next(tried, "")
     changed = {was: now for was, now in kept.items() if was != now}
     was, now = (" && ".join(filter(None, some)) for some in (changed, changed.values()))
@@ -425,8 +425,8 @@ def _of_devices(slot: Values, names: Iterable[str]) -> list[float]:
 def _other_amounts(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
     """Yield numbers of the job's attributes with which a clause holds, the nearest first.
 
-    Numbers that a clause names, or a pilot has, are tried, and the least, and what is nearer.  Who
-    wants a core wants one at least, and a GPU if any pilot has one.
+    Numbers that a clause names, or a pilot has, are tried, and the least, and what is nearer.
+    What asks for 1 or more stays at 1 at least; of GPUs only if any pilot has one.
     """
     clause, job, slot = ads.expression(here.text), here.job.ad, here.slot.ad
     theirs = (ads.number(slot, name) for name in here.names)
@@ -447,8 +447,8 @@ def _other_amounts(here: _Clause, pilots: _Pilots) -> Iterator[Change]:
             return bool(matching.holds(clause, *sides, untold=False))
 
         least = 1.0 if now >= 1 and (name != _GPUS or pilots.have_gpus) else 0.0
-        wanted = sorted((v for v in near if v >= least and v != now), key=lambda v: abs(v - now))
-        best = next(filter(holds, (*wanted, least)), None)
+        tried = sorted((v for v in near if v >= least and v != now), key=lambda v: abs(v - now))
+        best = next(filter(holds, (*tried, least)), None)
         if best is not None:
             best = _bound(best, now, holds)
             if best < now and (name == "requestdisk" or TIMED.search(here.text)):
@@ -472,23 +472,23 @@ def _other_bounds(here: _Clause) -> Iterator[Change]:
     for name in here.names:
         value = ads.number(here.slot.ad, name)
         if value is not None and name not in here.job.ad:
-            for found, new in _with_number(here.text, value):
-                yield here.rewritten("number", new, found, _written(value))
+            for number, new in _with_number(here.text, value):
+                yield here.rewritten("number", new, number, _written(value))
 
 
 def _with_number(text: str, value: float) -> Iterator[tuple[str, str]]:
     """Yield each number of an expression, and the expression with another instead."""
-    for one in _NUMBER.finditer(text):
-        if not _in_literal(text, one.start()):
-            yield one[0], text[: one.start()] + _written(value) + text[one.end() :]
+    for hit in _NUMBER.finditer(text):
+        if not _in_literal(text, hit.start()):
+            yield hit[0], text[: hit.start()] + _written(value) + text[hit.end() :]
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(one[0]) for one in _NUMBER.finditer(text) if not _in_literal(text, one.start())]
+    return [float(hit[0]) for hit in _NUMBER.finditer(text) if not _in_literal(text, hit.start())]
 
 
 def _in_literal(text: str, at: int) -> bool:
-    return any(one.start() < at < one.end() for one in _LITERAL.finditer(text))
+    return any(hit.start() < at < hit.end() for hit in _LITERAL.finditer(text))
 
 
 def _written(value: float) -> str:

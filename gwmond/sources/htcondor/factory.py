@@ -119,10 +119,10 @@ ASKS = Query("glideclient", "Any", 'MyType == "glideclient"', _ASK)
 """For glideclient ads, which hold encrypted credentials besides."""
 
 
-def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
+def decode_clients(client_ads: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryClient, ...]:
     """Turn glidefactoryclient ads into facts."""
     decoded = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(client_ads, now):
         entry, _, factory = (ads.label(ad, ("ReqGlidein", "Name")) or "").partition("@")
         client = ads.label(ad, ("ReqClientName", "ClientName")) or ""
         decoded.append(
@@ -139,10 +139,10 @@ def decode_clients(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
     return tuple(decoded)
 
 
-def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryEntry, ...]:
+def decode_entries(entry_ads: Sequence[classad2.ClassAd], now: float) -> tuple[FactoryEntry, ...]:
     """Turn glidefactory ads into facts."""
     decoded = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(entry_ads, now):
         entry, _, factory = (ads.label(ad, ("Name",)) or "").partition("@")
         decoded.append(
             FactoryEntry(
@@ -156,10 +156,10 @@ def decode_entries(found: Sequence[classad2.ClassAd], now: float) -> tuple[Facto
     return tuple(decoded)
 
 
-def decode_asks(found: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
+def decode_asks(ask_ads: Sequence[classad2.ClassAd], now: float) -> tuple[ClientAsk, ...]:
     """Turn glideclient ads into facts; one that names no entry or client is left out."""
     decoded = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(ask_ads, now):
         entry, _, factory = (ads.label(ad, ("ReqGlidein",)) or "").partition("@")
         client = ads.label(ad, ("ClientName",))
         if entry and client is not None:
@@ -210,8 +210,8 @@ def decode_queue(
             sums[_of(ad, status, hold)][index] += ads.count(ad, "JobCount") or 0
     for ad in removed:
         sums[_of(ad, "removed", _LAST_HOLD)][0] += ads.count(ad, "JobCount") or 0
-    found = (one._replace(pilots=n, waiting_long=old) for one, (n, old) in sums.items())
-    return tuple(sorted(found, key=lambda one: (one[:4], one.hold, one.hold_code or 0)))
+    counts = (count._replace(pilots=n, waiting_long=old) for count, (n, old) in sums.items())
+    return tuple(sorted(counts, key=lambda count: (count[:4], count.hold, count.hold_code or 0)))
 
 
 def _of(ad: classad2.ClassAd, status: str, hold: Sequence[str]) -> QueueCount:
@@ -232,8 +232,8 @@ def _of(ad: classad2.ClassAd, status: str, hold: Sequence[str]) -> QueueCount:
 SOURCES = tuple(
     CollectorSource(kind, query, decode, pool=False, wms=True)
     for kind, query, decode in (
-        ("factoryclient", lambda _: CLIENTS, lambda found, t: decode_clients(found, t.now)),
-        ("factory", lambda _: ENTRIES, lambda found, t: decode_entries(found, t.now)),
-        ("glideclient", lambda _: ASKS, lambda found, t: decode_asks(found, t.now)),
+        ("factoryclient", lambda _: CLIENTS, lambda answer, t: decode_clients(answer, t.now)),
+        ("factory", lambda _: ENTRIES, lambda answer, t: decode_entries(answer, t.now)),
+        ("glideclient", lambda _: ASKS, lambda answer, t: decode_asks(answer, t.now)),
     )
 )

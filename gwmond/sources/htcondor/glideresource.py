@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.digits import is_number
 from gwmond.model.facts import EntryKey, EntryRequest, FrontendJobs, Limit, Problem, Size, Template
+from gwmond.model.freshest import freshest
 from gwmond.model.monitor import EntryMonitor
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
-from gwmond.sources.freshest import freshest
 from gwmond.sources.htcondor import ads, monitors
 from gwmond.sources.htcondor.access import CollectorSource, Query
 from gwmond.sources.htcondor.matching import TEMPLATE_USED, template_from_glideresource
@@ -85,14 +85,14 @@ class Requests(NamedTuple):
 
 
 def decode(
-    found: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
+    resource_ads: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
 ) -> Requests:
     """Turn glideresource ads into requests; those older than their lifetime are dropped."""
     requests: list[EntryRequest] = []
     templates: dict[tuple[EntryKey, str], Template] = {}
     problems: list[Problem] = []
     entries: list[FactoryEntry] = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(resource_ads, now):
         numbers = monitors.of_entry_in_resource(ad)
         request = _request(ad, numbers, attributes)
         if request is None:
@@ -168,8 +168,8 @@ def _gpus(ad: classad2.ClassAd) -> int:
     for resource in (ads.text(ad, "GLIDEIN_Resource_Slots") or "").split(";"):
         name, *rest = (part.strip() for part in resource.split(","))
         if name.lower() == "gpus":
-            said = rest[0] if rest else ""
-            return min(int(said), int(MAX_CORES)) if is_number(said) else 1
+            number = rest[0] if rest else ""
+            return min(int(number), int(MAX_CORES)) if is_number(number) else 1
     return int(_positive(ad, _GPUS, MAX_CORES) or 0)
 
 
@@ -177,8 +177,8 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> floa
     """Return the first positive number; GlideinWMS writes some numbers as strings."""
     for name in names:
         value = ads.number(ad, name)
-        if value is None and (said := ads.text(ad, name)) is not None:
-            value = float(said) if _DECIMAL.fullmatch(said.strip()) else None
+        if value is None and (text := ads.text(ad, name)) is not None:
+            value = float(text) if _DECIMAL.fullmatch(text.strip()) else None
         if value is not None and 0 < value <= most:
             return value
     return None
@@ -187,20 +187,20 @@ def _positive(ad: classad2.ClassAd, names: tuple[str, ...], most: float) -> floa
 def limits(ad: classad2.ClassAd) -> tuple[Limit, ...]:
     """Return every limit or curb that the ad says is hit, by the attribute that says so."""
     return tuple(
-        Limit(ads.printable(name), ads.printable(str(said)))
+        Limit(ads.printable(name), ads.printable(str(value)))
         for name in sorted(ad.keys(), key=str.lower)
-        if name.startswith(_LIMITS) and (said := ads.evaluate(ad, name)) not in (None, 0, "")
+        if name.startswith(_LIMITS) and (value := ads.evaluate(ad, name)) not in (None, 0, "")
     )
 
 
-def decode_frontends(found: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs, ...]:
+def decode_frontends(own_ads: Sequence[classad2.ClassAd], now: float) -> tuple[FrontendJobs, ...]:
     """Turn frontends' own ads into how many idle jobs each counts in all."""
     return tuple(
         FrontendJobs(
             ads.text(ad, "GlideFrontendName") or ads.text(ad, "Name") or "",
             *(ads.count(ad, f"GlideFrontend_IdleJobs_{age}") for age in ("Total", "600", "3600")),
         )
-        for ad in ads.fresh(found, now)
+        for ad in ads.fresh(own_ads, now)
     )
 
 
@@ -208,12 +208,12 @@ SOURCES = (
     CollectorSource(
         "glideresource",
         lambda _: QUERY,
-        lambda found, t: decode(found, t.attributes, t.name, t.now),
+        lambda answer, t: decode(answer, t.attributes, t.name, t.now),
         whole=True,
     ),
     CollectorSource(
         "frontendmonitor",
         lambda _: FRONTENDS,
-        lambda found, t: decode_frontends(found, t.now),
+        lambda answer, t: decode_frontends(answer, t.now),
     ),
 )

@@ -17,11 +17,13 @@ from collections import defaultdict
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.entries.changes import Changed
 from gwmond.model.facts import EntryKey, Evidence, Size, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import Query
+from gwmond.sources.htcondor.alike import references
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.config.settings import Attributes
-    from gwmond.sources.board import Board
     from gwmond.sources.htcondor.pilots.slots import SampleSlot
 
 PAIRS_A_CHILD = 100_000
@@ -52,6 +53,7 @@ JOB_QUERY = "GlideClientConstraintJobCondorExpr"
 """Which jobs a frontend group counts: nearly always those that its START takes."""
 _UNTOLD = "GwmondUntold"
 """An attribute that no ad has: what is defined by it is not known."""
+_FACTORY = ("GLIDEIN_Signature", "GLIDEIN_Entry_Signature")
 TEMPLATE_USED = (
     *("Name", "DaemonStartTime", "TotalSlotDisk", "Requirements", "Start", START, JOB_QUERY),
 )
@@ -81,18 +83,19 @@ _NOT_OF_THE_PILOT = tuple(
 
 def samples_query(names: Iterable[str]) -> Query:
     """Return the query for the whole ads of some slots."""
-    return Query("templates", "Startd", ads.named(names), (), used=TEMPLATE_USED)
+    used = (*TEMPLATE_USED, "CondorVersion", *_FACTORY)
+    return Query("templates", "Startd", ads.named(names), (), used=used)
 
 
 def templates_from_slots(
-    found: Sequence[classad2.ClassAd],
+    slot_ads: Sequence[classad2.ClassAd],
     samples: Sequence[SampleSlot],
     attributes: Attributes,
 ) -> tuple[Template, ...]:
     """Make a measured template of each sampled slot that was found."""
     by_name = {sample.slot: sample for sample in samples}
     made = []
-    for ad in found:
+    for ad in slot_ads:
         sample = by_name.get(ads.text(ad, "Name") or "")
         if sample is None:
             continue
@@ -103,7 +106,9 @@ def templates_from_slots(
         template = _template(ad, sample.entry, sample.size, lifetime, "measured", epochs)
         start = str(ad.lookup("Start")) if "Start" in ad else ""
         start = _of_jobs(start, template.refers)
-        made.append(template._replace(group=sample.group, start=start))
+        made.append(
+            template._replace(group=sample.group, start=start, versions=_versions(ad, sample))
+        )
     return tuple(made)
 
 
@@ -118,13 +123,13 @@ def template_from_glideresource(
     entry.
     """
     start, query = (
-        said if said is not None and ads.expression(said) is not None else None
-        for said in (ads.raw(ad, name) for name in (START, JOB_QUERY))
+        text if text is not None and ads.expression(text) is not None else None
+        for text in (ads.raw(ad, name) for name in (START, JOB_QUERY))
     )
     if start is not None:
         ad["Requirements"] = ad["Start"] = ads.expression(start)
     if query is not None:
-        query = _of_jobs(query, _references(query))
+        query = _of_jobs(query, references(query).names)
     entry_name, _, factory = (ads.text(ad, "GlideFactoryName") or "").partition("@")
     names = {
         "GLIDECLIENT_Name": ads.text(ad, "GlideClientName"),
@@ -136,7 +141,7 @@ def template_from_glideresource(
     for name, value in names.items():
         if value and name not in ad:
             ad[name] = value
-    counted = " && ".join(f"({one})" for one in (start, query) if one) if query else ""
+    counted = " && ".join(f"({part})" for part in (start, query) if part) if query else ""
     return _template(ad, entry, size, lifetime_s, "estimated")._replace(group=group, query=counted)
 
 
@@ -147,16 +152,31 @@ def with_start(template: Template, starts: Iterable[str]) -> Template:
     add its own clauses), where there is none the jobs that the group counts.  Where neither is
     known, the frontend's part alone refuses jobs, and accepts none.
     """
-    found = " || ".join(f"({start})" for start in sorted(set(starts))) or template.query
-    if not found:
+    combined = " || ".join(f"({start})" for start in sorted(set(starts))) or template.query
+    if not combined:
         return template
-    ad = f"{template.ad.rstrip()[:-1].rstrip()}; Start = {found}; Requirements = {found} ]"
+    ad = f"{template.ad.rstrip()[:-1].rstrip()}; Start = {combined}; Requirements = {combined} ]"
     return template._replace(
         ad=ad,
-        start=found,
-        signature=ads.signature(template.signature + found),
-        refers=tuple(sorted({*template.refers, *_targets(found)}, key=str.lower)),
+        start=combined,
+        signature=ads.signature(template.signature + combined),
+        refers=tuple(sorted({*template.refers, *_targets(combined)}, key=str.lower)),
     )
+
+
+def _versions(ad: classad2.ClassAd, sample: SampleSlot) -> tuple[tuple[str, str], ...]:
+    """Return which HTCondor the pilot has, and the signatures of its configurations.
+
+    The factory's and the entry's are of their description files, as the frontend's are.
+    """
+    _, condor, *_ = [*(ads.text(ad, "CondorVersion") or "").split(), "", ""]
+    factory = (ads.text(ad, name) or "" for name in _FACTORY)
+    texts = {
+        Changed.HTCONDOR: condor,
+        Changed.FRONTEND: sample.version,
+        Changed.FACTORY: " ".join(factory).strip(),
+    }
+    return tuple((name.value, text) for name, text in texts.items() if text.strip())
 
 
 def _of_jobs(text: str, names: Iterable[str]) -> str:
@@ -165,24 +185,17 @@ def _of_jobs(text: str, names: Iterable[str]) -> str:
     >>> _of_jobs('Vo =?= "Vo" && MY.Vo && GLIDEIN_Site == TARGET.Vo', ["VO"])
     'TARGET.Vo =?= "Vo" && TARGET.Vo && GLIDEIN_Site == TARGET.Vo'
     """
-    wanted = {name.lower() for name in names} - {"currenttime"}
+    lower = {name.lower() for name in names} - {"currenttime"}
 
-    def scoped(found: re.Match[str]) -> str:
-        name = found["name"]
-        return f"TARGET.{name}" if name and name.lower() in wanted else found[0]
+    def scoped(word: re.Match[str]) -> str:
+        name = word["name"]
+        return f"TARGET.{name}" if name and name.lower() in lower else word[0]
 
     return _NAMES.sub(scoped, text)
 
 
-def _references(text: str) -> list[str]:
-    """Return what an expression refers to in the ad that it is evaluated in."""
-    tree = ads.expression(text)
-    names = [] if tree is None else ads.parse("[]").externalRefs(tree)
-    return [name.rpartition(".")[2] for name in names]
-
-
 def _targets(text: str) -> set[str]:
-    return {found["of"] for found in _NAMES.finditer(text) if found["of"]}
+    return {word["of"] for word in _NAMES.finditer(text) if word["of"]}
 
 
 def _template(
@@ -212,7 +225,8 @@ def _template(
         | {
             f"{total}{name}": int(value) if value == int(value) else value
             for name, value in zip(("Cpus", "Memory", "GPUs"), size, strict=True)
-            for total in ("", "TotalSlot")
+            for total in ("", "TotalSlot", "Real")
+            if total != "Real" or f"{total}{name}" in pilots
         }
     )
     for name, value in changed.items():
@@ -232,15 +246,15 @@ def totals(slot: classad2.ClassAd) -> dict[str, object]:
 
     Also of resources that a pool names itself (``TotalSlotLicences``), and all of its GPUs.
     """
-    found: dict[str, object] = {}
+    resources: dict[str, object] = {}
     for total in slot.keys():  # noqa: SIM118 (a ClassAd's iterator is not its keys in all versions)
         name = total[len(_TOTAL) :]
         if total.lower().startswith(_TOTAL) and name in slot:
             value = ads.number(slot, total)
-            found[name] = slot.lookup(total) if value is None or value % 1 else int(value)
+            resources[name] = slot.lookup(total) if value is None or value % 1 else int(value)
     if "AvailableGPUs" in slot:
-        found["AvailableGPUs"] = ads.expression(f"{{ {', '.join(devices(slot))} }}")
-    return found
+        resources["AvailableGPUs"] = ads.expression(f"{{ {', '.join(devices(slot))} }}")
+    return resources
 
 
 def devices(ad: classad2.ClassAd) -> list[str]:
@@ -250,7 +264,7 @@ def devices(ad: classad2.ClassAd) -> list[str]:
     "Machine ClassAd Attributes").
     """
     ids = (ads.text(ad, "AssignedGPUs") or "").split(",")
-    return [f"GPUs_{re.sub(r'[^A-Za-z0-9]', '_', one.strip())}" for one in ids if one.strip()]
+    return [f"GPUs_{re.sub(r'[^A-Za-z0-9]', '_', gpu.strip())}" for gpu in ids if gpu.strip()]
 
 
 def start_references(slot: classad2.ClassAd) -> tuple[str, ...]:
@@ -289,8 +303,8 @@ class _Costs:
         """Add a pair; return the side that has had too much now, ``JOB`` or ``TEMPLATE``, or 0."""
         if seconds < _SLOW_S:
             return 0
-        for side, one, other in ((JOB, job, template), (TEMPLATE, template, job)):
-            costs = self._of[side][one]
+        for side, this, other in ((JOB, job, template), (TEMPLATE, template, job)):
+            costs = self._of[side][this]
             costs[other] = seconds
             if sum(costs.values()) > SIDE_CPU_S:
                 return side
@@ -301,7 +315,7 @@ def evaluate(
     groups: Sequence[str],
     templates: Sequence[Template],
     pairs: Sequence[tuple[int, int]],
-    board: Board | None = None,
+    board: child.Board | None = None,
 ) -> tuple[list[Verdict], int]:
     """Evaluate ``pairs`` of indexes into ``groups`` (texts of job ads) and ``templates``.
 
@@ -318,7 +332,7 @@ def evaluate(
     costs = _Costs()
     jobs = lru_cache(None)(lambda i: ads.parse(groups[i]))
     slots = lru_cache(None)(lambda j: _TemplateSlot.of(templates[j]))
-    told = lru_cache(None)(lambda i, asked: without_undefined(jobs(i), asked))
+    defined = lru_cache(None)(lambda i, asked: without_undefined(jobs(i), asked))
     verdicts = []
     for k, (i, j) in enumerate(pairs):
         if board is not None:
@@ -326,7 +340,7 @@ def evaluate(
             child.allow_cpu(PAIR_CPU_S)
         since = time.process_time()
         slot = slots(j)
-        job = told(i, slot.asked) if slot.estimated else jobs(i)
+        job = defined(i, slot.asked) if slot.estimated else jobs(i)
         then = None if board is None else partial(operator.setitem, board.marks, k, BEGUN_START)
         verdict = match(job, slot.ad, estimated=slot.estimated, before_start=then)
         unknown = slot.estimated and not slot.started and verdict is not Verdict.NO
@@ -387,17 +401,17 @@ def match(
     is possible.  A group carries ``undefined`` for an attribute that its jobs do not have, and
     ``UNGROUPED`` where jobs have an attribute of START that could not be grouped by.
     """
-    wanted = _holds(job, slot, untold=estimated)
-    if wanted is False or (wanted is None and not estimated):
+    wants = _holds(job, slot, untold=estimated)
+    if wants is False or (wants is None and not estimated):
         return Verdict.NO
     if before_start is not None:
         before_start()
-    offered = _holds(slot, job, untold=True)
-    if offered is False:
+    takes = _holds(slot, job, untold=True)
+    if takes is False:
         return Verdict.NO
-    if offered and ads.truth(job, UNGROUPED) and _open(slot.lookup("Requirements"), slot, job):
-        offered = None
-    return Verdict.YES if wanted and offered else Verdict.POSSIBLE
+    if takes and ads.truth(job, UNGROUPED) and _open(slot.lookup("Requirements"), slot, job):
+        takes = None
+    return Verdict.YES if wants and takes else Verdict.POSSIBLE
 
 
 def _holds(mine: classad2.ClassAd, target: classad2.ClassAd, *, untold: bool) -> bool | None:

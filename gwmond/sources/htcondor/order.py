@@ -1,7 +1,8 @@
 """Source: in which order the negotiator serves a job, and what limits it.
 
 The negotiator advertises what it accounts of each submitter and group (Accounting ads), schedds how
-many jobs of each submitter are idle (Submitter ads).  Own jobs that come first are counted by the
+many jobs of each submitter are idle (Submitter ads); names as in HTCondor's manual, "Accounting
+ClassAd Attributes".  Own jobs that come first are counted by the
 schedd, which sends one summary and no jobs.  It orders the jobs of one submitter by JobPrio, then
 QDate, then their numbers (HTCondor, qmgmt.cpp; pre- and post-priorities are left out).
 """
@@ -11,14 +12,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.demand.order import Negotiator, Order, ScheddLoad, Submitter
-from gwmond.sources.htcondor import ads, quotas
-from gwmond.sources.htcondor.access import LiveAccess, Query
+from gwmond.model.demand.order import AccountingQuota, Negotiator, Order, ScheddLoad, Submitter
+from gwmond.sources.htcondor import ads
+from gwmond.sources.htcondor.access import CollectorSource, LiveAccess, Query
 from gwmond.sources.htcondor.demand import IDLE
 from gwmond.sources.htcondor.schedds import LOAD, STARTS, load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import classad2
 
@@ -26,14 +27,18 @@ if TYPE_CHECKING:
     from gwmond.sources.htcondor.access import Access, Daemon
     from gwmond.sources.htcondor.places import ExplainTerms
 
+QUOTAS = "quotas"
+_QUOTA_NAMES = (
+    *("Name", "IsAccountingGroup", "WeightedResourcesUsed", "ConfigQuota", "EffectiveQuota"),
+    *("SubtreeQuota", "GroupSortKey", "SurplusPolicy", "LastHeardFrom", "ClassAdLifetime"),
+)
+QUOTAS_QUERY = Query(QUOTAS, "Accounting", "IsAccountingGroup", _QUOTA_NAMES)
+"""For the ads of accounting groups, one a group; those of users are not asked for."""
 _ACCOUNTING = Query(
     "accounting",
     "Accounting",
     "",
-    (
-        *quotas.NAMES,
-        *("AccountingGroup", "Priority", "SubmitterLimit", "Ceiling"),
-    ),
+    (*_QUOTA_NAMES, "AccountingGroup", "Priority", "SubmitterLimit", "Ceiling"),
 )
 _SUBMITTERS = Query(
     "submitters",
@@ -68,13 +73,16 @@ def fetch(
         ("Name", *LOAD, *STARTS),
     )
     accounting, submitters, schedds = (
-        _ads(access, query, terms) for query in (_ACCOUNTING, _SUBMITTERS, limits)
+        terms.fresh(access, query) for query in (_ACCOUNTING, _SUBMITTERS, limits)
     )
+    own_ahead = None
+    if isinstance(access, LiveAccess) and _is_whole(job.user):
+        own_ahead = access.count_jobs(schedd, ahead(job))
     order = Order(
         submitters=_submitters(accounting, submitters),
-        groups=quotas.decode(accounting),
+        groups=decode_quotas(accounting),
         negotiators=negotiators(access, terms),
-        own_ahead=_count(access, schedd, ahead(job)) if _is_whole(job.user) else None,
+        own_ahead=own_ahead,
         load=load(schedds[0]) if schedds else ScheddLoad(),
         schedds=frozenset(
             ads.text(ad, "ScheddName") or "" for ad in submitters if ads.count(ad, "IdleJobs")
@@ -91,31 +99,20 @@ def negotiators(access: Access, terms: ExplainTerms) -> tuple[Negotiator, ...]:
     "Negotiator ClassAd Attributes"; observed with 23 and 25.
     """
     cycles: dict[str, int] = {}
-    for ad in _ads(access, _CYCLES, terms):
+    for ad in terms.fresh(access, _CYCLES):
         name = ads.text(ad, "NegotiatorName") or ""
         cycles[name] = max(ads.integer(ad, "LastUpdate") or 0, cycles.get(name, 0))
-    found = {}
-    for ad in _ads(access, _NEGOTIATORS, terms):
+    named = {}
+    for ad in terms.fresh(access, _NEGOTIATORS):
         name, period_s = ads.text(ad, "Name") or "", ads.count(ad, _PERIOD)
         began, ended, at = ads.integer(ad, _BEGAN), ads.integer(ad, _ENDED), cycles.get(name)
         if not at:
-            found[name] = Negotiator(name, began, ended, ads.integer(ad, "LastHeardFrom"), period_s)
+            named[name] = Negotiator(name, began, ended, ads.integer(ad, "LastHeardFrom"), period_s)
             continue
         lasted = 0 if began is None or ended is None else max(0, ended - began)
         times = max(began or 0, at - lasted), max(ended or 0, at)
-        found[name] = Negotiator(name, *times, None, period_s)
-    return tuple(found[name] for name in sorted(found))
-
-
-def _ads(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.ClassAd]:
-    """Return what the collectors have of a kind, without ads that are too old."""
-    hosts, now = terms.hosts, terms.now
-    return [ad for host in hosts for ad in ads.fresh(access.collector_ads(host, query), now)]
-
-
-def _count(access: Access, schedd: Daemon, constraint: str) -> int | None:
-    """Return how many jobs satisfy a constraint; only live schedds are asked."""
-    return access.count_jobs(schedd, constraint) if isinstance(access, LiveAccess) else None
+        named[name] = Negotiator(name, *times, None, period_s)
+    return tuple(named[name] for name in sorted(named))
 
 
 def _is_whole(name: str) -> bool:
@@ -145,12 +142,12 @@ def _submitters(
     for (name, _), ad in ads.latest(submitters, "Name", "ScheddName").items():
         if name:
             idle[name] += ads.count(ad, "IdleJobs") or 0
-    found = {name: Submitter("", None, None, None, number) for name, number in idle.items()}
+    named = {name: Submitter("", None, None, None, number) for name, number in idle.items()}
     for ad in accounting:
         name = ads.text(ad, "Name")
         if name and ads.truth(ad, "IsAccountingGroup") is False:
             ceiling = ads.number(ad, "Ceiling")
-            found[name] = Submitter(
+            named[name] = Submitter(
                 group=ads.text(ad, "AccountingGroup") or "",
                 priority=ads.number(ad, "Priority"),
                 used=ads.number(ad, "WeightedResourcesUsed"),
@@ -158,4 +155,31 @@ def _submitters(
                 idle=idle[name],
                 ceiling=ceiling if ceiling is not None and ceiling >= 0 else None,
             )
-    return found
+    return named
+
+
+def decode_quotas(accounting_ads: Iterable[classad2.ClassAd]) -> dict[str, AccountingQuota]:
+    """Return the groups that have a quota, by name."""
+    quotas = {}
+    for ad in accounting_ads:
+        name, quota = ads.text(ad, "Name"), ads.number(ad, "EffectiveQuota")
+        if name and quota is not None and ads.truth(ad, "IsAccountingGroup"):
+            quotas[name] = AccountingQuota(
+                sort_key=ads.number(ad, "GroupSortKey") or 0.0,
+                quota=quota,
+                used=ads.number(ad, "WeightedResourcesUsed") or 0.0,
+                surplus=ads.text(ad, "SurplusPolicy") == "byquota",
+                subtree_quota=ads.number(ad, "SubtreeQuota"),
+                never=ads.number(ad, "ConfigQuota") == 0,
+                regroup=ads.text(ad, "SurplusPolicy") == "regroup",
+            )
+    return quotas
+
+
+SOURCES = (
+    CollectorSource(
+        QUOTAS,
+        lambda _: QUOTAS_QUERY,
+        lambda answer, t: decode_quotas(ads.fresh(answer, t.now)),
+    ),
+)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gwmond.model.facts import AD_LIFETIME_S, EntryKey, Pilot, Size
-from gwmond.model.pilots.file_facts import PilotName
+from gwmond.model.pilots.file_facts import PilotName, client_name
 from gwmond.model.pilots.pilot_facts import SHOWN
-from gwmond.model.pilots.synthetic_names import client_name
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gwmond.model.demand.place_offers import GroupOffer, PlaceOffers
-from gwmond.model.demand.waiting_job import JobPlace
+from gwmond.model.demand.waiting_job import GroupOffer, JobPlace, PlaceOffers
 from gwmond.model.facts import EntryKey
 from gwmond.sources.htcondor import ads, order, rejections, waiting_job
 from gwmond.sources.htcondor.pilots import slots
-from gwmond.sources.htcondor.places import Asking, EmptyPilots, emptied, place, slot_place
+from gwmond.sources.htcondor.places import Asking, EmptyPilots, emptied, job_place, slot_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,43 +44,43 @@ def offers(
     jobs = [Asking(ads.parse(group.ad)) for group in few]
     own = _slots(access, startd, jobs, there.slots, terms) if startd else []
     others = {id(keys): tuple(key for key in keys if key != entry) for keys in entries}
-    found = []
+    offered = []
     for i, job in enumerate(jobs):
-        found_now = (one for slot in own for one in _both(job, slot, terms))
-        places = tuple(found_now) if own else there.places(job)
+        own_places = (place for slot in own for place in _both(job, slot, terms))
+        places = tuple(own_places) if own else there.places(job)
         empty = [place for place in places if place.kind == "pilot"]
-        runs = any(one.matches for one in empty) if empty else entry in entries[i]
-        found.append(GroupOffer(i, runs, job.clauses, places, others[id(entries[i])]))
-    found += (
+        runs = any(place.matches for place in empty) if empty else entry in entries[i]
+        offered.append(GroupOffer(i, runs, job.clauses, places, others[id(entries[i])]))
+    offered += (
         GroupOffer(i, entry in entries[i], (), (), others[id(entries[i])])
         for i in range(len(few), len(groups))
     )
-    found = _with_words(access, found, groups, schedds, terms)
-    return PlaceOffers(tuple(found), order.negotiators(access, terms)), len(groups) + len(own)
+    offered = _with_words(access, offered, groups, schedds, terms)
+    return PlaceOffers(tuple(offered), order.negotiators(access, terms)), len(groups) + len(own)
 
 
 def _with_words(
     access: Access,
-    found: Sequence[GroupOffer],
+    offered: Sequence[GroupOffer],
     groups: Sequence[DemandGroup],
     schedds: Sequence[Daemon],
     terms: ExplainTerms,
 ) -> list[GroupOffer]:
     """Return the groups with what the negotiator said of those that could run there."""
-    of_them = {groups[offer.group].schedd for offer in found if offer.runs}
+    of_them = {groups[offer.group].schedd for offer in offered if offer.runs}
     grouping = waiting_job.grouping_of(terms)
-    said = {
+    last = {
         schedd.name: rejections.last_words(access, schedd, grouping)
         for schedd in schedds
         if schedd.name in of_them
     }
 
     def words(group: DemandGroup) -> tuple[tuple[str, int], ...]:
-        known = said.get(group.schedd, {}).get((group.accounting_group, group.identity), Counter())
-        return tuple(known.most_common())
+        counts = last.get(group.schedd, {}).get((group.accounting_group, group.identity), Counter())
+        return tuple(counts.most_common())
 
     return [
-        offer._replace(words=words(groups[offer.group]) if offer.runs else ()) for offer in found
+        offer._replace(words=words(groups[offer.group]) if offer.runs else ()) for offer in offered
     ]
 
 
@@ -95,8 +94,8 @@ def _slots(
     """Return the slots of a startd."""
     text = ads.quoted(startd)
     mine = f"(Name == {text} || splitSlotName(Name)[1] == {text})"
-    found = waiting_job.fetch_slots(access, [job.ad for job in jobs], pilots, terms, mine)
-    return [slot for slot in found if not slots.is_no_resource(slot.ad)]
+    values = waiting_job.fetch_slots(access, [job.ad for job in jobs], pilots, terms, mine)
+    return [slot for slot in values if not slots.is_no_resource(slot.ad)]
 
 
 def _both(job: Asking, slot: Values, terms: ExplainTerms) -> Iterator[JobPlace]:
@@ -105,6 +104,6 @@ def _both(job: Asking, slot: Values, terms: ExplainTerms) -> Iterator[JobPlace]:
     if now is None:
         return
     yield now
-    said = place(job.alike, emptied(slot), job.clauses, "measured")
+    empty = job_place(job.alike, emptied(slot), job.clauses, "measured")
     shown = now._replace(kind="pilot", size=now.whole, takes_jobs=True)
-    yield shown._replace(blocked=said.blocked, refusals=said.refusals)
+    yield shown._replace(blocked=empty.blocked, refusals=empty.refusals)

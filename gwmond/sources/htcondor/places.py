@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from gwmond.config.settings import Attributes, DemandOptions
     from gwmond.model.facts import Evidence, Pilot
+    from gwmond.sources.htcondor.access import Access, Query
 
 FREE, WHOLE = ("Cpus", "Memory", "GPUs"), ("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs")
 """What a slot has left, and what its pilot has."""
@@ -49,6 +50,11 @@ class ExplainTerms(NamedTuple):
     site: str = ""
     aside: frozenset[tuple[EntryKey, str]] = frozenset()
     silent: frozenset[str] = frozenset()
+
+    def fresh(self, access: Access, query: Query) -> list[classad2.ClassAd]:
+        """Return what the collectors have of a kind, without ads that are too old."""
+        answers = (access.collector_ads(host, query) for host in self.hosts)
+        return [ad for answer in answers for ad in ads.fresh(answer, self.now)]
 
 
 def slot_of(pilot: Pilot, free: Size) -> JobPlace:
@@ -103,20 +109,20 @@ class Asking:
         alike = self.alike
         if pilot.asked is not None:
             if pilot.asked not in self._told:
-                told = matching.without_undefined(self.ad, pilot.asked)
-                self._told[pilot.asked] = alike if told is self.ad else Alike(told)
+                defined = matching.without_undefined(self.ad, pilot.asked)
+                self._told[pilot.asked] = alike if defined is self.ad else Alike(defined)
             alike = self._told[pilot.asked]
-        said = place(alike, pilot.slot, self.clauses, pilot.template.evidence)
+        place = job_place(alike, pilot.slot, self.clauses, pilot.template.evidence)
         if pilot.asked is not None:
             wants = zip(FREE, self._wants, pilot.template.size, strict=True)
             if large := [name for name, mine, has in wants if mine > has]:
-                said = said._replace(refusals=(*said.refusals, *self._untold(large, said)))
-        return empty_pilot(pilot.template, said)
+                place = place._replace(refusals=(*place.refusals, *self._untold(large, place)))
+        return empty_pilot(pilot.template, place)
 
-    def _untold(self, large: Iterable[str], said: JobPlace) -> Iterator[str]:
+    def _untold(self, large: Iterable[str], place: JobPlace) -> Iterator[str]:
         """Return clauses that refuse what is too large, where none of that kind refuses the job."""
-        told = "".join((*(self.clauses[i] for i in said.blocked), *said.refusals)).lower()
-        return (_WITHIN.format(name) for name in large if f"request{name.lower()}" not in told)
+        text = "".join((*(self.clauses[i] for i in place.blocked), *place.refusals)).lower()
+        return (_WITHIN.format(name) for name in large if f"request{name.lower()}" not in text)
 
 
 class EmptyPilots:
@@ -155,7 +161,7 @@ def empty_pilot(template: Template, place: JobPlace) -> JobPlace:
 
 
 def slot_place(
-    alike: Alike, slot: Values, wanted: tuple[str, ...], terms: ExplainTerms
+    alike: Alike, slot: Values, needs: tuple[str, ...], terms: ExplainTerms
 ) -> JobPlace | None:
     """Return a slot with what is free of it, and whether a job can have it; None: no job can."""
     attributes = terms.attributes
@@ -165,28 +171,30 @@ def slot_place(
     if shown is None:
         return None
     dies = ads.first_number(slot.ad, attributes.die)
-    said = place(alike, slot, wanted, "measured")
-    if shown.closed and said.blocked:
-        said = place(alike, emptied(slot), wanted, "measured")
+    place = job_place(alike, slot, needs, "measured")
+    if shown.closed and place.blocked:
+        place = job_place(alike, emptied(slot), needs, "measured")
     return shown._replace(
-        blocked=said.blocked,
-        refusals=said.refusals,
+        blocked=place.blocked,
+        refusals=place.refusals,
         remaining_s=None if dies is None else max(0, int(dies - terms.now)),
-        only_full=not said.matches and _is_only_full(alike, slot, wanted, said),
+        only_full=not place.matches and _is_only_full(alike, slot, needs, place),
     )
 
 
 def emptied(slot: Values) -> Values:
-    """Return a slot as if no job ran on it."""
+    """Return a slot as if no job ran on it, and it had no dynamic slots."""
     empty = ads.parse(str(slot.ad))
+    for name in [name for name in empty.keys() if name.lower().startswith("child")]:  # noqa: SIM118
+        del empty[name]
     for name, value in matching.totals(slot.ad).items():
         empty[name] = value
     return Values(empty)
 
 
-def _is_only_full(alike: Alike, slot: Values, wanted: tuple[str, ...], said: JobPlace) -> bool:
+def _is_only_full(alike: Alike, slot: Values, needs: tuple[str, ...], place: JobPlace) -> bool:
     """Return whether a slot would match if no job ran on it."""
-    texts = [*(wanted[i] for i in said.blocked), *said.refusals]
+    texts = [*(needs[i] for i in place.blocked), *place.refusals]
     left = alike.left
     for text in texts:
         names = references(text).names
@@ -196,9 +204,9 @@ def _is_only_full(alike: Alike, slot: Values, wanted: tuple[str, ...], said: Job
     rests_on = References(tuple(dict.fromkeys(names)), references(*texts).complete)
 
     def fits() -> bool:
-        return place(alike, emptied(slot), wanted, "measured").matches
+        return job_place(alike, emptied(slot), needs, "measured").matches
 
-    return alike.once(("emptied", said), rests_on, slot, fits)
+    return alike.once(("emptied", place), rests_on, slot, fits)
 
 
 def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
@@ -216,7 +224,7 @@ def _shown(ad: classad2.ClassAd, attributes: Attributes) -> JobPlace | None:
     )
 
 
-def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidence) -> JobPlace:
+def job_place(alike: Alike, slot: Values, needs: tuple[str, ...], evidence: Evidence) -> JobPlace:
     """Return what a slot and the job say of each other; a clause that is undefined is not met.
 
     What a glideresource ad lacks proves nothing: there, only a clause that is false blocks.  Nor
@@ -234,14 +242,14 @@ def place(alike: Alike, slot: Values, wanted: tuple[str, ...], evidence: Evidenc
         return value if value is not None or untold else False
 
     def once(clause: str, *, own: bool) -> bool | None:
-        what = clause, own, estimated
-        return alike.once(what, references(clause), slot, lambda: met(clause, own=own))
+        topic = clause, own, estimated
+        return alike.once(topic, references(clause), slot, lambda: met(clause, own=own))
 
-    def those(said: bool | None) -> tuple[int, ...]:
-        def found() -> tuple[int, ...]:
-            return tuple(i for i, clause in enumerate(wanted) if once(clause, own=False) is said)
+    def those(answer: bool | None) -> tuple[int, ...]:
+        def indexes() -> tuple[int, ...]:
+            return tuple(i for i, clause in enumerate(needs) if once(clause, own=False) is answer)
 
-        return alike.once((wanted, estimated, said), references(*wanted), slot, found)
+        return alike.once((needs, estimated, answer), references(*needs), slot, indexes)
 
     def refusals() -> tuple[str, ...]:
         own = clauses.attribute_clauses(slot.ad, "Requirements")

@@ -53,8 +53,8 @@ def fetch(
         rows = access.job_ads(schedd, Query("rejected", "", own, names, MOST))
         latest: dict[tuple[Alike, demand.GroupKey], tuple[str, int | None]] = {}
         for ad in sorted(rows, key=lambda ad: ads.integer(ad, SAID[1]) or 0):
-            said = (ads.text(ad, SAID[0]) or "").strip(), ads.integer(ad, SAID[1])
-            latest[_alike(ad), _group(ad, grouping, asked)] = said
+            words = (ads.text(ad, SAID[0]) or "").strip(), ads.integer(ad, SAID[1])
+            latest[_alike(ad), _group(ad, grouping, asked)] = words
         if not latest:
             return {}
         clusters = ", ".join(sorted({str(alike[0]) for alike, _ in latest}))
@@ -66,10 +66,10 @@ def fetch(
     jobs: Counter[Alike] = Counter()
     for ad in counted:  # which the constraint of the configuration may tell apart
         jobs[_alike(ad)] += ads.count(ad, "JobCount") or 0
-    found: dict[demand.GroupKey, list[Rejection]] = {}
-    for (alike, group), said in latest.items():
-        found.setdefault(group, []).append(Rejection(*said, jobs[alike]))
-    return {group: tuple(rejections) for group, rejections in found.items()}
+    by_group: dict[demand.GroupKey, list[Rejection]] = {}
+    for (alike, group), words in latest.items():
+        by_group.setdefault(group, []).append(Rejection(*words, jobs[alike]))
+    return {group: tuple(rejections) for group, rejections in by_group.items()}
 
 
 def last_words(
@@ -79,17 +79,17 @@ def last_words(
 
     Groups are named by accounting group and identity; a recording has none of it.
     """
-    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    words: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     if not isinstance(access, LiveAccess):
-        return found
+        return words
     asked = demand.query(grouping)
     constraint = f"{SAID[0]} isnt undefined && {asked.constraint}"
     names = demand.distinct((*asked.projection, SAID[0]))
     for ad in access.job_ads(schedd, Query("words", "", constraint, names, MOST)):
         name, _ = demand.key_of(ad, grouping)
         text = (ads.text(ad, SAID[0]) or "").strip()
-        found[name, demand.identity_of(ad, grouping)][text] += ads.count(ad, "JobCount") or 0
-    return found
+        words[name, demand.identity_of(ad, grouping)][text] += ads.count(ad, "JobCount") or 0
+    return words
 
 
 def _alike(ad: classad2.ClassAd) -> Alike:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.demand.order import ScheddLoad
+from gwmond.model.demand.submitters import SubmitterCount
 from gwmond.model.facts import JobCount
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.access import CollectorSource, Daemon, Query
@@ -38,6 +39,7 @@ class Schedds(NamedTuple):
 
     schedds: tuple[ScheddSeen, ...]
     counts: tuple[JobCount, ...]
+    submitters: tuple[SubmitterCount, ...] = ()
 
 
 LOAD = (
@@ -66,16 +68,17 @@ SUBMITTERS = Query(
     "",
     (
         *("Name", "ScheddName", "ScheddIpAddr", "MyAddress", "CondorVersion"),
-        *("LastHeardFrom", "ClassAdLifetime", "RunningJobs", "HeldJobs"),
+        *("LastHeardFrom", "ClassAdLifetime", "IdleJobs", "RunningJobs", "HeldJobs"),
+        "SubmitterTag",
     ),
 )
 """For submitter ads."""
 
 
-def decode(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
+def decode(schedd_ads: Sequence[classad2.ClassAd], now: float) -> Schedds:
     """Turn schedd ads into schedds to ask."""
     seen = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(schedd_ads, now):
         name, address = ads.text(ad, "Name"), ads.text(ad, "MyAddress")
         if name and address:
             daemon = Daemon(name, address, ads.text(ad, "CondorVersion") or "")
@@ -97,15 +100,17 @@ def load(ad: classad2.ClassAd) -> ScheddLoad:
     )
 
 
-def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
-    """Turn submitter ads into schedds to ask, and running and held jobs by accounting group.
+def decode_submitters(submitter_ads: Sequence[classad2.ClassAd], now: float) -> Schedds:
+    """Turn submitter ads into schedds to ask, and jobs by accounting group and by submitter.
 
-    A submitter is ``group.user@domain`` or ``user@domain``; users are not kept.  Running jobs of
-    a schedd that flocks are those that run here.
+    A submitter is ``group.user@domain`` or ``user@domain``.  Running jobs of a schedd that flocks
+    are those that run here; SubmitterTag is empty in the pool that it does not flock to (HTCondor,
+    schedd.cpp, fill_submitter_ad).
     """
     seen: dict[str, ScheddSeen] = {}
     sums: dict[tuple[str, str, str], int] = defaultdict(int)
-    for ad in ads.fresh(found, now):
+    submitters: list[SubmitterCount] = []
+    for ad in ads.latest(ads.fresh(submitter_ads, now), "ScheddName", "Name").values():
         name, schedd = ads.text(ad, "Name") or "", ads.text(ad, "ScheddName")
         address = ads.text(ad, "ScheddIpAddr") or ads.text(ad, "MyAddress")
         if not schedd or not address:
@@ -113,19 +118,24 @@ def decode_submitters(found: Sequence[classad2.ClassAd], now: float) -> Schedds:
         daemon = Daemon(schedd, address, ads.text(ad, "CondorVersion") or "")
         seen.setdefault(schedd, ScheddSeen(daemon, ScheddLoad(), True, None))
         group = name.partition("@")[0].rpartition(".")[0]
-        for attribute, status in (("RunningJobs", "running"), ("HeldJobs", "held")):
-            if (jobs := ads.count(ad, attribute)) is not None:
+        idle, running, held = (ads.count(ad, f"{what}Jobs") for what in ("Idle", "Running", "Held"))
+        for status, jobs in (("running", running), ("held", held)):
+            if jobs is not None:
                 sums[schedd, group, status] += jobs
+        if name:
+            pool, heard = ads.text(ad, "SubmitterTag") or "", ads.integer(ad, "LastHeardFrom")
+            label = ads.printable(name)
+            submitters.append(SubmitterCount(schedd, label, pool, idle, running, held, heard))
     counts = tuple(JobCount(s, g, status, n) for (s, g, status), n in sorted(sums.items()))
-    return Schedds(tuple(seen.values()), counts)
+    return Schedds(tuple(seen.values()), counts, tuple(submitters))
 
 
-def choose(seen: Iterable[ScheddSeen], wanted: Sequence[str]) -> list[ScheddSeen]:
-    """Return each schedd once, those of ``wanted`` only (names or patterns; empty: all)."""
+def choose(seen: Iterable[ScheddSeen], patterns: Sequence[str]) -> list[ScheddSeen]:
+    """Return each schedd once, those of ``patterns`` only (or names; empty: all)."""
     chosen: dict[str, ScheddSeen] = {}
     for schedd in seen:
         name = schedd.daemon.name
-        if wanted and not any(fnmatch.fnmatchcase(name.lower(), w.lower()) for w in wanted):
+        if patterns and not any(fnmatch.fnmatchcase(name.lower(), w.lower()) for w in patterns):
             continue
         before = chosen.get(name)
         if before is None or (before.flocks_here and not schedd.flocks_here):
@@ -137,14 +147,14 @@ SOURCES = (
     CollectorSource(
         "schedds",
         lambda _: QUERY,
-        lambda found, t: decode(found, t.now),
+        lambda answer, t: decode(answer, t.now),
         wms=True,
         discovers=True,
     ),
     CollectorSource(
         "submitters",
         lambda _: SUBMITTERS,
-        lambda found, t: decode_submitters(found, t.now),
+        lambda answer, t: decode_submitters(answer, t.now),
         discovers=True,
     ),
 )

@@ -85,23 +85,23 @@ class Templates:
     def current(self) -> dict[Berth, Template]:
         """Return the templates by entry and frontend group.
 
-        What the newest pilots of a group start at other entries is known of its estimated ones, and
-        of those that older pilots have left.
+        The START of a group's newest pilots elsewhere stands for that of its estimated templates,
+        and of those that older pilots have left.
         """
         newest: dict[str, tuple[int, str]] = {}
         for (_, group), sample in self._made_of.items():
-            of = sample.started, sample.version
-            newest[group] = max(of, newest.get(group, of))
+            stamp = sample.started, sample.version
+            newest[group] = max(stamp, newest.get(group, stamp))
         old = {b for b, sample in self._made_of.items() if sample.version != newest[b[1]][1]}
         starts: defaultdict[str, set[str]] = defaultdict(set)
         for berth, (template, _) in self._known.items():
             if template.evidence == "measured" and template.start and berth not in old:
                 starts[berth[1]].add(template.start)
-        found = {}
+        templates = {}
         for berth, (template, _) in self._known.items():
             if template.evidence == "measured" and berth in old and starts[berth[1]]:
                 template = template._replace(evidence="estimated")  # noqa: PLW2901
             if template.evidence == "estimated":
                 template = with_start(template, starts[berth[1]])  # noqa: PLW2901
-            found[berth] = template
-        return found
+            templates[berth] = template
+        return templates

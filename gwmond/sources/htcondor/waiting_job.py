@@ -53,7 +53,7 @@ MOST_PLACES = 50_000
 """How many groups of idle jobs are analysed clause by clause, and how often, at most (5 s)."""
 _TRIED, _TRIED_OF_GROUPS = 40, 5
 """With so many pilots that differ changes of a job are tried, and of a group of jobs."""
-_ASKED = (
+ASKED = (
     *(*SHOWN, "Requirements", "Start", "Name", "MyAddress"),
     *("LastHeardFrom", "ClassAdLifetime", "ConcurrencyLimits"),
 )
@@ -149,36 +149,36 @@ def examine(
 ) -> tuple[Examined, int]:
     """Return a job and all places, and how many ads were read; ``text`` is that of its ad."""
     asking, pilots = Asking(ads.parse(text)), EmptyPilots(terms.templates)
-    found = fetch_slots(access, [asking.ad], pilots.slots, terms)
-    seen = [(slot_place(asking.alike, slot, job.clauses, terms), slot) for slot in found]
+    values = fetch_slots(access, [asking.ad], pilots.slots, terms)
+    seen = [(slot_place(asking.alike, slot, job.clauses, terms), slot) for slot in values]
     places = Counter(place for place, _ in seen if place is not None)
     free = [free_slot(place, slot) for place, slot in seen if place and place.takes_jobs]
     empty = pilots.places(asking)
     places.update(empty)
     counted = (place._replace(number=number) for place, number in places.items())
     job = job._replace(edits=edits(asking, terms.attributes, pilots, empty, _TRIED, free))
-    job = job._replace(limits=_limits(asking.ad, found))
-    return Examined(job, tuple(sorted(counted, key=repr))), len(found)
+    job = job._replace(limits=_limits(asking.ad, values))
+    return Examined(job, tuple(sorted(counted, key=repr))), len(values)
 
 
 def _limits(job: classad2.ClassAd, slots: Iterable[Values]) -> tuple[ConcurrencyLimit, ...]:
     """Return a job's concurrency limits, with its need and the use by claims."""
-    wanted = _amounts(job)
-    used = [_amounts(slot.ad) for slot in slots] if wanted else []
+    needs = _amounts(job)
+    used = [_amounts(slot.ad) for slot in slots] if needs else []
     return tuple(
-        ConcurrencyLimit(name, amount, sum(one.get(name, 0) for one in used))
-        for name, amount in wanted.items()
+        ConcurrencyLimit(name, amount, sum(amounts.get(name, 0) for amounts in used))
+        for name, amount in needs.items()
     )
 
 
 def _amounts(ad: classad2.ClassAd) -> dict[str, float]:
     """Return how much an ad has of each limit: of ``name:2`` two, of ``name`` one."""
-    found: dict[str, float] = {}
+    amounts: dict[str, float] = {}
     for part in (ads.text(ad, "ConcurrencyLimits") or "").lower().split(","):
         name, _, amount = part.strip().partition(":")
         if name:
-            found[name] = float(amount) if _AMOUNT.fullmatch(amount) else 1.0
-    return found
+            amounts[name] = float(amount) if _AMOUNT.fullmatch(amount) else 1.0
+    return amounts
 
 
 def examine_groups(
@@ -186,15 +186,15 @@ def examine_groups(
 ) -> tuple[tuple[Examined, ...], int]:
     """Return groups of idle jobs; each clause was tried with every empty pilot."""
     refers, says = _referred(terms.templates), terms.attributes
-    pilots, found = EmptyPilots(terms.templates), []
+    pilots, examined = EmptyPilots(terms.templates), []
     for group in groups:
         asking = Asking(ads.parse(group.ad))
         job = _job(asking.ad, group.schedd, refers, says)
         places = pilots.places(asking)
         job = job._replace(status=1, universe=5, accounting_group=group.accounting_group)
         job = job._replace(edits=edits(asking, says, pilots, places, _TRIED_OF_GROUPS))
-        found.append(Examined(job._replace(size=group.size, lacks=()), places))
-    return tuple(found), len(groups)
+        examined.append(Examined(job._replace(size=group.size, lacks=()), places))
+    return tuple(examined), len(groups)
 
 
 Kind: TypeAlias = tuple[EntryKey, str]
@@ -206,9 +206,9 @@ def leaving_kinds(pilots: Iterable[Pilot], templates: Iterable[Template]) -> tup
     That is so where all of them retire or are drained, and none was seen before.
     """
     there = [pilot for pilot in pilots if not pilot.failed]
-    known = {(template.entry, template.group) for template in templates}
-    known.update((pilot.entry, pilot.group) for pilot in there if pilot.accepting)
-    return tuple(sorted({(pilot.entry, pilot.group) for pilot in there} - known))
+    usable = {(template.entry, template.group) for template in templates}
+    usable.update((pilot.entry, pilot.group) for pilot in there if pilot.accepting)
+    return tuple(sorted({(pilot.entry, pilot.group) for pilot in there} - usable))
 
 
 def examine_lost(
@@ -227,14 +227,14 @@ def examine_lost(
     named = [ads.named(entries, name) for name in says.entry]
     named += [ads.named(sites, name) for name in says.site]
     alikes = [Alike(ads.parse(group.ad)) for group in groups]
-    found = fetch_slots(access, [a.job for a in alikes], (), terms, f"({' || '.join(named)})")
+    values = fetch_slots(access, [a.job for a in alikes], (), terms, f"({' || '.join(named)})")
     every = []
-    for one, alike in zip(examined, alikes, strict=True):
-        seen = (slot_place(alike, slot, one.job.clauses, terms) for slot in found)
+    for group, alike in zip(examined, alikes, strict=True):
+        seen = (slot_place(alike, slot, group.job.clauses, terms) for slot in values)
         places = Counter(p for p in seen if p is not None and (p.entry, p.group) in kinds)
-        slots = (place._replace(number=number) for place, number in places.items())
-        every.append(Examined(one.job, (*one.places, *slots)))
-    return tuple(every), number + len(found)
+        slot_places = (place._replace(number=number) for place, number in places.items())
+        every.append(Examined(group.job, (*group.places, *slot_places)))
+    return tuple(every), number + len(values)
 
 
 def _referred(templates: Sequence[Template]) -> list[str]:
@@ -291,25 +291,25 @@ def fetch_slots(
     With what is said of each, and to what the two sides refer.  ``pilots`` are like the slots: what
     their expressions refer to is asked for; where slots refer to more, that is asked for, too.
     """
-    wanted = {name for job in jobs for name in Values(job).closure(("requirements",)).names}
-    needed = set(wanted)
+    referred = {name for job in jobs for name in Values(job).closure(("requirements",)).names}
+    needed = set(referred)
     for pilot in pilots:
-        needed.update(pilot.closure(("requirements", *wanted)).names)
+        needed.update(pilot.closure(("requirements", *referred)).names)
     if _GPUS in needed:
         needed.add("assignedgpus")
-    found: list[Values] = []
+    values: list[Values] = []
     for _ in range(_MOST_TIMES):
         query = _slot_query(needed, terms.attributes, only)
-        found = [Values(ad) for ad in _of_all(access, query, terms)]
+        values = [Values(ad) for ad in _of_all(access, query, terms)]
         asked = needed | {name.lower() for name in query.projection}
-        needed |= _refers(found, wanted, terms)
+        needed |= _refers(values, referred, terms)
         if needed <= asked:
             break
-    return found
+    return values
 
 
 def _slot_query(names: Iterable[str], attributes: Attributes, only: str) -> Query:
-    asked = {name.lower(): name for name in (*_ASKED, *pilot_ads.configured(attributes))}
+    asked = {name.lower(): name for name in (*ASKED, *pilot_ads.configured(attributes))}
     requests = {name.removeprefix(_REQUEST) for name in names if name.startswith(_REQUEST)}
     totals = {f"totalslot{resource}" for resource in requests}
     for name in sorted({*names, *requests, *totals} - ads.SECRET):
@@ -321,33 +321,30 @@ def _slot_query(names: Iterable[str], attributes: Attributes, only: str) -> Quer
 
 def _of_all(access: Access, query: Query, terms: ExplainTerms) -> list[classad2.ClassAd]:
     """Return the fresh ads of all collectors, each once: several may have the same."""
-    found = (ads.fresh(access.collector_ads(host, query), terms.now) for host in terms.hosts)
-    every = [ad for of_host in found for ad in of_host]
-    if terms.aside:
-        says = terms.attributes
-        every = [
-            ad
-            for ad in every
-            if (pilot_ads.entry_of(ad, says), pilot_ads.group_of(ad, says)) not in terms.aside
-        ]
-    if terms.silent:
-        names = ((slots.startd_of(ads.text(ad, "Name") or ""), ad) for ad in every)
-        every = [ad for name, ad in names if name not in terms.silent]
+    says = terms.attributes
+
+    def counts(ad: classad2.ClassAd) -> bool:
+        if terms.silent and slots.startd_of(ads.text(ad, "Name") or "") in terms.silent:
+            return False
+        kind = (pilot_ads.entry_of(ad, says), pilot_ads.group_of(ad, says)) if terms.aside else None
+        return kind not in terms.aside
+
+    every = [ad for ad in terms.fresh(access, query) if counts(ad)]
     several = len(terms.hosts) > 1
     return list(ads.latest(every, "Name", "MyAddress").values()) if several else every
 
 
-def _refers(found: Iterable[Values], wanted: Iterable[str], terms: ExplainTerms) -> set[str]:
+def _refers(values: Iterable[Values], referred: Iterable[str], terms: ExplainTerms) -> set[str]:
     """Return all to which slots refer, of those that are looked at; of each START once."""
     names: set[str] = set()
     seen = set()
-    for slot in found:
+    for slot in values:
         start = slot["requirements"], slot["start"], slot[_GPUS], slot["assignedgpus"]
         if start in seen:
             continue
         if terms.site in ("", *pilot_ads.entry_of(slot.ad, terms.attributes)):
             seen.add(start)
-            names.update(slot.closure(("requirements", *wanted)).names)
+            names.update(slot.closure(("requirements", *referred)).names)
             names.update(name.lower() for name in matching.devices(slot.ad))
     return names
 
@@ -355,7 +352,8 @@ def _refers(found: Iterable[Values], wanted: Iterable[str], terms: ExplainTerms)
 def _job(
     ad: classad2.ClassAd, schedd: str, refers: Sequence[str], attributes: Attributes
 ) -> WaitingJob:
-    referred = clauses.references(ad, "Requirements") | {name.lower() for name in refers}
+    referred = {*Values(ad).closure(("requirements",)).names, *(name.lower() for name in refers)}
+    referred -= ads.SECRET
     words = {name: text for name in sorted(referred) if (text := ads.text(ad, name)) is not None}
     has, says = {name.lower() for name in ad.keys()}, attributes  # noqa: SIM118 (as in matching)
     lengths = (*says.walltime_seconds, *says.walltime_minutes)

@@ -14,26 +14,30 @@ Ad = dict[str, str]
 Answer = dict[str, Ad]
 Delta = dict[str, "dict[str, str | None] | None"]
 
+_COUNTED = ("JobCount", "JobIds")
 
-def by_key(found: Iterable[Ad]) -> Answer:
+
+def by_key(answer: Iterable[Ad]) -> Answer:
     """Return ads by what makes each the same one in the next frame; alike ones are numbered."""
-    answer: Answer = {}
-    for ad in found:
+    keyed: Answer = {}
+    for ad in answer:
         key = first = _key(ad)
         number = 1
-        while key in answer:
+        while key in keyed:
             number += 1
             key = f"{first}#{number}"
-        answer[key] = ad
-    return answer
+        keyed[key] = ad
+    return keyed
 
 
 def _key(ad: Ad) -> str:
     """Return what an ad is known by: a row of jobs by all that it says, for it has no name."""
     if "JobCount" in ad:
-        rest = sorted((name, text) for name, text in ad.items() if name != "JobCount")
+        rest = sorted((name, text) for name, text in ad.items() if name not in _COUNTED)
         return ads.signature(json.dumps(rest))
-    return "/".join(ad.get(name, "").strip('"') for name in ("Name", "ScheddName", "ClusterId"))
+    return "/".join(
+        ad.get(name, "").strip('"') for name in ("Name", "ScheddName", "ClusterId", "ProcId")
+    )
 
 
 def difference(before: Answer, after: Answer) -> Delta:

@@ -51,24 +51,24 @@ def take(
 
     Of what was never asked for before, only what is not older than ``floor`` (epoch seconds).
     """
-    known = set(taken)
+    before = set(taken)
     recent = f"({histories.KINDS[kind].time} ?: 0) >= {int(floor)}"
-    query = histories.query(kind, "" if known else recent)
-    since = history_cursor.expression(kind, taken[0]) if known else ""
-    found = access.history(schedd, kind, query, MOST + 1, since)
-    fresh = [(ad, history_cursor.identity(kind, ad)) for ad in found[:MOST]]
-    fresh = [(ad, identity) for ad, identity in fresh if identity is None or identity not in known]
+    query = histories.query(kind, "" if before else recent)
+    since = history_cursor.expression(kind, taken[0]) if before else ""
+    records = access.history(schedd, kind, query, MOST + 1, since)
+    fresh = [(ad, history_cursor.identity(kind, ad)) for ad in records[:MOST]]
+    fresh = [(ad, identity) for ad, identity in fresh if identity is None or identity not in before]
     newest = (*(identity for _, identity in fresh if identity is not None), *taken)[:MOST]
     dumped = [dump(ad, query.projection) for ad, _ in reversed(fresh)]
-    return (dumped, newest, len(found) > MOST), len(found)
+    return (dumped, newest, len(records) > MOST), len(records)
 
 
 def dump(ad: classad2.ClassAd, names: Sequence[str]) -> Ad:
     """Return a record's attributes as text, without what nobody needs to know."""
-    wanted = {name.lower() for name in names} - ads.SECRET
+    asked = {name.lower() for name in names} - ads.SECRET
     kept: Ad = {}
     for name in ad.keys():  # noqa: SIM118 (a ClassAd's iterator is not its keys)
-        if name.lower() in wanted:
+        if name.lower() in asked:
             text = _verdict(ad) if name == "OnExitRemove" else text_of(ad, name)
             if text is not None:
                 kept[name] = _plain(name, text)
@@ -83,19 +83,18 @@ def _verdict(ad: classad2.ClassAd) -> str | None:
 
 def text_of(ad: classad2.ClassAd, name: str) -> str | None:
     """Return an attribute's text on one line: the bindings write lists on several."""
-    try:
-        text = str(ad.lookup(name))
-    except (KeyError, UnicodeDecodeError, ValueError):
-        return None
-    return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip() if "\n" in text else text
+    text = ads.expression_text(ad, name)
+    if text is None or "\n" not in text:
+        return text
+    return _STRING_OR_SPACE.sub(lambda m: m[1] or " ", text).strip()
 
 
 def _plain(name: str, text: str) -> str:
     if name.endswith("Reason"):
-        found = _FAILURE.search(text)
+        match = _FAILURE.search(text)
         protocol = server_of(text).partition(" ")[0]  # without the host, which a user chose
         used = "" if protocol == "unknown" else f" using protocol {protocol}"
-        return f'"{found[0]}{used}"' if found else '""'
+        return f'"{match[0]}{used}"' if match else '""'
     if name.endswith("PublicClaimId"):
         claim = _CLAIM.search(text)
         return f'"<>{claim[1]}..."' if claim else '""'

@@ -26,7 +26,10 @@ _LEAST_S = 1.0
 
 
 class Recorder:
-    """Makes frames; ``errors`` has the last failure of each stream that ever failed."""
+    """Makes frames; ``errors`` has the last failure of each stream that ever failed.
+
+    ``asked_of_pilots``: to which attributes of pilots jobs refer.
+    """
 
     def __init__(self, config: Config, targets: Targets) -> None:
         self._config = config
@@ -35,7 +38,7 @@ class Recorder:
         self._answers: dict[str, list[Ad]] = {}
         self._taken: dict[tuple[str, str], recorded_runs.TakenHistory] = {}
         self._refers: set[str] = set()
-        self._asked_of_pilots: set[str] = set()
+        self.asked_of_pilots: set[str] = set()
         self._samples: dict[str, tuple[SampleSlot, ...]] = {}
         self._ungrouped: dict[str, tuple[str, ...]] = {}
         self.frames = 0
@@ -62,15 +65,15 @@ class Recorder:
                     lambda h: self._collector(access, h, now, POOL_SOURCES), targets.collectors
                 )
             )
-            chosen = schedds.choose((s for found in seen for s in found), self._config.pool.schedds)
+            chosen = schedds.choose((s for part in seen for s in part), self._config.pool.schedds)
             list(threads.map(lambda s: self._schedd(access, s.daemon, now), chosen))
             list(threads.map(lambda h: self._whole_ads(access, h, now), targets.collectors))
-            known = threads.map(
+            wms_seen = threads.map(
                 lambda h: self._collector(access, h, now, WMS_SOURCES), targets.wms_collectors
             )
-            queues = {s.daemon for found in known for s in found}
-            wanted = [d for d in queues if d.name in targets.factory_schedds]
-            list(threads.map(lambda d: self._queue(access, d, now), wanted))
+            queues = {s.daemon for part in wms_seen for s in part}
+            asked = [d for d in queues if d.name in targets.factory_schedds]
+            list(threads.map(lambda d: self._queue(access, d, now), asked))
         self.frames += 1
         return self._answers
 
@@ -85,17 +88,17 @@ class Recorder:
         return value
 
     def _keep(self, stream: str, task: Callable[..., tuple[list[Ad], int]], *args: object) -> None:
-        found = self._ask(stream, task, *args)
-        if found is not None:
-            self._answers[stream] = found
+        answer = self._ask(stream, task, *args)
+        if answer is not None:
+            self._answers[stream] = answer
 
     def _record(self, terms: Terms, kind: str, refers: Iterable[str] = ()) -> Any:
         """Keep a collector's answer; return it decoded, None without answer."""
         stream = f"collector/{terms.name}/{kind}"
-        found = self._ask(stream, tasks.record, terms, kind, refers)
-        if found is None:
+        answer = self._ask(stream, tasks.record, terms, kind, refers)
+        if answer is None:
             return None
-        self._answers[stream], value = found
+        self._answers[stream], value = answer
         return value
 
     def _collector(
@@ -122,7 +125,7 @@ class Recorder:
     def _whole_ads(self, access: Access, host: str, now: float) -> None:
         """Keep what stands for empty pilots, with the attributes that jobs ask for."""
         terms = Terms(access, host, self._config.attributes, now)
-        asked = (*slots.query(terms.attributes).attributes, *sorted(self._asked_of_pilots))
+        asked = (*slots.query(terms.attributes).attributes, *sorted(self.asked_of_pilots))
         for source in POOL_SOURCES:
             if source.whole:
                 self._record(terms, source.kind, asked)
@@ -141,13 +144,13 @@ class Recorder:
         left_out = self._ungrouped.get(schedd.name, ())
         start = demand.StartKeys(tuple(sorted(self._refers, key=str.lower))).without(left_out)
         grouped = grouping._replace(start=start)
-        if found := self._ask(f"{name}/demand", tasks.record_demand, access, schedd, grouped):
-            self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = found
-            self._asked_of_pilots |= refers
+        if answer := self._ask(f"{name}/demand", tasks.record_demand, access, schedd, grouped):
+            self._answers[f"{name}/demand"], self._ungrouped[schedd.name], refers = answer
+            self.asked_of_pilots |= refers
         stream = f"{name}/unmaterialized"
         if kept := self._ask(stream, tasks.record_clusters, access, schedd, grouping):
             self._answers[stream], refers = kept
-            self._asked_of_pilots |= refers
+            self.asked_of_pilots |= refers
         for kind in recorded_runs.KINDS:
             self._runs(access, schedd, kind, now - self._config.histories.lookback)
 

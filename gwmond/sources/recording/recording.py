@@ -10,31 +10,34 @@ would take ten times the memory of who records, and of who replays.  A stream of
 Attributes are kept as ClassAd text: only those that gwmond asks for (``Query.attributes``), and
 what the expressions among them refer to, as matching needs it, but for paths.  User names are
 replaced by pseudonyms; a replayed ad is heard now, unless nothing had been heard of it for long
-when it was recorded.
+when it was recorded, or when the next frames were.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import re
+import secrets
+import shutil
 import zipfile
 from bisect import bisect_right
 from functools import cached_property, lru_cache
 from lzma import LZMAError
+from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from gwmond.model.problem_names import ProblemName
+from gwmond.model.tour import TourStop
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
 from gwmond.sources.htcondor.factory import REMOVED
 from gwmond.sources.htcondor.matching import JOB_QUERY, START
-from gwmond.sources.htcondor.pilots import claims
+from gwmond.sources.htcondor.pilots import claims, slots
 from gwmond.sources.recording import recorded_runs, replayed_runs
 from gwmond.sources.recording.deltas import Ad, Answer, Delta, apply, by_key, difference
-from gwmond.sources.recording.pseudonyms import Pseudonyms
-from gwmond.sources.recording.shifted import moved
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +54,10 @@ FRAMES_A_BLOCK = 48
 STALE_S = 400
 """How long nothing is heard of a daemon that is not alive any more: daemons report every 300 s."""
 
+JOB = "job"
+"""The kind of the query for single jobs, which only recordings of invented pools have."""
+_EXPLAINING = frozenset((JOB, "accounting", "negotiators", "cycles", "limits"))
+"""Kinds that polls do not ask for.  What a query of these wants is chosen by its constraint."""
 _BEGINNING_S = 900.0
 _HEARD = ("LastHeardFrom", "MyCurrentTime", "ServerTime")
 _VOLATILE = re.compile(
@@ -64,6 +71,8 @@ _SECRET = re.compile(
     r"|x509userproxy(?!voname)|subject|email|authenticatedidentity|pubkey|session|socket",
     re.IGNORECASE,
 )
+_USERS = ("Owner", "User", "AcctGroupUser", "RemoteOwner", "RemoteUser", "OsUser", "NTDomain")
+_HIDDEN = (("Cmd", "program"), ("JobBatchName", "batch"))
 _PATH = re.compile(r'"[^"]*/[^"]*"')
 """A text with a path, such as that of a proxy: kept only if gwmond itself asks for it."""
 _LITERAL = re.compile(
@@ -71,16 +80,16 @@ _LITERAL = re.compile(
 )
 
 
-def dump(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
+def dump(answer: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
     """Turn ads into attribute texts: of ``names``, and of what these refer to in the same ad.
 
     ``names`` are as in ``Query.attributes``.  What changes at every update is left out.
     """
     wanted = _Wanted(names)
-    heard = [ads.number(ad, "LastHeardFrom") for ad in found]
+    heard = [ads.number(ad, "LastHeardFrom") for ad in answer]
     newest = max((time for time in heard if time is not None), default=0)
     dumped = []
-    for ad, time in zip(found, heard, strict=True):
+    for ad, time in zip(answer, heard, strict=True):
         kept = {
             name: written
             for name in wanted.of(ad)
@@ -93,10 +102,10 @@ def dump(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> list[Ad]:
     return dumped
 
 
-def referred(found: Sequence[classad2.ClassAd], names: Iterable[str]) -> set[str]:
+def referred(answer: Sequence[classad2.ClassAd], names: Iterable[str]) -> set[str]:
     """Return the attributes of others to which the expressions among ``names`` refer."""
     wanted, refers = _Wanted(names), set[str]()
-    for ad in found:
+    for ad in answer:
         for written in wanted.expressions(ad):
             refers |= {name.rpartition(".")[2] for name in ad.externalRefs(written)}
     return {name for name in refers if name and not _SECRET.search(name)}
@@ -134,14 +143,57 @@ class _Wanted:
                 if text is not None and not _LITERAL.fullmatch(text):
                     yield ad.lookup(name)
         for name in (START, JOB_QUERY):
-            said = ads.raw(ad, name)
-            if said is not None and (written := ads.expression(said)) is not None:
+            text = ads.raw(ad, name)
+            if text is not None and (written := ads.expression(text)) is not None:
                 yield written
 
     def is_asked(self, name: str) -> bool:
         """Return whether gwmond asks for an attribute, whatever refers to it."""
         lower = name.lower()
         return lower in self._names or lower.startswith(self._prefixes)
+
+
+class _Pseudonyms:
+    """Replaces names of users, and of their programs and batches.
+
+    The same name has always the same pseudonym within one recording.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(16)
+        self._known: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def learn(self, answer: Iterable[Ad], kind: str) -> None:
+        """Take note of every user name in some ads."""
+        for ad in answer:
+            for name in _USERS:
+                self._add(ad.get(name, "").strip('"').partition("@")[0])
+            if kind == "submitters":
+                self._add(ad.get("Name", "").strip('"').partition("@")[0].rpartition(".")[2])
+
+    def _add(self, user: str) -> None:
+        if len(user) > 1 and re.fullmatch(r"[\w.+-]+", user) and user not in self._known:
+            self._known[user] = f"user-{self._digest(user)}"
+            names = "|".join(re.escape(n) for n in sorted(self._known, key=len, reverse=True))
+            self._pattern = re.compile(rf"(?<![\w-])({names})(?![\w-])")
+
+    def _digest(self, name: str) -> str:
+        return hashlib.blake2b(name.encode(), key=self._key, digest_size=4).hexdigest()
+
+    def clean(self, ad: Ad) -> Ad:
+        """Return the ad with all known users replaced in its texts, and those of ``_HIDDEN``."""
+        pattern = self._pattern
+        secret = {
+            name: f'"{prefix}-{self._digest(ad[name])}"' for name, prefix in _HIDDEN if name in ad
+        }
+        ad = {**ad, **secret} if secret else ad
+        if pattern is None:
+            return ad
+        return {
+            name: pattern.sub(lambda m: self._known[m[1]], text) if '"' in text else text
+            for name, text in ad.items()
+        }
 
 
 class Writer:
@@ -162,7 +214,8 @@ class Writer:
         self._last: dict[str, Answer] = {}
         self._block: dict[str, list[_Frame]] = {}
         self._streams: dict[str, None] = {}
-        self._pseudonyms = Pseudonyms()
+        self._pseudonyms = _Pseudonyms()
+        self._past: list[str] = []
 
     def add(self, time: float, answers: Mapping[str, Sequence[Ad]]) -> None:
         """Add one frame: what each stream answered at ``time``; a stream may be missing.
@@ -170,8 +223,8 @@ class Writer:
         Streams named by ``recorded_runs.stream`` have only what is new.
         """
         position = len(self._times) % FRAMES_A_BLOCK
-        for stream, found in answers.items():
-            self._pseudonyms.learn(found, stream.rpartition("/")[2])
+        for stream, answer in answers.items():
+            self._pseudonyms.learn(answer, stream.rpartition("/")[2])
             self._streams.setdefault(stream)
         for stream in self._streams:
             frames = self._block.setdefault(stream, [None] * position)
@@ -180,17 +233,17 @@ class Writer:
         if len(self._times) % FRAMES_A_BLOCK == 0:
             self._flush()
 
-    def _frame(self, stream: str, before: Sequence[_Frame], found: Sequence[Ad] | None) -> _Frame:
+    def _frame(self, stream: str, before: Sequence[_Frame], answer: Sequence[Ad] | None) -> _Frame:
         """Return what is written of an answer; ``before``: the block's frames up to now."""
-        if found is None:
+        if answer is None:
             return None
-        cleaned = [self._pseudonyms.clean(ad) for ad in found]
+        cleaned = [self._pseudonyms.clean(ad) for ad in answer]
         if stream.startswith(recorded_runs.MEMBER):
             return cleaned
-        answer = by_key(cleaned)
+        keyed = by_key(cleaned)
         whole = all(frame is None for frame in before)
-        written = answer if whole else difference(self._last[stream], answer)
-        self._last[stream] = answer
+        written = keyed if whole else difference(self._last[stream], keyed)
+        self._last[stream] = keyed
         return written
 
     def _flush(self) -> None:
@@ -199,6 +252,12 @@ class Writer:
             body = json.dumps(frames, separators=(",", ":"), ensure_ascii=False)
             self._zip.writestr(_member(number, stream), body)
         self._block.clear()
+
+    def add_past(self, ledger: Path, tour: Sequence[TourStop]) -> None:
+        """Add what was before the first frame; so the recording is replayed at its own time."""
+        self._past = ["past/ledger.sqlite", "past/tour.json"]
+        self._zip.write(ledger, self._past[0])
+        self._zip.writestr(self._past[1], json.dumps(tour))
 
     def close(self) -> None:
         """Write what is pending, and the list of frames."""
@@ -209,6 +268,7 @@ class Writer:
             "frames_a_block": FRAMES_A_BLOCK,
             "times": self._times,
             "streams": list(self._streams),
+            **({"past": self._past} if self._past else {}),
             **self._daemons,
         }
         self._zip.writestr("meta.json", json.dumps(meta))
@@ -253,6 +313,34 @@ class Recording:
         return [float(time) for time in self.meta["times"]]
 
     @property
+    def has_jobs(self) -> bool:
+        """Whether single jobs can be explained, and pilots."""
+        return any(stream.endswith(f"/{JOB}") for stream in self.streams)
+
+    @cached_property
+    def past(self) -> tuple[str, ...]:
+        """The members with what was before, if anything: a ledger (SQLite), and a tour (JSON)."""
+        return tuple(self.meta.get("past", ()))
+
+    @cached_property
+    def tour(self) -> tuple[TourStop, ...]:
+        """What there is to see."""
+        if not self.past:
+            return ()
+        with zipfile.ZipFile(self.path) as archive:
+            return tuple(TourStop(*stop) for stop in json.loads(archive.read(self.past[1])))
+
+    def unpack(self, member: str, path: Path) -> None:
+        """Write a member to a new file, which only its owner can read.  Raises OSError."""
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with (
+            os.fdopen(descriptor, "wb") as file,
+            zipfile.ZipFile(self.path) as archive,
+            archive.open(member) as packed,
+        ):
+            shutil.copyfileobj(packed, file, 1 << 20)
+
+    @property
     def duration_s(self) -> float:
         """Length of one pass in whole seconds: to the last frame and the usual step beyond."""
         steps = len(self.times) - 1
@@ -273,16 +361,33 @@ class Recording:
         return max(0, bisect_right(self.times, time) - 1)
 
     def frame(self, stream: str, time: float) -> Answer | None:
-        """Return what a stream answered last at or before ``time``; ``None``: it did not."""
-        index, size = self.index(time), self.frames_a_block
-        wanted = self.block(stream, index // size)[: index % size + 1]
-        if len(wanted) <= index % size or wanted[-1] is None:
+        """Return what a stream answered last at or before ``time``; ``None``: it did not.
+
+        A later frame tells when an ad that was not renewed any more was last heard of.
+        """
+        index = self.index(time)
+        last = min(self.index(self.times[index] + STALE_S) + 1, len(self.times) - 1)
+        answer, *later = self._answers(stream, index, last)
+        if answer is None:
             return None
-        answer: Answer = {}
-        for frame in wanted:
-            if frame is not None:
-                answer = apply(answer, frame)
-        return answer
+        told = {
+            key: {"LastHeardFrom": ad["LastHeardFrom"]}
+            for found in reversed(later)
+            for key, ad in (found or {}).items()
+            if key in answer and float(ad.get("LastHeardFrom", inf)) <= self.times[index]
+        }
+        return {key: told.get(key, {}) | ad for key, ad in answer.items()}
+
+    def _answers(self, stream: str, first: int, last: int) -> Iterator[Answer | None]:
+        """Yield what a stream answered in the frames first ... last, both included."""
+        size, answer, frames = self.frames_a_block, Answer(), list[Any]()
+        for number in range(first - first % size, last + 1):
+            if number % size == 0:
+                answer, frames = {}, self.block(stream, number // size)
+            frame = frames[number % size] if number % size < len(frames) else None
+            answer = answer if frame is None else apply(answer, frame)
+            if number >= first:
+                yield None if frame is None else answer
 
     def block(self, stream: str, number: int) -> list[Any]:
         """Return what is written of a stream in a block of frames; empty: nothing."""
@@ -305,20 +410,26 @@ class ReplayAccess(NamedTuple):
     shift: float
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
-        """Return the ads that the collector held then; of claims, those that are asked for.
+        """Return the ads that the collector held then; of slots, those that are asked for.
 
-        As a pass begins, all of them: they are new to whoever goes on from the pass before.
+        As a pass begins, old claims are among the new: they are new to whoever goes on from the
+        pass before.
         """
         stream = f"collector/{host}/{query.kind}"
-        every = claims.query()
-        narrowed = ""
-        if query.kind == every.kind and self.time >= _opened(self.path).times[0] + _BEGINNING_S:
-            narrowed = query.constraint.removeprefix(every.constraint).removeprefix(" && ")
-        return self._ads(stream, narrowed)
+        if query.kind in _EXPLAINING:
+            return self._explaining(stream, query)
+        every = {claims.KIND: claims.query().constraint, slots.KIND: slots.EVERY}
+        begins = self.time < _opened(self.path).times[0] + _BEGINNING_S
+        if begins and claims.BEGUN in query.constraint:
+            del every[claims.KIND]
+        whole = every.get(query.kind, query.constraint)
+        return self._ads(stream, query.constraint.removeprefix(whole).removeprefix(" && "))
 
     def job_ads(self, schedd: Daemon, query: Query) -> list[classad2.ClassAd]:
         """Return the rows that the schedd returned then."""
         stream = f"schedd/{schedd.name}/{query.kind}"
+        if query.kind in _EXPLAINING:
+            return self._explaining(stream, query)
         if query.kind == REMOVED and stream not in _opened(self.path).streams:
             return []  # recorded before that was asked for
         return self._ads(stream)
@@ -338,8 +449,8 @@ class ReplayAccess(NamedTuple):
         frames = _block(self.path, stream, frame // recording.frames_a_block)
         position = frame % recording.frames_a_block
         if position >= len(frames) or frames[position] is None:
-            known = [recorded_runs.stream(daemon.name, kind) for kind in recorded_runs.KINDS]
-            kept = stream in recording.streams or not recording.streams.intersection(known)
+            streams = [recorded_runs.stream(daemon.name, kind) for kind in recorded_runs.KINDS]
+            kept = stream in recording.streams or not recording.streams.intersection(streams)
             detail = f"{daemon.name}: did not answer for {kind} when recorded"
             raise QueryError(ProblemName.UNREACHABLE if kept else ProblemName.NOT_KEPT, detail)
         moment = replayed_runs.ReplayMoment(
@@ -352,20 +463,21 @@ class ReplayAccess(NamedTuple):
         )
         return replayed_runs.history(moment, query, match, since)
 
+    def _explaining(self, stream: str, query: Query) -> list[classad2.ClassAd]:
+        known = stream in _opened(self.path).streams
+        return self._ads(stream, query.constraint) if known else []
+
     def _ads(self, stream: str, narrowed: str = "") -> list[classad2.ClassAd]:
         answer = _opened(self.path).frame(stream, self.time)
         if answer is None:
             raise QueryError(ProblemName.UNREACHABLE, f"{stream}: did not answer when recorded")
         shift = round(self.shift)
         heard = {name: str(int(self.time) + shift) for name in _HEARD}
-        found = [
-            heard | {name: moved(name, text, shift) for name, text in ad.items()}
+        moved = [
+            heard | {name: replayed_runs.moved(name, text, shift) for name, text in ad.items()}
             for ad in answer.values()
         ]
-        return [
-            ads.parse("[" + "; ".join(f"{name} = {text}" for name, text in ad.items()) + "]")
-            for ad in replayed_runs.among(found, narrowed)
-        ]
+        return [ads.parse(ads.written(ad)) for ad in replayed_runs.among(moved, narrowed)]
 
 
 @lru_cache(maxsize=1)

@@ -7,19 +7,25 @@ the next, and whoever begins reads nothing of a day that was not.
 
 Blocks of frames are read from the newest backwards, as far as needed; only the attributes of the
 expressions are parsed, until a record is known to be wanted.
+
+Times in recorded ads are moved to when they are replayed.  All of a pass are moved by the same
+whole seconds, so that what belongs together stays so: a claim's public id names the start of its
+startd, and a job's global id when it was submitted.  By the latter the jobs of one pass are others
+than those of the pass before, in claims and histories alike.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from gwmond.model.digits import is_number
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources.child import QueryError
 from gwmond.sources.htcondor import ads
 from gwmond.sources.recording.deltas import Ad
-from gwmond.sources.recording.shifted import moved
 
 if TYPE_CHECKING:
     import classad2
@@ -29,6 +35,19 @@ if TYPE_CHECKING:
 _NAME = re.compile(r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*')
 _JOB = re.compile(r"#([0-9]+)\.([0-9]+)#")
 _IDS = {"clusterid": 1, "procid": 2}
+_EPOCH = re.compile(
+    r"^(DaemonStartTime|StatsLastUpdateTime|GLIDEIN_ToRetire|GLIDEIN_ToDie|GLIDEIN_Expire"
+    r"|MyCurrentTime|QDate|EnteredCurrent\w+|MonitorSelfTime|LastHeardFrom"
+    r"|JobStart|JobCurrent(Start|Finish)\w*|Job(Last)?StartDate|JobDisconnectedDate"
+    r"|Transfer(In|Out)(Queued|Started|Finished)|CompletionDate|LastVacateTime|EpochWriteDate)$"
+)
+_CLAIM = re.compile(r"(?<=>#)[0-9]+(?=#)")
+_WITHIN = {
+    "GlobalJobId": re.compile(r'(?<=#)[0-9]+(?="$)'),
+    "PublicClaimId": _CLAIM,
+    "LastPublicClaimId": _CLAIM,
+    "ToE": re.compile(r"(?<=\bWhen = )[0-9]+"),
+}
 
 
 class Condition:
@@ -38,7 +57,7 @@ class Condition:
         import classad2  # noqa: PLC0415 (only ever in a child)
 
         self.names = frozenset(
-            found[0].lower() for found in _NAME.finditer(text) if found[0][0] != '"'
+            match[0].lower() for match in _NAME.finditer(text) if match[0][0] != '"'
         )
         try:
             self._tree = classad2.ExprTree(text) if text else None
@@ -66,23 +85,23 @@ class ReplayMoment(NamedTuple):
 
 def history(moment: ReplayMoment, query: Query, match: int, since: str) -> list[classad2.ClassAd]:
     """Return at most ``match`` records (-1: all), newest first; see ``Access.history``."""
-    stop, wanted = Condition(since), Condition(query.constraint or "true")
-    answer = _Answer(stop, wanted, frozenset(name.lower() for name in query.projection), match)
+    stop, constraint = Condition(since), Condition(query.constraint or "true")
+    answer = _Answer(stop, constraint, frozenset(name.lower() for name in query.projection), match)
     this = _Pass(moment, moment.frame, moment.shift)
     if answer.take(this) or not since:
-        return answer.found
+        return answer.records
     before = _Pass(moment, moment.frames - 1, moment.shift - moment.duration)
     if any(stop.holds(before.small(at, stop.names)) for at in before.newest_first()):
         answer.take(before)
-    return answer.found
+    return answer.records
 
 
-def among(found: list[dict[str, str]], condition: str) -> list[dict[str, str]]:
+def among(recorded: list[dict[str, str]], condition: str) -> list[dict[str, str]]:
     """Return those of some recorded ads for which an expression is true (empty: all)."""
     if not condition:
-        return found
-    wanted = Condition(condition)
-    return [ad for ad in found if wanted.holds(_parsed(ad, wanted.names))]
+        return recorded
+    constraint = Condition(condition)
+    return [ad for ad in recorded if constraint.holds(_parsed(ad, constraint.names))]
 
 
 class _Pass(NamedTuple):
@@ -101,47 +120,66 @@ class _Pass(NamedTuple):
 
     def small(self, record: Ad, names: frozenset[str]) -> classad2.ClassAd:
         """Return a record with some attributes only; none named: with all."""
-        found = {
+        values = {
             name: moved(name, text, self.shift)
             for name, text in record.items()
             if not names or name.lower() in names
         }
         if names & _IDS.keys():
-            _add_ids(found, record.get("GlobalJobId", ""))
-        return _parsed(found, frozenset())
+            _add_ids(values, record.get("GlobalJobId", ""))
+        return _parsed(values, frozenset())
 
 
 class _Answer:
     """What an answer has so far."""
 
     def __init__(
-        self, stop: Condition, wanted: Condition, names: frozenset[str], match: int
+        self, stop: Condition, constraint: Condition, names: frozenset[str], match: int
     ) -> None:
-        self._stop, self._wanted = stop, wanted
+        self._stop, self._constraint = stop, constraint
         self._names, self._match = names, match
-        self._needed = stop.names | wanted.names
-        self.found: list[classad2.ClassAd] = []
+        self._needed = stop.names | constraint.names
+        self.records: list[classad2.ClassAd] = []
 
     def take(self, rows: _Pass) -> bool:
         """Take what is wanted of a pass; return whether that is all there is to be."""
         for at in rows.newest_first():
-            if len(self.found) == self._match:
+            if len(self.records) == self._match:
                 return True
             small = rows.small(at, self._needed)
             if self._stop.holds(small):
                 return True
-            if self._wanted.holds(small):
-                self.found.append(rows.small(at, self._names))
+            if self._constraint.holds(small):
+                self.records.append(rows.small(at, self._names))
         return False
 
 
 def _add_ids(ad: dict[str, str], job: str) -> None:
     """Add the numbers of a job, which are not recorded besides its global id."""
-    found = _JOB.search(job)
-    if found:
-        ad |= {"ClusterId": found[1], "ProcId": found[2]}
+    match = _JOB.search(job)
+    if match:
+        ad |= {"ClusterId": match[1], "ProcId": match[2]}
 
 
 def _parsed(ad: dict[str, str], names: frozenset[str]) -> classad2.ClassAd:
-    parts = [f"{name} = {text}" for name, text in ad.items() if not names or name.lower() in names]
-    return ads.parse("[" + "; ".join(parts) + "]")
+    kept = {name: text for name, text in ad.items() if not names or name.lower() in names}
+    return ads.parse(ads.written(kept))
+
+
+def moved(name: str, text: str, shift: int) -> str:
+    """Return an attribute's text with its time, if it has one, moved by so many seconds.
+
+    >>> moved("GlobalJobId", '"schedd@host#7.0#1000"', 500)
+    '"schedd@host#7.0#1500"'
+    """
+    if _is_epoch(name):
+        return str(int(text) + shift) if is_number(text) and int(text) > 0 else text
+    within = _WITHIN.get(name)
+    if within is None:
+        return text
+    return within.sub(lambda match: str(int(match[0]) + shift), text, count=1)
+
+
+@cache
+def _is_epoch(name: str) -> bool:
+    return _EPOCH.match(name) is not None

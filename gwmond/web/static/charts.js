@@ -27,7 +27,29 @@ function ticks(_, times, __, ___, step) {
   return times.map(at => (step >= 86400 || at % 86400 === 0 ? utc(at, 5, 10) : utc(at, 11, 16)));
 }
 
-function draw(box, starts, parts) {
+// Room for the numbers of an axis, so that its label is beside them.
+function width(_, numbers) {
+  return 24 + 8 * Math.max(0, ...(numbers ?? []).map(number => number?.length ?? 0));
+}
+
+// A line wherever something was changed, or began to be lost.
+function lines(plot, marks) {
+  const {ctx, bbox} = plot;
+  ctx.save();
+  ctx.strokeStyle = getComputedStyle(document.body).color;
+  ctx.setLineDash([4, 4]);
+  for (const mark of marks) {
+    const x = plot.valToPos(mark, "x", true);
+    if (x < bbox.left || x > bbox.left + bbox.width) continue;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+function draw(box, starts, parts, marks) {
   box.hidden = false;
   const line = {grid: {stroke: "#8884"}, ticks: {stroke: "#8884"}};
   const axis = {...line, stroke: getComputedStyle(document.body).color};
@@ -35,20 +57,24 @@ function draw(box, starts, parts) {
   const order = parts.map((_, at) => at).reverse();
   const sums = stacked(parts);
   const step = starts[1] - starts[0];
+  // Without a mouse the values are those of the last step that has any.
+  const last = starts.findLastIndex((_, at) => parts.some(part => part.values[at] !== null));
+  const shown = point => (point === null ? last : point >> 1);
   const plot = new uPlot(
     {
       width: box.clientWidth,
       height: HEIGHT,
+      hooks: {draw: [drawn => lines(drawn, marks)]},
       tzDate: at => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-      scales: {y: {range: (_, __, most) => [0, most || 1]}},
+      scales: {y: {range: (_, __, most) => [0, 1.08 * most || 1]}},
       axes: [
         {...axis, values: ticks},
-        {...axis, label: "canonical units", labelSize: 20},
+        {...axis, label: "canonical units", labelSize: 24, size: width},
       ],
       series: [
         {
           label: "from (UTC)",
-          value: (_, __, ___, point) => (point === null ? "--" : utc(starts[point >> 1], 0, 16)),
+          value: (_, __, ___, point) => utc(starts[shown(point)], 0, 16),
         },
         ...order.map(at => ({
           label: parts[at].name,
@@ -57,7 +83,7 @@ function draw(box, starts, parts) {
           width: 0,
           points: {show: false},
           value: (_, __, ___, point) => {
-            const value = point === null ? null : parts[at].values[point >> 1];
+            const value = parts[at].values[shown(point)];
             return value === null ? "?" : value.toFixed(1);
           },
         })),
@@ -74,7 +100,25 @@ function draw(box, starts, parts) {
   addEventListener("resize", () => plot.setSize({width: box.clientWidth, height: HEIGHT}));
 }
 
-const {starts, charts} = JSON.parse(document.getElementById("charts")?.textContent ?? "{}");
-for (const box of document.querySelectorAll("[data-chart]")) {
-  draw(box, starts, charts[box.dataset.chart]);
+// Draw the charts of a page of time, whose sections are in a part of this page.
+function drawAll(part, page) {
+  const {starts, charts, marks} = JSON.parse(page.getElementById("charts")?.textContent ?? "{}");
+  for (const box of part.querySelectorAll("[data-chart]")) {
+    draw(box, starts, charts[box.dataset.chart], marks);
+  }
 }
+
+// The page of time of a place, shown on the place's own.
+async function trend(part) {
+  const answer = await fetch(part.dataset.trend, {credentials: "same-origin"});
+  if (!answer.ok) return;
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  if (page.getElementById("charts") === null) return; // it could not be read
+  page.querySelectorAll(".csv").forEach(link => link.remove()); // of another address
+  part.append(...page.querySelectorAll("main section"));
+  part.hidden = false;
+  drawAll(part, page);
+}
+
+drawAll(document, document);
+document.querySelectorAll("[data-trend]").forEach(trend);

@@ -1,4 +1,5 @@
 // Sorts and filters tables, and renews a page's live parts. Pages say the same without it.
+// Order and words are kept behind the # of the address: who is sent it sees the same.
 "use strict";
 
 const RENEW_MS = 15000;
@@ -27,8 +28,29 @@ function sort(table, column, descending) {
   });
 }
 
+// "#sort=0.1.3d&find=words": of part 0 the second table by its fourth column, the largest first.
+function keep() {
+  const kept = new URLSearchParams();
+  for (const [key, {column, descending}] of sorted) {
+    kept.append("sort", `${key.replace(" ", ".")}.${column}${descending ? "d" : ""}`);
+  }
+  for (const input of document.querySelectorAll(".filter input")) {
+    if (input.value) kept.set("find", input.value);
+  }
+  history.replaceState(null, "", `#${kept}`);
+}
+
+function restore() {
+  const kept = new URLSearchParams(location.hash.slice(1));
+  for (const text of kept.getAll("sort")) {
+    const [, part, table, column, down] = text.match(/^(\d+)\.(\d+)\.(\d+)(d?)$/) ?? [];
+    if (column) sorted.set(`${part} ${table}`, {column: Number(column), descending: down === "d"});
+  }
+  for (const input of document.querySelectorAll(".filter input")) input.value = kept.get("find") ?? "";
+}
+
 function makeSortable(part) {
-  for (const [at, table] of [...part.querySelectorAll("table")].entries()) {
+  for (const [at, table] of [...part.querySelectorAll(".wide > table")].entries()) {
     const key = `${part.dataset.part} ${at}`;
     [...table.tHead.rows[0].cells].forEach((heading, column) => {
       const button = document.createElement("button");
@@ -42,9 +64,10 @@ function makeSortable(part) {
         const first = heading.classList.contains("n");
         sorted.set(key, {column, descending: same ? !before.descending : first});
         sort(table, column, sorted.get(key).descending);
+        keep();
       });
     });
-    if (sorted.has(key)) sort(table, sorted.get(key).column, sorted.get(key).descending);
+    if (table.tHead.rows[0].cells[sorted.get(key)?.column]) sort(table, sorted.get(key).column, sorted.get(key).descending);
   }
 }
 
@@ -77,6 +100,13 @@ function replace(part, fresh) {
   (same ?? again[focused])?.focus({preventScroll: true});
 }
 
+// Tables and pictures that are wider than their place say so.
+function tellCut() {
+  for (const box of document.querySelectorAll(".wide")) {
+    box.classList.toggle("cut", box.scrollWidth > box.clientWidth);
+  }
+}
+
 async function renew() {
   if (document.hidden) return;
   try {
@@ -91,17 +121,30 @@ async function renew() {
     }
     parts.forEach((part, at) => replace(part, fresh[at]));
     document.querySelectorAll(".filter input").forEach(filter);
+    tellCut();
   } catch {
     // gwmond is being restarted: the next renewal will tell
   }
 }
 
-document.querySelectorAll(".live").forEach((part, at) => {
+// On a phone what is fixed would hide what is new.
+for (const box of document.querySelectorAll("#tour")) box.open = innerWidth > 640;
+restore();
+const live = [...document.querySelectorAll(".live")];
+(live.length ? live : [document.getElementById("main")]).forEach((part, at) => {
   part.dataset.part = at;
   makeSortable(part);
 });
 for (const input of document.querySelectorAll(".filter input")) {
   input.closest(".filter").hidden = false;
-  input.addEventListener("input", () => filter(input));
+  input.addEventListener("input", () => {
+    filter(input);
+    keep();
+  });
+  filter(input);
 }
-setInterval(renew, RENEW_MS);
+tellCut();
+for (const late of ["resize", "load"]) addEventListener(late, tellCut);
+document.addEventListener("toggle", tellCut, true); // what was folded is shown
+// Pages of the ledger, which cost more, have no such element.
+if (document.querySelector("noscript")) setInterval(renew, RENEW_MS);

@@ -11,13 +11,13 @@ on few slots by themselves.  Everything is drawn from one seed.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
-from gwmond.model.runs.records import group_name
+from gwmond.model.runs.run_facts import group_name
 from gwmond.pilots.early.comparison import Result, Trial
 
 BEGIN_US = 1_795_000_000_000_000
@@ -323,8 +323,3 @@ def _score(
 def names(slots: Sequence[Slot], kind: str) -> list[str]:
     """Return the pilots, nodes, entries or sites of a pool."""
     return sorted({getattr(slot, kind) for slot in slots})
-
-
-def failed(runs: Sequence[Run]) -> Iterator[Run]:
-    """Yield the runs that failed early."""
-    return (run for run in runs if run.fault is not None)

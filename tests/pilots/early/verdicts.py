@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import NamedTuple
 
-from gwmond.pilots.early.comparison import Result, Trial, weigh
+from gwmond.model.entries.suspects import Suspect
+from gwmond.model.runs.endings import EARLY_US
+from gwmond.model.times import SECOND_US
+from gwmond.pilots.early.comparison import Result, Trial, failing, weigh
 from gwmond.pilots.life.rules import Rules
-from gwmond.pilots.runs.verdicts import began_within, evidence_until
-from tests.pilots.early.simulator import Run
+from gwmond.pilots.runs.verdicts import (
+    FALSE_ALARMS,
+    LOOK_US,
+    LOOKED_AT_US,
+    began_within,
+    evidence_until,
+)
+from tests.pilots.early.simulator import BEGIN_US, Run
 
 RULES = Rules()
 
@@ -36,3 +48,33 @@ def known_then(trial: Trial, known_us: int) -> Trial:
     return (
         trial if trial.end_us <= known_us else trial._replace(end_us=known_us, result=Result.LASTED)
     )
+
+
+class Look(NamedTuple):
+    """What one look has found; ``at_s`` seconds after the simulation's begin."""
+
+    at_s: float
+    suspects: tuple[Suspect, ...]
+
+
+def looks(
+    trials: Sequence[Trial], hours: float, since_s: float = 0, every: int = 1
+) -> Iterator[Look]:
+    """Yield the looks at trials that are sorted by start; ``every``: of so many looks one."""
+    at_us = BEGIN_US + round(since_s * SECOND_US)
+    suspects: tuple[Suspect, ...] = ()
+    while at_us < BEGIN_US + hours * 3600 * SECOND_US:
+        at_us += LOOK_US * every
+        suspects = failing(known_at(trials, at_us), FALSE_ALARMS, suspects)
+        yield Look((at_us - BEGIN_US) / SECOND_US, suspects)
+
+
+def known_at(trials: Sequence[Trial], at_us: int) -> list[Trial]:
+    """Return what a look weighs at a time, of trials that are sorted by start."""
+    first = bisect_left(trials, at_us - LOOKED_AT_US, key=attrgetter("start_us"))
+    last = bisect_left(trials, at_us, key=attrgetter("start_us"))
+    return [
+        known_then(trial, at_us)
+        for trial in trials[first:last]
+        if trial.end_us <= at_us or trial.start_us < at_us - EARLY_US
+    ]

@@ -17,40 +17,15 @@ from gwmond.model.pilots.file_facts import CentralEvent, CompletedPilot, PilotOu
 from gwmond.sources import tail
 from gwmond.sources.gwms import (
     factory_dir,
+    following,
     layout,
-    log_kinds,
     pilot_err,
     pilot_output,
     pilot_reading,
 )
-from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
+from gwmond.sources.gwms.directory_cursor import FileLimits
 from tests.build.gwms import figures, generate, simulated
-
-PILOTS = list(simulated.pilots(3, 200))
-GOOD = [pilot._replace(entry=0) for pilot in PILOTS if pilot.kind == "good"]
-LINES = [line for pilot in PILOTS if (line := generate.completed(pilot))]
-
-
-def fetch(
-    directory: Path,
-    state: str = "",
-    later: float = 60,
-    limits: FileLimits = FileLimits(),  # noqa: B008 (immutable)
-) -> FileAnswer:
-    return factory_dir.fetch(str(directory), state, limits, time.time() + later)
-
-
-def put(directory: Path, pilot: simulated.Pilot) -> None:
-    for name, content in generate.files(pilot).items():
-        (directory / name).write_bytes(content)
-
-
-def clusters(answer: FileAnswer) -> list[int | None]:
-    return [fact.name.cluster for fact in answer.facts if isinstance(fact, PilotOutput)]
-
-
-def words(answer: FileAnswer) -> list[str]:
-    return sorted(problem.problem for problem in answer.problems)
+from tests.build.gwms.directory import GOOD, LINES, by_file, fetch, numbers, of, put, read_on, words
 
 
 @pytest.fixture
@@ -62,10 +37,9 @@ def entry(tmp_path: Path) -> Path:
 
 def test_pilots_are_read_once_and_again_when_they_change(entry: Path) -> None:
     """Also if only one of the two files has changed; the state does not grow."""
-    for pilot in GOOD[:3]:
-        put(entry, pilot)
+    put(entry, *GOOD[:3])
     first = fetch(entry)
-    assert len(clusters(first)) == 3
+    assert len(numbers(first)) == 3
     assert not first.behind
     assert first.complete_us is not None
     assert fetch(entry, first.state).facts == ()
@@ -74,7 +48,7 @@ def test_pilots_are_read_once_and_again_when_they_change(entry: Path) -> None:
         stream.write(b"\n")
     put(entry, GOOD[3])
     again = fetch(entry, first.state)
-    assert clusters(again) == [GOOD[1].cluster, GOOD[3].cluster]
+    assert numbers(again) == of(GOOD[1], GOOD[3])
     assert len(again.state) < len(first.state) + 10
     assert fetch(entry, again.state).facts == ()
 
@@ -89,19 +63,13 @@ def test_what_may_still_be_written_waits(entry: Path) -> None:
 
 def test_answers_are_bounded_and_resumable(entry: Path) -> None:
     """Facts come in parts, each pilot once; the progress says how many are left."""
-    for pilot in GOOD[:12]:
-        put(entry, pilot)
-    state, found, left = "", list[int | None](), list[int]()
-    while True:
-        answer = fetch(entry, state, limits=FileLimits(facts=4))
-        state, found = answer.state, found + clusters(answer)
-        left.append(answer.left)
-        assert (answer.complete_us is None) is answer.behind
-        if not answer.behind:
-            break
-        assert answer.left < 12
-    assert len(found) == 12
+    put(entry, *GOOD[:12])
+    answers = read_on(entry, facts=4)
+    left = [answer.left for answer in answers]
+    assert all((answer.complete_us is None) is answer.behind for answer in answers)
+    assert sum(len(numbers(answer)) for answer in answers) == 12
     assert left == sorted(left, reverse=True)
+    assert left[0] < 12
     assert len(left) > 3
 
 
@@ -140,13 +108,7 @@ def test_a_log_is_read_in_parts(entry: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Whatever the size of a part, each line comes once."""
     monkeypatch.setattr(tail, "CHUNK_BYTES", 700)
     (entry / "completed_jobs_20261118.log").write_text("".join(LINES[:30]))
-    state, found = "", 0
-    while True:
-        answer = fetch(entry, state, limits=FileLimits(facts=3))
-        state, found = answer.state, found + len(answer.facts)
-        if not answer.behind:
-            break
-    assert found == 30
+    assert sum(len(answer.facts) for answer in read_on(entry, facts=3)) == 30
 
 
 def test_a_line_of_100_mb_costs_little_memory(entry: Path) -> None:
@@ -191,9 +153,8 @@ def test_links_that_lead_outside_are_not_followed(tmp_path: Path, entry: Path) -
     (entry.parent / "entry_link").symlink_to(outside)
     (entry.parent / "entry_loop").symlink_to(entry.parent)
     answer = fetch(entry)
-    assert clusters(answer) == [GOOD[1].cluster]
-    left = {problem.source.rpartition("/")[2]: problem.problem for problem in answer.problems}
-    assert left == {
+    assert numbers(answer) == of(GOOD[1])
+    assert by_file(answer) == {
         "job.1.0.out": "link_outside",
         "job.3.0.out": "dangling_link",
         "job.4.0.out": "not_a_file",
@@ -224,7 +185,7 @@ def test_names_with_newlines(entry: Path) -> None:
     log = entry / "condor_activity_20261118_a\nb.log"
     log.write_text("garbage\n...\n" + generate.events(GOOD[0]))
     answer = fetch(entry)
-    assert clusters(answer) == [GOOD[0].cluster]
+    assert numbers(answer) == of(GOOD[0])
     assert words(answer) == ["garbage", "odd_name", "odd_name"]
     assert all(problem.source.isprintable() for problem in answer.problems)
 
@@ -233,8 +194,7 @@ def test_files_that_vanish_or_shrink_while_they_are_read(
     entry: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rest goes on, and each is named."""
-    for pilot in GOOD[:4]:
-        put(entry, pilot)
+    put(entry, *GOOD[:4])
     opened = tail.open_regular
 
     def meddled(path: str) -> object:
@@ -255,18 +215,13 @@ def test_files_that_vanish_or_shrink_while_they_are_read(
     monkeypatch.setattr(os, "fstat", shrinking)
     answer = fetch(entry)
     monkeypatch.undo()
-    assert len(clusters(answer)) == 4
-    assert words(answer) == ["shrunk", "vanished"]
-    assert {problem.source.rpartition("/")[2] for problem in answer.problems} == {
-        f"{GOOD[1].stem}.err",
-        f"{GOOD[2].stem}.out",
-    }
+    assert len(numbers(answer)) == 4
+    assert by_file(answer) == {f"{GOOD[1].stem}.err": "vanished", f"{GOOD[2].stem}.out": "shrunk"}
 
 
 def test_one_parser_that_fails_is_one_problem(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Should a parser fail after all, its file is named and the others are read."""
-    for pilot in GOOD[:3]:
-        put(entry, pilot)
+    put(entry, *GOOD[:3])
     parse = pilot_output.parse
 
     def failing(path: str, *rest: Any) -> PilotOutput:
@@ -276,13 +231,12 @@ def test_one_parser_that_fails_is_one_problem(entry: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr(pilot_output, "parse", failing)
     answer = fetch(entry)
-    assert (len(clusters(answer)), words(answer)) == (2, ["parser_failed"])
+    assert (len(numbers(answer)), words(answer)) == (2, ["parser_failed"])
 
 
 def test_a_file_that_is_slow_costs_itself(entry: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its stderr is left out and named; what its output says, and the others, are read."""
-    for pilot in GOOD[:3]:
-        put(entry, pilot)
+    put(entry, *GOOD[:3])
     parse = pilot_output.parse
 
     def slow(path: str, out: bytes | None, err: bytes | None, *rest: Any) -> PilotOutput:
@@ -291,8 +245,8 @@ def test_a_file_that_is_slow_costs_itself(entry: Path, monkeypatch: pytest.Monke
         return parse(path, out, err, *rest)
 
     monkeypatch.setattr(pilot_output, "parse", slow)
-    answer = fetch(entry, limits=FileLimits(file_s=0.2))
-    assert (len(clusters(answer)), words(answer)) == (3, ["too_slow"])
+    answer = fetch(entry, file_s=0.2)
+    assert (len(numbers(answer)), words(answer)) == (3, ["too_slow"])
     (problem,) = answer.problems
     assert problem.source.endswith(f"{GOOD[1].stem}.err")
 
@@ -329,8 +283,7 @@ def _read_alone(directory: Path, file_mib: int) -> Any:
 
 def test_a_file_that_needs_much_memory_costs_itself(entry: Path) -> None:
     """Its stderr is left out and named; what its output says, and the others, are read."""
-    for pilot in GOOD[:3]:
-        put(entry, pilot)
+    put(entry, *GOOD[:3])
     (entry / f"{GOOD[1].stem}.err").write_bytes(generate.err(GOOD[1]) + bomb(31))
     found = _read_alone(entry, file_mib=16)
     assert found == [3, [["too_much_memory", f"{GOOD[1].stem}.err"]]]
@@ -346,17 +299,16 @@ def test_the_largest_files_cost_no_more_memory_than_is_given(entry: Path, tmp_pa
         generate.out(GOOD[0]) + b"<a>" * (pilot_reading.OUT_BYTES // 4)
     )
     answer = fetch(entry)
-    assert len(clusters(answer)) == 1
+    assert len(numbers(answer)) == 1
     assert "too_much_memory" not in words(answer)
 
 
 def test_time_that_is_used_up_ends_a_call(entry: Path) -> None:
     """What was read counts, and the next call goes on; each call reads at least one pilot."""
-    for pilot in GOOD[:3]:
-        put(entry, pilot)
+    put(entry, *GOOD[:3])
     found, state = [], ""
     for _ in range(3):
-        answer = fetch(entry, state, limits=FileLimits(seconds=0))
+        answer = fetch(entry, state, seconds=0)
         found += [fact.name for fact in answer.facts if isinstance(fact, PilotOutput)]
         state = answer.state
     assert len(found) == len(set(found)) == 3
@@ -374,6 +326,9 @@ def test_time_that_is_used_up_ends_a_call(entry: Path) -> None:
         "[[0,0,0],[[1]]]",
         '{"a":1}',
         "[[],[]]",
+        "[[0,0,0],[],[[1]]]",
+        "[[0,0,0],[],[[1,true]]]",
+        "[[0,0,0],[],7]",
     ],
 )
 def test_a_state_that_is_not_understood(entry: Path, state: str) -> None:
@@ -400,7 +355,7 @@ def test_only_what_is_young_enough_at_first(entry: Path) -> None:
         put(entry, pilot)
         for path in entry.glob(f"{pilot.stem}.*"):
             os.utime(path, (1, time.time() - days * 86400))
-    assert len(fetch(entry, limits=FileLimits(lookback_s=1.5 * 86400)).facts) == 2
+    assert len(fetch(entry, lookback_s=1.5 * 86400).facts) == 2
 
 
 def test_a_directory_of_central_logs(tmp_path: Path) -> None:
@@ -408,7 +363,7 @@ def test_a_directory_of_central_logs(tmp_path: Path) -> None:
     (tmp_path / "starters.log").write_text(figures.FIGURE_7)
     (tmp_path / "starters.log.1.gz").write_bytes(b"\x1f\x8b")
     now = time.time() + 60
-    answer = factory_dir.fetch(str(tmp_path), "", FileLimits(), now, log_kinds.CENTRAL)
+    answer = factory_dir.fetch(str(tmp_path), "", FileLimits(), now, following.CENTRAL)
     assert len([fact for fact in answer.facts if isinstance(fact, CentralEvent)]) == 7
     assert answer.problems == ()
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from gwmond.model.pilots.file_facts import PilotOutput, QueueEvent
-from gwmond.sources.gwms import factory_dir, layout
-from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from tests.build.gwms import generate, simulated
-from tests.build.imports import pilots as stored
-
-GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
+from gwmond.ledger.reading.reader import LedgerReader
+from gwmond.model.pilots.file_facts import QueueEvent
+from gwmond.service import importer
+from gwmond.service.accounting import file_readers
+from gwmond.sources.gwms import layout
+from tests.build import imports
+from tests.build.gwms import generate
+from tests.build.gwms.directory import GOOD, by_file, fetch, numbers, of, put
 
 
 @pytest.fixture
@@ -28,40 +25,6 @@ def entry(tmp_path: Path) -> Path:
     return path
 
 
-def put(directory: Path, *some: simulated.Pilot) -> None:
-    for pilot in some:
-        for name, content in generate.files(pilot).items():
-            (directory / name).write_bytes(content)
-            os.utime(directory / name, (pilot.end, pilot.end))
-
-
-def fetch(directory: Path, state: str = "") -> FileAnswer:
-    return factory_dir.fetch(str(directory), state, FileLimits(), time.time() + 60)
-
-
-def numbers(answer: FileAnswer) -> list[tuple[int | None, int | None]]:
-    outputs = (fact.name for fact in answer.facts if isinstance(fact, PilotOutput))
-    return sorted((output.cluster, output.proc) for output in outputs)
-
-
-def problems(answer: FileAnswer) -> dict[str, str]:
-    return {problem.source.rpartition("/")[2]: problem.problem for problem in answer.problems}
-
-
-def run(ledger: Path, *rest: str | Path, python: Sequence[str] = ("-m", "gwmond")) -> str:
-    """Import; return what it says."""
-    url = f"sqlite:///{ledger}"
-    done = subprocess.run(
-        [*(sys.executable, *python, "import", "--ledger", url), *map(str, rest)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def test_links_within_a_directory_are_not_followed(entry: Path) -> None:
     """What they lead to is come upon by its own name."""
     good = GOOD[0]
@@ -69,7 +32,7 @@ def test_links_within_a_directory_are_not_followed(entry: Path) -> None:
     for kind in ("out", "err"):
         (entry / f"job.555.5.{kind}").symlink_to(f"{good.stem}.{kind}")
     answer = fetch(entry)
-    assert (numbers(answer), problems(answer)) == ([(good.cluster, good.proc)], {})
+    assert (numbers(answer), by_file(answer)) == (of(good), {})
 
 
 def test_a_copy_under_another_number_is_not_accounted(entry: Path) -> None:
@@ -77,8 +40,8 @@ def test_a_copy_under_another_number_is_not_accounted(entry: Path) -> None:
     put(entry, GOOD[0])
     shutil.copy(entry / f"{GOOD[0].stem}.out", entry / "job.77.0.out")
     answer = fetch(entry)
-    assert numbers(answer) == [(GOOD[0].cluster, GOOD[0].proc)]
-    assert problems(answer) == {"job.77.0.out": "other_pilot"}
+    assert numbers(answer) == of(GOOD[0])
+    assert by_file(answer) == {"job.77.0.out": "other_pilot"}
     (entry / f"{GOOD[0].stem}.out").unlink()
     (entry / f"{GOOD[0].stem}.err").unlink()
     assert numbers(fetch(entry)) == [(77, 0)]
@@ -143,7 +106,7 @@ def test_times_that_cannot_be_are_told_with_their_file(entry: Path) -> None:
         path.write_text(text)
         os.utime(path, (GOOD[0].end, GOOD[0].end))
     put(entry, GOOD[0])
-    assert problems(fetch(entry)) == {f"job.{number}.0.out": "bad_time" for number in (1, 2, 3)}
+    assert by_file(fetch(entry)) == {f"job.{number}.0.out": "bad_time" for number in (1, 2, 3)}
 
 
 def test_faults_are_counted_once_each_and_lines_by_their_number(
@@ -165,18 +128,11 @@ def test_faults_are_counted_once_each_and_lines_by_their_number(
             for number, duration in enumerate(durations)
         )
         (server / f"completed_jobs_{day}.log").write_text(text)
-    said = _in_small_chunks(tmp_path)
+    monkeypatch.setattr(importer, "LIMITS", file_readers.LIMITS._replace(facts=20))
+    said = imports.run(tmp_path / "l.sqlite", tmp_path / "factory").stdout
     assert "[no_duration]: 5, such as" in said
     assert "[link_outside]: 3, such as" in said
     assert "[odd_name]: 1, such as" in said
-
-
-def _in_small_chunks(directory: Path) -> str:
-    script = (
-        "import sys; from gwmond import cli; from gwmond.service import importer; "
-        "importer.LIMITS = importer.LIMITS._replace(facts=20); sys.exit(cli.main(sys.argv[1:]))"
-    )
-    return run(directory / "l.sqlite", directory / "factory", python=("-c", script))
 
 
 def test_outputs_without_a_header_of_two_users_are_two_pilots(tmp_path: Path) -> None:
@@ -191,11 +147,8 @@ def test_outputs_without_a_header_of_two_users_are_two_pilots(tmp_path: Path) ->
         place.mkdir(parents=True)
         (place / "job.1.0.out").write_bytes(lines % (1794999600 + number))
     ledger = tmp_path / "l.sqlite"
-    run(ledger, factory)
-    from gwmond.ledger.reading.reader import LedgerReader  # noqa: PLC0415
-
-    with LedgerReader.open(f"sqlite:///{ledger}") as reader:
-        ends = sorted(row.end_us or 0 for row in reader.pilot_rows())
-    assert ends == [1794999600 * 10**6, 1794999601 * 10**6]
-    run(ledger, factory)
-    assert len(stored(ledger)) == 1  # by number
+    for _ in range(2):
+        assert imports.run(ledger, factory).returncode == 0
+        with LedgerReader.open(f"sqlite:///{ledger}") as reader:
+            ends = sorted(row.end_us or 0 for row in reader.pilot_rows())
+        assert ends == [1794999600 * 10**6, 1794999601 * 10**6]

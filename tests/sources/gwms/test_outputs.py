@@ -14,7 +14,6 @@ from tests.build.gwms.simulated import one
 
 US = 10**6
 UTC = Zone(((1_795_000_000, 0),))
-PILOTS = list(simulated.pilots(3, 300))
 
 
 def test_a_pilot_killed_while_it_slept_after_a_failure() -> None:
@@ -258,3 +257,53 @@ def test_dates_of_events(event: str) -> None:
     assert ended.at_us // US == 1_646_042_400
     assert (ended.name.cluster, ended.name.proc, ended.state) == (7, 1, QueueState.KILLED)
     assert events.wrong == {"garbage": 1, "no_time": 1}
+
+
+def test_runs_in_stdout_take_the_zone_of_the_whole_output() -> None:
+    """Also where the statistics stand before any line that has a time of the epoch."""
+    pilot = one("good", cores=8)
+    raw = generate.out(pilot)
+    begin, end = raw.index(b"=== Stats of main"), raw.index(b"=== End Stats of main")
+    first = raw[begin:end] + raw[:begin] + raw[end:]
+    assert pilot_out.parse(first).runs == pilot_out.parse(raw).runs
+    assert len(pilot_out.parse(raw).runs) == len(pilot.jobs)
+    assert pilot_output.parse("p", first, None).runs == pilot_output.parse("p", raw, None).runs
+
+
+def test_lines_about_jobs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All starts are counted, but no more than so many are kept."""
+    monkeypatch.setattr(pilot_out, "MAX_LINES", 10)
+    out = pilot_out.parse(b"02/28/22 22:42:54 Starting job 1.0 from x\n" * 50)
+    assert (out.starts, len(out.lines)) == (50, 10)
+
+
+# -- logs of the factory with records that run into each other, and times that cannot be
+
+
+def test_an_event_whose_end_is_missing() -> None:
+    """It and the next one count, as do those after a damaged one."""
+    heads = [f"00{number} (7.001.000) 2022-02-28 10:0{number}:00Z x" for number in (0, 1, 5)]
+    raw = f"{heads[0]}\n\tdetail\n{heads[1]}\n...\nnonse\n{heads[2]}\n...\n".encode()
+    events = condor_events.parse("p", raw)
+    assert [event.state for event in events.facts] == [
+        QueueState.SUBMITTED,
+        QueueState.STARTED,
+        QueueState.ENDED,
+    ]
+    assert events.wrong == {"garbage": 1}
+
+
+def test_two_jobs_on_a_line() -> None:
+    """Both count, also where the first was cut off."""
+    good = generate.completed(next(simulated.pilots(3, 1))).strip()
+    lines = completed_jobs.parse("p", f"{good}{good}\n{good[:-20]}{good}\n".encode())
+    assert (len(lines.facts), lines.wrong) == (3, {"truncated": 1})
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(5_184_000, 5_184_000), (5_184_001, None)])
+def test_a_life_that_no_pilot_has(seconds: int, told: int | None) -> None:
+    """The difference to a time that was not set is no duration."""
+    text = '<job id="1.0" duration="{0}" condor_duration="{0}"></job>\n'
+    lines = completed_jobs.parse("p", text.format(seconds).encode())
+    assert [(pilot.duration_s, pilot.condor_s) for pilot in lines.facts] == [(told, told)]
+    assert lines.wrong == ({} if told else {"no_duration": 1})

@@ -8,10 +8,8 @@ import pytest
 
 from gwmond.model.pilots.file_facts import StarterRun
 from gwmond.model.runs.endings import Ending
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.sources.gwms import pilot_err
-from gwmond.sources.gwms.rare import run_limits
 from tests.build.play import T0
 
 
@@ -33,24 +31,24 @@ def _us(seconds: int) -> int:
 
 def test_no_more_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the history come first."""
-    monkeypatch.setattr(run_limits, "MAX_RUNS", 5)
+    monkeypatch.setattr(pilot_err, "MAX_RUNS", 5)
     records = [record(f"{n}.0", 10 * n, 10 * n + 5) for n in range(3)]
     runs = [run(f"1{n}.0", 10 * n + 5, 10 * n + 10) for n in range(4)]
-    some, others, more = run_limits.bounded(records, runs)
+    some, others, more = pilot_err.bounded(records, runs)
     assert (some, others, more) == (tuple(records), tuple(runs[:2]), 2)
-    assert run_limits.bounded(records * 2, runs) == ((*records, *records[:2]), (), 5)
-    assert run_limits.bounded((), ()) == ((), (), 0)
+    assert pilot_err.bounded(records * 2, runs) == ((*records, *records[:2]), (), 5)
+    assert pilot_err.bounded((), ()) == ((), (), 0)
 
 
 def test_no_more_meetings_than_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes one after the other does not meet; what never ends meets all that follow."""
-    monkeypatch.setattr(run_limits, "MAX_MEETINGS", 2 + 4 + 6)
+    monkeypatch.setattr(pilot_err, "MAX_MEETINGS", 2 + 4 + 6)
     apart = [record(f"{n}.0", 10 * n, 10 * n + 10) for n in range(100)]
-    assert run_limits.bounded(apart, ())[2] == 0
+    assert pilot_err.bounded(apart, ())[2] == 0
     nested = [record(f"{n}.0", n, 1000 - n) for n in range(10)]
-    assert run_limits.bounded(nested, ()) == (tuple(nested[:4]), (), 6)
+    assert pilot_err.bounded(nested, ()) == (tuple(nested[:4]), (), 6)
     endless = [run(f"{n}.0", 10 * n, None) for n in range(10)]
-    assert run_limits.bounded((), endless) == ((), tuple(endless[:4]), 6)
+    assert pilot_err.bounded((), endless) == ((), tuple(endless[:4]), 6)
 
 
 def test_a_run_of_a_log_is_one_record_of_the_history() -> None:

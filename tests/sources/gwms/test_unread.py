@@ -7,7 +7,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,45 +15,11 @@ import pytest
 
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotOutput
 from gwmond.sources.gwms import factory_dir
-from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from tests.build.gwms import generate, simulated
+from gwmond.sources.gwms.directory_cursor import FileAnswer
+from tests.build.gwms.directory import GOOD, LINES, Number, fetch, numbers, of, put, read_on
 from tests.unprivileged import unprivileged
 
-GOOD = [pilot._replace(entry=0) for pilot in simulated.pilots(3, 200) if pilot.kind == "good"]
-LINES = [line for pilot in simulated.pilots(3, 200) if (line := generate.completed(pilot))]
 BEGIN = 1_794_996_000
-Number = tuple[int | None, int | None]
-
-
-def fetch(
-    directory: Path,
-    state: str = "",
-    later: float = 60,
-    **limits: float,
-) -> FileAnswer:
-    most = FileLimits()._replace(**limits)  # type: ignore[arg-type]
-    return factory_dir.fetch(str(directory), state, most, time.time() + later)
-
-
-def put(directory: Path, pilots: Iterable[simulated.Pilot]) -> list[Path]:
-    paths = []
-    for pilot in pilots:
-        for name, content in generate.files(pilot).items():
-            (directory / name).write_bytes(content)
-            paths.append(directory / name)
-    return paths
-
-
-def numbers(answer: FileAnswer) -> list[Number]:
-    return [
-        (fact.name.cluster, fact.name.proc)
-        for fact in answer.facts
-        if isinstance(fact, PilotOutput)
-    ]
-
-
-def of(*pilots: simulated.Pilot) -> list[Number]:
-    return [(pilot.cluster, pilot.proc) for pilot in pilots]
 
 
 def sources(answer: FileAnswer, word: str = "unreadable") -> list[str]:
@@ -110,7 +76,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> Faults:
 
 def test_a_user_who_may_not_read_and_later_may(tmp_path: Path) -> None:
     """Though nothing of the files has changed since; meanwhile the state stays short."""
-    paths = put(tmp_path, GOOD[:9])
+    paths = put(tmp_path, *GOOD[:9])
     log = tmp_path / "completed_jobs_20261118.log"
     log.write_text("".join(LINES[:4]))
     for path in (*paths, log):
@@ -134,30 +100,9 @@ def test_a_user_who_may_not_read_and_later_may(tmp_path: Path) -> None:
     assert fetch(tmp_path, answer.state).facts == ()
 
 
-@pytest.mark.parametrize("kind", ["out", "err"])
-def test_one_file_of_one_pilot(tmp_path: Path, faults: Faults, kind: str) -> None:
-    """Nothing is told of that pilot; those behind it are read; then it is, whole."""
-    put(tmp_path, GOOD[:2])
-    time.sleep(0.02)
-    put(tmp_path, GOOD[2:4])
-    faults.closed = {str(tmp_path / f"{GOOD[1].stem}.{kind}"): errno.ESTALE}
-    first = fetch(tmp_path)
-    assert numbers(first) == of(GOOD[0], GOOD[2], GOOD[3])
-    assert sources(first) == [*faults.closed]
-    again = fetch(tmp_path, first.state)
-    assert (again.facts, again.state, again.behind) == ((), first.state, False)
-    faults.closed = {}
-    last = fetch(tmp_path, again.state)
-    assert numbers(last) == of(GOOD[1])
-    (fact,) = last.facts
-    assert isinstance(fact, PilotOutput)
-    assert len(fact.records) == len(GOOD[1].jobs)
-    assert fetch(tmp_path, last.state).facts == ()
-
-
 def test_an_error_while_a_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of the pilot counts, however much of it was read, and reading ends."""
-    put(tmp_path, GOOD[:2])
+    put(tmp_path, *GOOD[:2])
     fstat, opened = os.fstat, list[int]()
 
     def failing(descriptor: int) -> os.stat_result:
@@ -168,32 +113,10 @@ def test_an_error_while_a_file_is_read(tmp_path: Path, monkeypatch: pytest.Monke
         return fstat(descriptor)
 
     monkeypatch.setattr(os, "fstat", failing)
-    state, calls, found = "", 0, list[Number]()
-    while True:
-        answer = fetch(tmp_path, state, size=1)
-        state, calls, found = answer.state, calls + 1, found + numbers(answer)
-        if not answer.behind or calls > 9:
-            break
-    assert (found, answer.behind) == (of(GOOD[1]), False)
+    answers = read_on(tmp_path, size=1)
+    assert [number for answer in answers for number in numbers(answer)] == of(GOOD[1])
     monkeypatch.undo()
-    assert numbers(fetch(tmp_path, state)) == of(GOOD[0])
-
-
-def test_what_changes_or_vanishes_while_it_waits(tmp_path: Path, faults: Faults) -> None:
-    """It is read as it is then, once; what is gone is forgotten."""
-    paths = put(tmp_path, GOOD[:3])
-    faults.closed = dict.fromkeys(map(str, paths), errno.EACCES)
-    state = fetch(tmp_path).state
-    time.sleep(0.02)
-    put(tmp_path, GOOD[1:2])
-    for kind in ("out", "err"):
-        (tmp_path / f"{GOOD[2].stem}.{kind}").unlink()
-    state = fetch(tmp_path, state).state
-    faults.closed = {}
-    answer = fetch(tmp_path, state)
-    assert sorted(numbers(answer)) == sorted(of(*GOOD[:2]))
-    assert answer.problems == ()
-    assert json.loads(answer.state)[2] == []
+    assert numbers(fetch(tmp_path, answers[-1].state)) == of(GOOD[0])
 
 
 def test_more_than_there_is_room_for(
@@ -202,7 +125,7 @@ def test_more_than_there_is_room_for(
     """Reading goes no further, says so, and does not go on for ever; nothing is lost."""
     monkeypatch.setattr(factory_dir, "MAX_UNREAD", 2)
     for pilot in GOOD[:8]:
-        put(tmp_path, [pilot])
+        put(tmp_path, pilot)
         time.sleep(0.02)
     faults.closed = {str(tmp_path / f"{pilot.stem}.out"): errno.EIO for pilot in GOOD[:8:2]}
     state, found = "", list[Number]()
@@ -220,9 +143,9 @@ def test_more_than_there_is_room_for(
 
 def test_a_status_that_cannot_be_told(tmp_path: Path, faults: Faults) -> None:
     """Neither is the pilot half told, nor is it lost as another is taken meanwhile."""
-    put(tmp_path, GOOD[:1])
+    put(tmp_path, *GOOD[:1])
     time.sleep(0.02)
-    put(tmp_path, GOOD[1:2])
+    put(tmp_path, *GOOD[1:2])
     faults.blind = {str(tmp_path / f"{GOOD[0].stem}.out")}
     first = fetch(tmp_path)
     assert (numbers(first), sources(first)) == (of(GOOD[1]), [*faults.blind])
@@ -233,23 +156,9 @@ def test_a_status_that_cannot_be_told(tmp_path: Path, faults: Faults) -> None:
     assert json.loads(last.state)[2] == []
 
 
-def test_more_of_these_than_there_is_room_for(
-    tmp_path: Path, faults: Faults, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No pilot is read, and nothing is lost."""
-    monkeypatch.setattr(factory_dir, "MAX_UNREAD", 2)
-    put(tmp_path, GOOD[:5])
-    faults.blind = {str(tmp_path / f"{pilot.stem}.out") for pilot in GOOD[:3]}
-    first = fetch(tmp_path)
-    assert (first.facts, first.behind, first.complete_us) == ((), False, None)
-    assert sources(first, "too_many_unread") == [str(tmp_path)]
-    faults.blind = set()
-    assert sorted(numbers(fetch(tmp_path, first.state))) == sorted(of(*GOOD[:5]))
-
-
 def test_a_directory_that_can_be_listed_only(tmp_path: Path) -> None:
     """As if it could not: also for what is too old, which is left out when it is seen first."""
-    paths = put(tmp_path, GOOD[:3])
+    paths = put(tmp_path, *GOOD[:3])
     for path in paths[:2]:
         os.utime(path, (1, time.time() - 10 * 86400))
     tmp_path.chmod(0o400)
@@ -264,7 +173,7 @@ def test_a_directory_that_can_be_listed_only(tmp_path: Path) -> None:
 
 def test_what_is_too_old_is_left_out_for_good(tmp_path: Path) -> None:
     """Also where nothing else is there, and of logs that could not be read at first."""
-    for path in put(tmp_path, GOOD[:2]):
+    for path in put(tmp_path, *GOOD[:2]):
         os.utime(path, (1, time.time() - 10 * 86400))
     for name, age in (("completed_jobs_20261117.log", 10), ("completed_jobs_20261118.log", 0)):
         (tmp_path / name).write_text("".join(LINES[:3]))
@@ -283,14 +192,14 @@ def test_what_is_old_by_the_time_it_is_read(tmp_path: Path) -> None:
     """The first look found no pilot; none of those that come later is too old."""
     (tmp_path / "completed_jobs_20261118.log").write_text("".join(LINES[:3]))
     state = fetch(tmp_path, lookback_s=86400).state
-    for path in put(tmp_path, GOOD[:2]):
+    for path in put(tmp_path, *GOOD[:2]):
         os.utime(path, (1, time.time() - 10 * 86400))
     assert numbers(fetch(tmp_path, state, lookback_s=86400)) == of(*GOOD[:2])
 
 
 def test_what_is_too_old_beside_a_log_that_takes_several_calls(tmp_path: Path) -> None:
     """It is left out, though the first call has not come to it."""
-    for path in put(tmp_path, GOOD[:2]):
+    for path in put(tmp_path, *GOOD[:2]):
         os.utime(path, (1, time.time() - 10 * 86400))
     (tmp_path / "completed_jobs_20261118.log").write_text("".join(LINES[:3]))
     first = fetch(tmp_path, lookback_s=86400, facts=1)
@@ -313,15 +222,6 @@ def test_a_log_that_is_renamed_and_cannot_be_read_for_once(tmp_path: Path, fault
     assert (answer.facts, sources(answer)) == ((), [str(renamed)])
     faults.closed = {}
     assert len(fetch(tmp_path, answer.state).facts) == 1
-
-
-@pytest.mark.parametrize("rest", ["[[1]]", "[[1,true]]", "7"])
-def test_a_state_that_is_not_understood(tmp_path: Path, rest: str) -> None:
-    """It counts as a problem, and reading begins anew."""
-    put(tmp_path, GOOD[:1])
-    answer = fetch(tmp_path, f"[[0,0,0],[],{rest}]")
-    assert [problem.problem for problem in answer.problems] == ["bad_state"]
-    assert numbers(answer) == of(GOOD[0])
 
 
 # -- whatever happens

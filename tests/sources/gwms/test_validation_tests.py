@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gwmond.model.pilots.pilot_facts import ValidationTest
-from gwmond.sources.gwms import validation_tests
+from gwmond.sources.gwms import result_xml
 
 HOUR = "2022-02-28T22:{:02}:{:02}-08:00"
 BASE_US = 1_646_114_400_000_000  # 22:00:00 there
@@ -32,7 +32,7 @@ def known(name: str, start: int, end: int, failure: str = "") -> ValidationTest:
 
 def test_those_that_failed_and_the_longest_are_kept_in_their_order() -> None:
     failure = '<metric name="failure" ts="2022-02-28T22:00:09-08:00" uri="local">Network</metric>'
-    found = validation_tests.parse(
+    found = result_xml.tests_of(
         whole(
             result("main/quick.sh", 0, 0),
             result("main/setup.sh", 0, 4, more=failure),  # it passed: what it says is no failure
@@ -52,8 +52,8 @@ def test_those_that_failed_and_the_longest_are_kept_in_their_order() -> None:
 
 def test_what_is_kept_is_bounded() -> None:
     tests = [result(f"t{n:02}.sh", n, n + 1 + n % 7) for n in range(40)]
-    kept, more = validation_tests.parse(whole(*tests, result("bad.sh", 50, 50, "ERROR")))
-    assert (len(kept), more) == (validation_tests.MOST, 25)
+    kept, more = result_xml.tests_of(whole(*tests, result("bad.sh", 50, 50, "ERROR")))
+    assert (len(kept), more) == (result_xml.MOST_TESTS, 25)
     assert kept[-1] == known("bad.sh", 50, 50, "Unknown")
     lengths = sorted((test.end_us - test.start_us) // 1_000_000 for test in kept)
     assert lengths[1:] == sorted(sorted((1 + n % 7 for n in range(40)), reverse=True)[:15])
@@ -63,9 +63,9 @@ def test_what_is_no_test_is_left_out() -> None:
     """A result that is cut off, times that are none, and markup that a test pasted."""
     backwards, cut = result("back.sh", 9, 3), result("cut.sh", 1, 9).partition("<tEnd>")[0]
     pasted = result("pasted.sh", 1, 3, more="<b>&x; <metric></b>")
-    assert validation_tests.parse(b"") == ((), 0)
-    assert validation_tests.parse(result("glidein_startup.sh", 0, 9).encode()) == ((), 0)
-    found = validation_tests.parse(whole(backwards, pasted, cut))
+    assert result_xml.tests_of(b"") == ((), 0)
+    assert result_xml.tests_of(result("glidein_startup.sh", 0, 9).encode()) == ((), 0)
+    found = result_xml.tests_of(whole(backwards, pasted, cut))
     assert found == ((known("pasted.sh", 1, 3),), 0)
     undated = result("undated.sh", 1, 9).replace("2022-02-28T22:00:01-08:00", "now")
-    assert validation_tests.parse(whole(undated)) == ((), 0)
+    assert result_xml.tests_of(whole(undated)) == ((), 0)

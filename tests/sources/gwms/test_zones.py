@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from datetime import UTC
 from pathlib import Path
@@ -14,11 +13,11 @@ import pytest
 from gwmond.model.facts import Problem
 from gwmond.model.pilots.file_facts import QueueEvent
 from gwmond.model.times import SECOND_US
-from gwmond.sources.gwms import completed_jobs, factory_dir
+from gwmond.sources.gwms import completed_jobs, factory_dir, zones
 from gwmond.sources.gwms.directory_cursor import FileAnswer, FileLimits
-from gwmond.sources.gwms.rare import zones
 from tests.build.gwms import generate, simulated
-from tests.build.imports import totals
+from tests.build.gwms.directory import put
+from tests.build.imports import command, totals
 
 PILOTS = [
     pilot._replace(entry=1)
@@ -33,9 +32,8 @@ def entry(tmp_path: Path) -> Path:
     path = tmp_path / "client" / PILOTS[0].directory
     path.mkdir(parents=True)
     for pilot in PILOTS:
-        for name, content in generate.files(pilot).items():
-            (path / name).write_bytes(content)
-            os.utime(path / name, (pilot.end, pilot.end))
+        for file in put(path, pilot):
+            os.utime(file, (pilot.end, pilot.end))
     day = time.strftime("%Y%m%d", time.gmtime(min(job.start for job in PILOTS)))
     log = path / f"condor_activity_{day}_fe.main.log"
     log.write_text("".join(map(generate.events, PILOTS)))
@@ -116,9 +114,8 @@ def test_a_summary_without_a_zone() -> None:
 
 
 def _import(entry: Path, ledger: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    url = f"sqlite:///{ledger}"
     return subprocess.run(
-        [*(sys.executable, "-m", "gwmond", "import", "--ledger", url), str(entry), *options],
+        [*command(ledger, entry), *options],
         capture_output=True,
         text=True,
         check=False,

@@ -127,7 +127,7 @@ _FRONTENDS = Row(
             width=24,
         ),
         Panel(
-            *("Old idle jobs by site", "bars", "short"),
+            *("Jobs idle for 10 minutes, as frontends count", "bars", "short"),
             (
                 Query(
                     most(20, "site", _HERE.now("gwmond_entry_frontend_old_idle_jobs")),
@@ -136,7 +136,7 @@ _FRONTENDS = Row(
             ),
             "Jobs idle for 10 minutes or longer by the frontend groups' count, divided among the "
             "entries that they match: the 20 sites with most.",
-            empty="while no job waits for 10 minutes",
+            empty="where no frontend counts such a job; jobs of no frontend are not in it",
             drill=("site",),
         ),
         Panel(

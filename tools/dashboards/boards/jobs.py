@@ -10,6 +10,7 @@ _HERE = Scope("site", "entry", "group")
 _RUNS = "gwmond_job_runs_total"
 _WAITED = "gwmond_job_queue_seconds_bucket"
 _FAILED = "gwmond_transfer_failures_total"
+_PLACES = "sign, kind, site, entry"
 _EARLY = 'category="misconfiguration_badput"'
 
 _WAIT = Row(
@@ -31,7 +32,7 @@ _WAIT = Row(
             "serve count twice.",
         ),
         Panel(
-            *("Old idle jobs by site", "bars", "short"),
+            *("Jobs idle for 10 minutes, as frontends count", "bars", "short"),
             (
                 Query(
                     most(15, "site", _HERE.now("gwmond_entry_frontend_old_idle_jobs")),
@@ -40,7 +41,7 @@ _WAIT = Row(
             ),
             "Jobs idle for 10 minutes or longer, divided among the entries that they match, by "
             "the frontend groups' count: the 15 sites with most.",
-            empty="while no job waits for 10 minutes",
+            empty="where no frontend counts such a job; jobs of no frontend are not in it",
             drill=("site",),
         ),
         Panel(
@@ -122,16 +123,18 @@ _ENDS = Row(
             drill=("site", "entry"),
         ),
         Panel(
-            *("Suspected black holes", "table", "short"),
+            *("Suspected black holes: jobs fail, or exit with 0, far too soon", "table", "short"),
             (
+                Query(total(_PLACES, _HERE.now("gwmond_suspected_black_holes")) + " > 0", "places"),
                 Query(
-                    total("kind, site, entry", _HERE.now("gwmond_suspected_black_holes")) + " > 0",
-                    "places",
+                    total(_PLACES, _HERE.now("gwmond_suspected_runs", 'ended="too_soon"')) + " > 0",
+                    "runs too soon",
                 ),
             ),
-            "Pilots, nodes, entries and sites where jobs exited with 0 within a minute "
-            "significantly more often than elsewhere, in the last two hours. Computed once an "
-            "hour; a suspicion changes no category.",
+            "Pilots, nodes, entries and sites where jobs fail within five minutes (sign fails: the "
+            "last hour, every two minutes) or exit with 0 within one (ends_too_soon: the last two "
+            "hours, once an hour) significantly more often than jobs of the same groups elsewhere. "
+            "A suspicion changes no category.",
             empty="while nothing is suspected",
             drill=("site", "entry"),
         ),

@@ -138,6 +138,12 @@ _WHY = Row(
             "requested, or START accepts nobody.",
         ),
         Panel(
+            *("Idle units of pilots, by part", "lines", "short"),
+            (Query(total("part", _HERE.now("gwmond_pilot_overhead_canonical_units")), "{{part}}"),),
+            "Canonical units that no job takes now: of pilots that have not run a job yet, that "
+            "have none now, beside jobs, and of pilots that take no more jobs.",
+        ),
+        Panel(
             *("Idle cores by the frontends' count", "lines", "short"),
             (
                 Query(

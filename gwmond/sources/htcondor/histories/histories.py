@@ -7,6 +7,8 @@ measured with HTCondor 23.9.6 and 25.14.1 (tests/recordings/histories, docs/attr
   (condor_utils/job_ad_instance_recording.cpp).  A job that is held as it ends may leave two.
 - ``history``: a schedd's history, an ad for each job that has left the queue, about its last run.
 - ``startd_history``: a startd's, an ad for each run that ended while the startd lived.
+- ``transfers``: in a schedd's epoch history, an ad for the input and one for the output of a run,
+  where plugins transferred files (``transfers``).
 
 Which attributes are of this run, and not of the one before it, ``history_endings`` says.
 """
@@ -19,23 +21,29 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gwmond.model.cursor_kinds import TRANSFERS
 from gwmond.model.facts import Size
-from gwmond.model.pilots.file_facts import PilotName
-from gwmond.model.pilots.synthetic_names import client_name
+from gwmond.model.pilots.file_facts import PilotName, client_name
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord, group_name
-from gwmond.model.runs.run_facts import JobFact, RunFact, Source, Transfer, Used
+from gwmond.model.runs.endings import Ending
+from gwmond.model.runs.run_facts import (
+    JobFact,
+    JobRecord,
+    RunFact,
+    Source,
+    Transfer,
+    Used,
+    group_name,
+)
 from gwmond.model.times import SECOND_US
 from gwmond.model.units import MAX_CORES, MAX_MEMORY_MIB
 from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import Query
-from gwmond.sources.htcondor.histories import history_endings
+from gwmond.sources.htcondor.histories import history_endings, transfers
 from gwmond.sources.htcondor.histories.history_endings import EPOCHS_S, RecordedRun, epoch
 
 if TYPE_CHECKING:
     import classad2
-
-    from gwmond.model.runs.endings import Ending
 
 _NOT_ON_A_SLOT = frozenset({7, 9, 12})  # universes: scheduler, grid, local
 _SIZES = (
@@ -88,7 +96,7 @@ _ALL = (
     *("OnExitRemove", "NumJobCompletions", "JobMaxRetries", "JobSuccessExitCode"),
     *("VacateReasonCode", "VacateReasonSubCode", "VacateReason"),
     *("HoldReasonCode", "HoldReasonSubCode", "HoldReason"),
-    *("QDate", "TotalSubmitProcs", "TraceParent", "TraceState"),
+    *("QDate", "TotalSubmitProcs", "TraceParent", "TraceState", "ProjectName", "AcctGroup"),
 )
 _OF_SHADOW = (
     *("JobCurrentStartExecutingDate", "JobDisconnectedDate"),
@@ -96,7 +104,7 @@ _OF_SHADOW = (
     *("TransferOutStarted", "TransferOutFinished", "TransferOutQueued", "BytesSent"),
     *("JobCurrentStartTransferInputDate", "JobCurrentFinishTransferInputDate"),
     *("TransferInQueued", "TransferInStarted", "TransferInFinished", "BytesRecvd"),
-    *("MemoryUsage", "ResidentSetSize", "CpusUsage"),
+    *("MemoryUsage", "ResidentSetSize", "CpusUsage", "GPUsAverageUsage"),
     *("TransferInputStats", "TransferOutputStats"),
 )
 
@@ -158,7 +166,30 @@ KINDS = {
             *("ToE", "ExecuteDirWasEncrypted"),
         ),
     ),
+    TRANSFERS: History(
+        Source.TRANSFERS,
+        time="EpochWriteDate",
+        host="RemoteHost",
+        claim="",
+        key=("GlobalJobId", "NumShadowStarts", "EpochWriteDate", "EpochAdType"),
+        names=(
+            *("GlobalJobId", "NumShadowStarts", "RemoteHost", "EpochWriteDate", "EpochAdType"),
+            *(name for names in transfers.LISTS.values() for name in names),
+        ),
+    ),
 }
+_NAME_SLOTS = (25, 7)  # HTCondor's release notes: RemoteHost in records of transfers
+_VERSION = re.compile(r"CondorVersion: ([0-9]{1,3})\.([0-9]{1,3})\.")
+
+
+def has_transfers(version: str) -> bool:
+    """Return whether records of transfers of a schedd of this CondorVersion can be placed.
+
+    >>> has_transfers("$CondorVersion: 25.14.1 2026-09-24 $"), has_transfers("23.9.6")
+    (True, False)
+    """
+    match = _VERSION.search(version)
+    return match is not None and (int(match[1]), int(match[2])) >= _NAME_SLOTS
 
 
 @lru_cache
@@ -175,8 +206,10 @@ def names_in(kind: str) -> PilotAttributes:
 def query(kind: str, constraint: str = "", *, environment: bool = False) -> Query:
     """Return the query for one kind of history; ``environment``: see ``_carried``."""
     base = KINDS[kind].constraint
-    names = (*KINDS[kind].names, *(name for names in names_in(kind) for name in names))
-    names += _ENVIRONMENT if environment else ()
+    names = KINDS[kind].names
+    if kind != TRANSFERS:
+        names += tuple(name for names in names_in(kind) for name in names)
+        names += _ENVIRONMENT if environment else ()
     return Query(kind, "", f"{base} && ({constraint})" if constraint else base, names)
 
 
@@ -202,6 +235,8 @@ def decode(
     if job is None or not number or host is None:
         missing = ProblemName.NO_HOST if host is None else ProblemName.NO_RUN
         return ProblemName.NO_JOB if job is None else missing
+    if kind == TRANSFERS:
+        return _transferred(ad, job, number, host)
     run = RecordedRun(ad, number, epoch(ad, "JobCurrentStartDate"))
     end, ending = history_endings.DECODERS[kind](run)
     when = epoch(ad, history.time) or end or epoch(ad, "EnteredCurrentStatus")
@@ -219,6 +254,19 @@ def decode(
         factory=named.factory,
         factory_job=named.factory_job,
     )
+
+
+def _transferred(
+    ad: classad2.ClassAd, job: str, number: int, host: str
+) -> JobRecord | ProblemName | None:
+    """Return a record of transfers as one of the run; None: it has no file."""
+    when = epoch(ad, KINDS[TRANSFERS].time)
+    if when is None:
+        return ProblemName.NO_TIME
+    moves = transfers.moves_of(ad, when * SECOND_US)
+    ending = Ending(failed_transfer=transfers.failed_of(moves))
+    fact = RunFact(Source.TRANSFERS, job, number, when * SECOND_US, ending=ending, moves=moves)
+    return JobRecord(fact, startd_of(host), slot=slot_of(host)) if moves else None
 
 
 def _fact(
@@ -280,18 +328,20 @@ def _transfer(kind: str, run: RecordedRun, way: str, files: str, counter: str) -
 
 
 def _used(ad: classad2.ClassAd) -> Used | None:
-    """Return what a shadow wrote on the use of memory and cores; None if nothing.
+    """Return what a shadow wrote on the use of memory, cores and GPUs; None if nothing.
 
     MemoryUsage is an expression of ResidentSetSize (KiB), unless a cgroup measured it.  The schedd
     rounds ResidentSetSize up, by less than a quarter; 0 is what was never measured.  A second run
     begins with the memory of the first (measured, HTCondor 23.9.6 and 25.14.1).
+    GPUsAverageUsage is there where the pilot's startd watches GPUs (``use feature:GPUsMonitor``).
     """
     memory_mib, kib = ads.number(ad, "MemoryUsage"), ads.number(ad, "ResidentSetSize")
     memory_mib = memory_mib or (None if kib is None else kib / 1024)
-    cores = ads.number(ad, "CpusUsage")
+    cores, gpus = ads.number(ad, "CpusUsage"), ads.number(ad, "GPUsAverageUsage")
     used = Used(
         memory_mib if memory_mib and 0 < memory_mib < MAX_MEMORY_MIB else None,
         cores if cores is not None and 0 <= cores < MAX_CORES else None,
+        gpus if gpus is not None and 0 <= gpus < MAX_CORES else None,
     )
     return None if used == Used() else used
 
@@ -304,12 +354,12 @@ def _bytes(run: RecordedRun, counter: str, stats: str) -> tuple[int | None, int 
     """
     counted = ads.number(run.ad, counter)
     total = None if counted is None or not 0 <= counted < _MOST_BYTES else int(counted)
-    found: Any = ads.evaluate(run.ad, stats)
-    if type(found).__name__ != "ClassAd":
+    counts: Any = ads.evaluate(run.ad, stats)
+    if type(counts).__name__ != "ClassAd":
         return total, None
-    sizes = [ads.count(found, name) for name in found if name.endswith(_SIZE)]
+    sizes = [ads.count(counts, name) for name in counts if name.endswith(_SIZE)]
     moved = sum(size or 0 for size in sizes)
-    if f"Cedar{_SIZE}" in found or "CedarFilesCountLastRun" not in found:
+    if f"Cedar{_SIZE}" in counts or "CedarFilesCountLastRun" not in counts:
         return total, moved
     if not moved:
         return total, None
@@ -328,6 +378,8 @@ def _about(kind: str, ad: classad2.ClassAd, carried: str) -> JobFact | None:
         left_us=None if left is None else left * SECOND_US,
         status=ads.count(ad, "JobStatus") if left is not None else None,
         wants=ads.wants_of(ad) if kind != "startd_history" else "",
+        project=ads.label(ad, ("ProjectName",)) or "",
+        accounting_group=ads.label(ad, ("AcctGroup",)) or "",
     )
     return None if fact == JobFact() else fact
 
@@ -340,9 +392,9 @@ def _carried(ad: classad2.ClassAd) -> str:
     quoted, between blanks (or ``;``, in jobs of old submitters).
     """
     for name in _ENVIRONMENT:
-        found = _VARIABLE.search(ads.raw(ad, name) or "")
-        if found is not None:
-            return found[1]
+        match = _VARIABLE.search(ads.raw(ad, name) or "")
+        if match is not None:
+            return match[1]
     return ""
 
 
@@ -374,8 +426,8 @@ def startd_of(host: str) -> str:
     >>> startd_of("slot1_2@glidein_1_2@node"), startd_of("glidein_1_2@node"), startd_of("node")
     ('glidein_1_2@node', 'glidein_1_2@node', 'node')
     """
-    found = _SLOT.fullmatch(host)
-    return found[2] if found else host
+    match = _SLOT.fullmatch(host)
+    return match[2] if match else host
 
 
 def slot_of(host: str) -> str:
@@ -384,8 +436,8 @@ def slot_of(host: str) -> str:
     >>> slot_of("slot1_2@glidein_1_2@node"), slot_of("node")
     ('slot1_2', '')
     """
-    found = _SLOT.fullmatch(host)
-    return sys.intern(found[1]) if found else ""
+    match = _SLOT.fullmatch(host)
+    return sys.intern(match[1]) if match else ""
 
 
 def started_of(claim: str) -> int | None:
@@ -394,18 +446,18 @@ def started_of(claim: str) -> int | None:
     >>> started_of("<127.0.0.1:9618?alias=node>#1795235492#2#...")
     1795235492
     """
-    found = _CLAIM.search(claim)
-    return int(found[1]) if found and int(found[1]) in EPOCHS_S else None
+    match = _CLAIM.search(claim)
+    return int(match[1]) if match and int(match[1]) in EPOCHS_S else None
 
 
 def _pilot_names(kind: str, ad: classad2.ClassAd) -> dict[str, Any]:
     """Return what a job's ad calls the pilot of its run, by the fields of ``PilotName``."""
     names = names_in(kind)._asdict()
-    found: dict[str, Any] = {field: _known(ad, attributes) for field, attributes in names.items()}
+    values: dict[str, Any] = {field: _known(ad, attributes) for field, attributes in names.items()}
     for field in ("cluster", "proc"):
-        text = found[field]
-        found[field] = int(text) if _NUMBER.fullmatch(text) else None
-    return found
+        text = values[field]
+        values[field] = int(text) if _NUMBER.fullmatch(text) else None
+    return values
 
 
 def _known(ad: classad2.ClassAd, names: tuple[str, ...]) -> str:

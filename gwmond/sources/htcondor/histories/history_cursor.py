@@ -13,8 +13,8 @@ the newest backwards would be cut off at its old end.  Its state:
 - each window is asked for together with the ``anchor``, a record taken before that stands before
   all that is not taken yet: the cursor's newest, or one that is older than ``done`` by more than
   the disorder in a file; it proves that nothing of these was rotated away;
-- the windows are planned so that each has about as many records as are asked for at once; what was
-  planned wrong (more was written, or lies deeper than was looked at) is halved until it fits;
+- the windows are planned so that each has about as many records as are asked for at once; one that
+  was planned wrong (more was written, or lies deeper than was looked at) is halved until it fits;
 - at the end the cursor becomes ``target``: the newest records when the draining began, so that what
   was written meanwhile comes next.
 
@@ -40,14 +40,13 @@ if TYPE_CHECKING:
     import classad2
 
     from gwmond.model.facts import Gap, Problem
-    from gwmond.model.runs.records import JobRecord
+    from gwmond.model.runs.run_facts import JobRecord
 
 Value: TypeAlias = str | int | bool | None
 
 FAR = 2**40
 MAX_PARTS = 4096
-_FILL = 0.8  # of what a window may have, how much is aimed at where the times are not known
-_PLANNED_FILL = 0.95
+_FILL = 0.95  # of what a window may have, how much is planned
 DISORDER_S = 3600
 """Records are written by several processes; none has a time later than this before one written
 after it."""
@@ -71,10 +70,8 @@ class Drain(NamedTuple):
     """A backlog being taken; see the module.
 
     ``since``: only records newer than the cursor's ``older`` are asked for.  ``start``: where most
-    of the backlog begins; ``end``: windows beyond are open.  ``guess``: a first window's length.
-    ``narrowed``: a window that began here had too many records, and so far none was found; so
-    half of what is left of it is next.  ``edges``: where planned windows end.  ``candidate``: a
-    record that becomes the anchor once it is old enough.
+    of the backlog begins; ``end``: windows beyond are open.  ``edges``: where the next windows end,
+    ascending.  ``candidate``: a record that becomes the anchor once it is old enough.
     """
 
     since: bool
@@ -82,57 +79,35 @@ class Drain(NamedTuple):
     start: int
     done: int
     end: int
-    length: int
-    guess: int
     target: Pair
+    edges: tuple[int, ...]
     parts: int = 1
     part: int = 0
-    narrowed: bool = False
     candidate: Identity | None = None
-    edges: tuple[int, ...] = ()
 
     @property
     def until(self) -> int | None:
         """Return where the next window ends, None if it is open."""
-        until = self.done + self.length
-        if self.done < self.start:
-            until = min(until, self.start)
-        return None if until > self.end else until
+        return next((edge for edge in self.edges if edge > self.done), None)
 
     def narrower(self) -> Drain:
-        """Return it with a smaller window, as this one has too many records."""
+        """Return it with half of the window before the rest, as this one has too many records."""
         if self.parts > 1 or self.until == self.done + 1:
             return self._replace(parts=self.parts * 2, part=0)
-        if self.until is None and self.done >= self.end:
-            return self._replace(end=FAR, length=1 if self.done == self.end else FAR // 2)
-        length = max(1, ((self.until or self.end + 1) - self.done) // 2)
-        return self._replace(length=length, narrowed=True)
+        until = self.until or (self.end + 1 if self.done <= self.end else FAR)
+        middle = self.done + max(1, (until - self.done) // 2)
+        return self._replace(edges=(middle, *self.edges))
 
-    def further(
-        self, records: int, limit: int, latest: Identity | None, disorder: int
-    ) -> Drain | None:
-        """Return it after a window with so many records, None if that was the last."""
+    def further(self, latest: Identity | None, disorder: int) -> Drain | None:
+        """Return it after a window, of which the last record is ``latest``; None: it is taken."""
         after = self._replace(candidate=self.candidate or latest)
         if after.part + 1 < after.parts:
             return after._replace(part=after.part + 1)
         if self.until is None:
             return None
-        narrowed = self.narrowed and not records and self.length > 1
-        length = self.length // 2 if narrowed else self.length * 4
-        if records:
-            length = max(1, min(length, int(self.length * _FILL * limit / records)))
-        if self.done < self.start <= self.until:
-            length, narrowed = self.guess, False
-        after = after._replace(done=self.until, length=length, parts=1, part=0, narrowed=narrowed)
-        return after.planned()._anchored(disorder)
-
-    def planned(self) -> Drain:
-        """Return it with the next window ending where that was planned."""
-        left = tuple(edge for edge in self.edges if edge > self.done)
-        if not self.edges or self.narrowed:
-            return self._replace(edges=left)
-        length = left[0] - self.done if left else max(self.length, self.end + 1 - self.done)
-        return self._replace(edges=left, length=length)
+        left = tuple(edge for edge in self.edges if edge > self.until)
+        after = after._replace(done=self.until, edges=left, parts=1, part=0)
+        return after._anchored(disorder)
 
     def _anchored(self, disorder: int) -> Drain:
         """Take the candidate as the anchor once nothing to come can stand before it."""
@@ -204,12 +179,17 @@ class HistoryState(NamedTuple):
 def load(text: str, floor: int) -> HistoryState:
     """Return the state that a text says; an empty one: nothing has been taken.
 
-    Raises ValueError for a text that is none.
+    A draining that an earlier version began begins anew, from the cursor.  Raises ValueError for a
+    text that is none.
     """
     if not text:
         return HistoryState(Pair(), floor)
     try:
-        return msgspec.convert(json.loads(text), HistoryState)
+        state = json.loads(text)
+        match state:
+            case [taken, began, [*drain], lost] if len(drain) != len(Drain._fields):
+                state = taken, began, None, lost
+        return msgspec.convert(state, HistoryState)
     except ValueError as error:
         raise ValueError(f"not the state of a cursor: {text[:100]} ({error})") from None
 
@@ -240,14 +220,14 @@ def _literal(value: Value) -> str:
 def edges(times: Iterable[int], records: int) -> tuple[int, ...]:
     """Return where windows end that have about so many of the records with these times."""
     ordered = sorted(times)
-    stride = max(1, int(records * _PLANNED_FILL))
+    stride = max(1, int(records * _FILL))
     return tuple(dict.fromkeys(ordered[stride::stride]))
 
 
-def newest_two(known: Iterable[Identity | None], before: Pair) -> Pair:
+def newest_two(records: Iterable[Identity | None], before: Pair) -> Pair:
     """Return the two newest records that differ, of some newest first and those known before."""
     distinct: list[Identity] = []
-    for record in (*known, *before):
+    for record in (*records, *before):
         if record is not None and record not in distinct:
             distinct.append(record)
         if len(distinct) == 2:
@@ -263,5 +243,5 @@ def window(kind: str, drain: Drain) -> str:
         parts.append(f"{time} < {drain.until}")
     if drain.parts > 1:
         parts.append(f"(ClusterId + ProcId) % {drain.parts} == {drain.part}")
-    wanted = " && ".join(parts) or "true"
-    return wanted if drain.anchor is None else f"({wanted}) || {expression(kind, drain.anchor)}"
+    clause = " && ".join(parts) or "true"
+    return clause if drain.anchor is None else f"({clause}) || {expression(kind, drain.anchor)}"

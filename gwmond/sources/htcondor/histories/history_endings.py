@@ -239,20 +239,20 @@ def _exit_by_shadow(run: RecordedRun, *, own: bool, reported: bool) -> _Exit:
     the exit is this run's: it is the first run, the record is ``own``, the shadow was sent output,
     or each run so far has ended itself.
     """
-    found = _reported_exit(run.ad)
-    if found is None or run.lost:
+    end = _reported_exit(run.ad)
+    if end is None or run.lost:
         return _Exit()
     vacated = ads.count(run.ad, "VacateReasonCode")
     ends = ads.count(run.ad, "NumJobCompletions")
     if vacated is not None:
         if meaning(vacated) is Meaning.OUTPUT and reported:
-            return found._replace(own_accord=True)
+            return end._replace(own_accord=True)
         failed = 0 < vacated < VACATE_BASE
-        return _Exit() if failed and found.signal is None else found._replace(own_accord=False)
+        return _Exit() if failed and end.signal is None else end._replace(own_accord=False)
     if ends == 0:
-        return found._replace(own_accord=False)
+        return end._replace(own_accord=False)
     if run.number == 1 or own or reported or (ends or 0) >= run.number:
-        return found._replace(own_accord=True)
+        return end._replace(own_accord=True)
     return _Exit()
 
 
@@ -267,20 +267,20 @@ def _exit_by_starter(run: RecordedRun, start: int) -> _Exit:
       write neither if HTCondor ended it, so own_accord is left to the shadow's record.
     """
     ad = run.ad
-    found = _reported_exit(ad)
-    if found is None or run.lost:
+    end = _reported_exit(ad)
+    if end is None or run.lost:
         return _Exit()
     toe: Any = ads.evaluate(ad, "ToE")
-    if type(toe).__name__ == "ClassAd" and _reported_exit(toe) == found:
+    if type(toe).__name__ == "ClassAd" and _reported_exit(toe) == end:
         when, how = epoch(toe, "When"), ads.integer(toe, "HowCode")
         if run.number > 1 and (when or 0) < start:
             return _Exit()
-        return found._replace(own_accord=None if how is None else how == 0, when=when)
+        return end._replace(own_accord=None if how is None else how == 0, when=when)
     vacated = ads.count(ad, "VacateReasonCode")
-    if 0 < (vacated or 0) < VACATE_BASE and found.signal is None:
+    if 0 < (vacated or 0) < VACATE_BASE and end.signal is None:
         return _Exit()
     newer = vacated is None and ads.evaluate(ad, _NEWER_STARTER) is not None
-    return found if newer else found._replace(own_accord=False)
+    return end if newer else end._replace(own_accord=False)
 
 
 def _retried(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
@@ -294,7 +294,7 @@ def _retried(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
 def _retried_after(ad: classad2.ClassAd, exit_: _Exit) -> bool | None:
     """Return the same by a startd's record, in which this end of the program is not yet counted."""
     ends = ads.count(ad, "NumJobCompletions")
-    if ends is None or isinstance(ad, dict):  # a dict has no expressions
+    if ends is None:
         return _retried(ad, exit_)
     policy = ads.parse(ads.source_text(ad, EXIT_POLICY))
     policy["NumJobCompletions"] = ends + 1
@@ -309,8 +309,8 @@ def _hold_now(run: RecordedRun) -> dict[str, Any]:
     subcode = ads.integer(run.ad, "HoldReasonSubCode")
     hold: dict[str, Any] = {"hold_code": code, "hold_subcode": subcode}
     failed = {"failed_at": _failed_at, "failed_transfer": _failed_transfer}
-    found = {name: read(run, "HoldReason") for name, read in failed.items()}
-    return {**hold, **{name: value for name, value in found.items() if value is not None}}
+    values = {name: read(run, "HoldReason") for name, read in failed.items()}
+    return {**hold, **{name: value for name, value in values.items() if value is not None}}
 
 
 def _hold(run: RecordedRun, ending: Ending, before: int | None) -> dict[str, Any]:
@@ -363,8 +363,9 @@ def _failed_transfer(run: RecordedRun, name: str) -> str | None:
 def server_of(text: str) -> str:
     """Return protocol and host, if known, of the URL that a failure names; nothing else of it.
 
-    HTCondor's own protocol has no URL: ``cedar``.  The rest of a URL, a user's name and secrets
-    included, is never returned.
+    HTCondor's own protocol has no URL: ``cedar``.  gwmond-path-transfer names the waypoint first
+    that failed, its own URL last.  The rest of a URL, a user's name and secrets included, is never
+    returned.
 
     >>> server_of("using protocol root. Details: no ( URL file = root://u:p@se.org:1094//a?... )|")
     'root se.org'
@@ -373,11 +374,13 @@ def server_of(text: str) -> str:
     >>> server_of("at execution point slot1@n while receiving files from access point ap. Details")
     'cedar'
     """
-    found = _URL.search(text.partition("URL file =")[2] or text)
-    if found is not None:
-        return f"{found[1]} {found[2]}".lower().rstrip()
-    if found := _PROTOCOL.search(text):
-        return found[1].lower()
+    match = _URL.search(text.partition("URL file =")[2] or text)
+    if match is not None and match[1].lower() == "tree":
+        match = _URL.search(text)
+    if match is not None:
+        return f"{match[1]} {match[2]}".lower().rstrip()
+    if match := _PROTOCOL.search(text):
+        return match[1].lower()
     own = _CEDAR.search(text) is not None and "plugin" not in text and "FILETRANSFER" not in text
     return "cedar" if own else "unknown"
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from gwmond.model.facts import Gap, Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord
+from gwmond.model.runs.run_facts import JobRecord
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor.histories import histories, history_cursor
 from gwmond.sources.htcondor.histories.history_cursor import (
@@ -116,19 +116,19 @@ class _Fetch:
     def probe(self, state: HistoryState) -> HistoryState:
         """Ask for all that is newer than the cursor."""
         newest, older = state.taken
-        wanted = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
-        found = self._ask(wanted, self._limit + 1, older)
-        known = [history_cursor.identity(self._kind, ad) for ad in found]
-        target = history_cursor.newest_two(known, state.taken)
-        if newest in known and newest is not None:
-            last = len(known) - 1 - known[::-1].index(newest)
-            return self._all(state, found[:last], target)
-        if len(found) <= self._limit:
+        constraint = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
+        ads = self._ask(constraint, self._limit + 1, older)
+        identities = [history_cursor.identity(self._kind, ad) for ad in ads]
+        target = history_cursor.newest_two(identities, state.taken)
+        if newest in identities and newest is not None:
+            last = len(identities) - 1 - identities[::-1].index(newest)
+            return self._all(state, ads[:last], target)
+        if len(ads) <= self._limit:
             if newest is None:
-                return self._all(state, found, self._second(state.floor, known, target))
+                return self._all(state, ads, self._second(state.floor, identities, target))
             if not self._exists(newest):
                 lost = state._replace(lost_from=newest.time, floor=newest.time)
-                return self._all(lost, found, history_cursor.newest_two(known, Pair()))
+                return self._all(lost, ads, history_cursor.newest_two(identities, Pair()))
             # A record like the older one was written since, or the answer was cut off.
             latest = self._ask("", 3, None)
             seen = [history_cursor.identity(self._kind, ad) for ad in latest]
@@ -136,10 +136,10 @@ class _Fetch:
             drain = self._drain(latest, target, newest, newest.time - self._limits.disorder_s)
             return state._replace(drain=drain)
         if newest is None:
-            return state._replace(drain=self._drain(found, target, None, state.floor))
-        drain = self._drain(found, target, newest, newest.time)
-        whole = max(1, newest.time)
-        drain = drain._replace(since=older is not None, done=0, length=whole)
+            return state._replace(drain=self._drain(ads, target, None, state.floor))
+        drain = self._drain(ads, target, newest, newest.time)
+        edges = max(1, newest.time), *drain.edges
+        drain = drain._replace(since=older is not None, done=0, edges=edges)
         return state._replace(drain=drain)
 
     def step(self, state: HistoryState, drain: Drain) -> HistoryState:
@@ -147,11 +147,11 @@ class _Fetch:
         limit, anchor = self._limit, drain.anchor
         since = state.taken.older if drain.since else None
         more = 1 if anchor is None else 2
-        found = self._ask(history_cursor.window(self._kind, drain), limit + more, since)
-        known = [history_cursor.identity(self._kind, ad) for ad in found]
+        ads = self._ask(history_cursor.window(self._kind, drain), limit + more, since)
+        identities = [history_cursor.identity(self._kind, ad) for ad in ads]
         fresh = [
             ad
-            for ad, identity in zip(found, known, strict=True)
+            for ad, identity in zip(ads, identities, strict=True)
             if identity is None or identity != anchor
         ]
         if len(fresh) > limit:
@@ -159,43 +159,40 @@ class _Fetch:
                 return state._replace(drain=drain.narrower())
             detail = f"more than {limit} records that nothing distinguishes"
             self.problems.append(Problem(self._daemon.name, ProblemName.TOO_MANY_AT_ONCE, detail))
-        if anchor is not None and anchor not in known and len(fresh) <= limit:
+        if anchor is not None and anchor not in identities and len(fresh) <= limit:
             return self._missing(state, drain, anchor, len(fresh))
         state = self._take(state, fresh)
-        named = [identity for identity in known if identity is not None]
+        named = [identity for identity in identities if identity is not None]
         latest = max(named, key=lambda identity: identity.time, default=None)
-        after = drain.further(len(fresh), limit, latest, self._limits.disorder_s)
+        after = drain.further(latest, self._limits.disorder_s)
         if after is not None:
             return state._replace(drain=after)
         return self._told(state._replace(taken=drain.target, drain=None))
 
-    def _all(self, state: HistoryState, found: list[classad2.ClassAd], taken: Pair) -> HistoryState:
+    def _all(self, state: HistoryState, ads: list[classad2.ClassAd], taken: Pair) -> HistoryState:
         """Take all that there is."""
         self.complete = True
-        return self._told(self._take(state, found)._replace(taken=taken))
+        return self._told(self._take(state, ads)._replace(taken=taken))
 
-    def _second(self, floor: int, known: list[Identity | None], target: Pair) -> Pair:
+    def _second(self, floor: int, identities: list[Identity | None], target: Pair) -> Pair:
         """Look for the newest two also before the first call's lookback."""
         if target.older is not None:
             return target
-        found = self._ask("", 3, None)
-        seen = [history_cursor.identity(self._kind, ad) for ad in found]
+        ads = self._ask("", 3, None)
+        seen = [history_cursor.identity(self._kind, ad) for ad in ads]
         if any(
-            identity is not None and identity.time >= floor and identity not in known
+            identity is not None and identity.time >= floor and identity not in identities
             for identity in seen
         ):
             return Pair()  # written between the two queries: it comes next time
         return history_cursor.newest_two(seen, target)
 
     def _drain(
-        self, found: list[classad2.ClassAd], target: Pair, anchor: Identity | None, start: int
+        self, ads: list[classad2.ClassAd], target: Pair, anchor: Identity | None, start: int
     ) -> Drain:
-        times = [histories.written(self._kind, ad) for ad in found]
-        span = max(times, default=0) - min(times, default=0) + 1
-        guess, end = max(1, span // 2), max(int(self._now), *times, start)
-        done = max(0, start)
-        drain = Drain(False, anchor, done, done, end, guess, guess, target)
-        return drain._replace(edges=self._edges(start)).planned()
+        times = (histories.written(self._kind, ad) for ad in ads)
+        done, end = max(0, start), max(int(self._now), *times, start)
+        return Drain(False, anchor, done, done, end, target, self._edges(start))
 
     def _edges(self, start: int) -> tuple[int, ...]:
         """Plan the windows by the times alone of what the daemon has."""
@@ -203,12 +200,12 @@ class _Fetch:
         query = histories.query(self._kind, f"({kind.time} ?: 0) >= {start}")
         query = query._replace(projection=(kind.time,))
         self._queries += 1
-        found = self._access.history(self._daemon, self._kind, query, PLANNED_RECORDS, "")
-        times = (histories.written(self._kind, ad) for ad in found)
+        ads = self._access.history(self._daemon, self._kind, query, PLANNED_RECORDS, "")
+        times = (histories.written(self._kind, ad) for ad in ads)
         return history_cursor.edges(times, self._limit)
 
     def _missing(
-        self, state: HistoryState, drain: Drain, anchor: Identity, found: int
+        self, state: HistoryState, drain: Drain, anchor: Identity, number: int
     ) -> HistoryState:
         """Find out why a record did not come back, and ask for the window again."""
         if not self._exists(anchor):
@@ -217,7 +214,7 @@ class _Fetch:
         if drain.since:  # a record like the older one was written since, or the answer was cut off
             done = max(drain.done, anchor.time - self._limits.disorder_s)
             return state._replace(drain=drain._replace(since=False, done=done))
-        if found > 1 and drain.parts < MAX_PARTS:  # the answer was cut off
+        if number > 1 and drain.parts < MAX_PARTS:  # the answer was cut off
             return state._replace(drain=drain.narrower())
         return state._replace(drain=drain._replace(anchor=None))
 
@@ -230,17 +227,17 @@ class _Fetch:
         stop = "" if since is None else history_cursor.expression(self._kind, since)
         return list(self._access.history(self._daemon, self._kind, query, match, stop))
 
-    def _take(self, state: HistoryState, found: list[classad2.ClassAd]) -> HistoryState:
+    def _take(self, state: HistoryState, ads: list[classad2.ClassAd]) -> HistoryState:
         """Decode; the first records after a loss show how far it goes."""
-        self.read += len(found)
-        for ad in found:
+        self.read += len(ads)
+        for ad in ads:
             record = histories.decode(self._kind, ad, environment=self._limits.environment)
             if isinstance(record, JobRecord):
                 self.records.append(record)
             elif record is not None:
                 detail = str(history_cursor.identity(self._kind, ad))
                 self.problems.append(Problem(self._daemon.name, record, detail))
-        times = [time for ad in found if (time := histories.written(self._kind, ad))]
+        times = [time for ad in ads if (time := histories.written(self._kind, ad))]
         if state.lost_from is None or not times:
             return state
         return self._gap(state, state.lost_from, min(times))

@@ -55,10 +55,10 @@ def masters_query(attributes: Attributes) -> Query:
 
 
 def decode(
-    found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
+    master_ads: Sequence[classad2.ClassAd], attributes: Attributes, now: float
 ) -> tuple[Pilot, ...]:
     """Turn the ads of masters into the pilots whose validation failed."""
-    return tuple(pilots(ads.fresh(found, now), attributes))
+    return tuple(pilots(ads.fresh(master_ads, now), attributes))
 
 
 def is_failure(ad: classad2.ClassAd) -> bool:
@@ -76,20 +76,20 @@ def failure_of(ad: classad2.ClassAd) -> str:
     if test is not None and " " not in test:
         return test
     reason = ads.label(ad, ("GLIDEIN_FAILURE_REASON",)) or test or ""
-    if found := _RUNNING.search(reason):
-        return found[1]
+    if match := _RUNNING.search(reason):
+        return match[1]
     plain = " ".join(_VARIES.sub("N", reason).split())
     return plain if len(plain) <= _CHARACTERS else plain[: _CHARACTERS - 1] + "…"
 
 
-def pilots(found: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterator[Pilot]:
+def pilots(failed_ads: Iterable[classad2.ClassAd], attributes: Attributes) -> Iterator[Pilot]:
     """Yield the pilots that these ads are of, each once.
 
     Where the factory's job is not known, the process, the host and the announced end say
     which ads are of one pilot.
     """
     ads_of: defaultdict[tuple[str, int | None], list[classad2.ClassAd]] = defaultdict(list)
-    for ad in found:
+    for ad in failed_ads:
         job = pilot_ads.factory_job(ad)
         ads_of[(job, None) if job else (_stem(ad), ads.integer(ad, "GLIDEIN_Expire"))].append(ad)
     for same in ads_of.values():
@@ -127,7 +127,7 @@ SOURCES = (
     CollectorSource(
         KIND,
         lambda t: masters_query(t.attributes),
-        lambda found, t: decode(found, t.attributes, t.now),
+        lambda answer, t: decode(answer, t.attributes, t.now),
         pool=False,
         wms=True,
     ),

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
 from gwmond.model.problem_names import ProblemName
-from gwmond.model.runs.records import JobRecord
-from gwmond.model.runs.run_facts import RunFact, Source
+from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.sources.htcondor import ads, pilot_ads
 from gwmond.sources.htcondor.access import CollectorSource, Query
@@ -26,10 +25,13 @@ if TYPE_CHECKING:
 
     import classad2
 
+KIND = "claims"
 _RUNS_A_JOB = (
     '(State == "Claimed" || State == "Preempting") && SlotType =!= "Partitionable"'
     " && GlobalJobId isnt undefined"
 )
+BEGUN = "JobStart >="
+"""What questions for new claims alone ask."""
 _NAMES = (
     *("Name", "DaemonStartTime", "GlobalJobId", "JobStart", "RemoteOwner", "RemoteUser"),
     *("Cpus", "Memory", "GPUs", "LastHeardFrom", "ClassAdLifetime"),
@@ -44,17 +46,29 @@ class Claims(NamedTuple):
     problems: tuple[Problem, ...]
 
 
-def query(since: float | None = None) -> Query:
-    """Return the query for slots that run a job, or only for jobs begun ``since`` (epoch)."""
-    started = "" if since is None else f" && JobStart >= {int(since)}"
-    return Query("claims", "Startd", _RUNS_A_JOB + started, _NAMES)
+def query(since: float | None = None, part: tuple[int, int] = (0, 1)) -> Query:
+    """Return the query for slots that run a job, or only for jobs begun ``since`` (epoch).
+
+    ``part``: only for those of part k of n, as (k, n); pilots begin at any second.
+    """
+    wanted = _RUNS_A_JOB if since is None else f"{_RUNS_A_JOB} && {BEGUN} {int(since)}"
+    k, n = part
+    if n > 1:
+        wanted += f" && (DaemonStartTime ?: 0) % {n} == {k}"
+    return Query(KIND, "Startd", wanted, _NAMES)
 
 
-def decode(found: Sequence[classad2.ClassAd], source: str, now: float) -> Claims:
+def joined(parts: Sequence[Claims]) -> Claims:
+    """Return the claims of all parts."""
+    records = (record for part in parts for record in part.records)
+    return Claims(tuple(records), tuple(problem for part in parts for problem in part.problems))
+
+
+def decode(slot_ads: Sequence[classad2.ClassAd], source: str, now: float) -> Claims:
     """Turn slot ads into records; ads older than their lifetime are of ghosts, and dropped."""
     records: list[JobRecord] = []
     problems: list[Problem] = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(slot_ads, now):
         record = _record(ad, now)
         if isinstance(record, str):
             problems.append(Problem(source, record, ads.text(ad, "Name") or "ad without a name"))
@@ -88,9 +102,9 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
 
 SOURCES = (
     CollectorSource(
-        "claims",
-        lambda t: query(t.claims_since),
-        lambda found, t: decode(found, t.name, t.now),
+        KIND,
+        lambda t: query(t.claims_since, t.claims_part),
+        lambda answer, t: decode(answer, t.name, t.now),
         large=True,
     ),
 )

@@ -12,6 +12,11 @@ types 3 and above (2 is its monitor's), and adds one core to NUM_CPUS for each p
 (creation/web_base/condor_startup.sh, EXTRA_SLOTS_NUM).  Their cores are not there; their memory is
 taken from the pilot's own, and their GPUs are real.  So they are no free slots (but for GPUs), a
 job on one has no cores, and the pilot has the cores of its other slots with the memory of all.
+
+Pilots that take the next job while the last one's output is sent (etc/condor/overlap.conf) have a
+slot that is larger than they are: RealCpus and RealMemory are there, and of their dynamic slots
+ChildBusyCpus and ChildBusyMemory, 0 where a job only sends.  While no core is free such a slot is
+"Owner" (IsOwner), which does not mean that it refuses.
 """
 
 from __future__ import annotations
@@ -52,14 +57,17 @@ _NAMES = (
     *("TotalSlotCpus", "TotalSlotMemory", "TotalSlotGPUs"),
     *("ChildCpus", "ChildMemory", "ChildGPUs", "ChildState", "ChildActivity"),
     *("SlotTypeID", "MachineResources", *VERSION),
+    *("RealCpus", "RealMemory", "ChildBusyCpus", "ChildBusyMemory"),
     *("MyAddress", *advertised.NAMES, *NO_RESOURCE),
 )
+
+KIND, EVERY = "slots", 'SlotType =!= "Dynamic"'
 
 
 def query(attributes: Attributes) -> Query:
     """Return the query for all slots, with only the attributes that are used."""
     names = (*pilot_ads.NAMES, *_NAMES, *pilot_ads.configured(attributes))
-    return Query("slots", "Startd", 'SlotType =!= "Dynamic"', names)
+    return Query(KIND, "Startd", EVERY, names)
 
 
 class Slots(NamedTuple):
@@ -98,6 +106,7 @@ class _Slot(NamedTuple):
     children: tuple[Size, ...]
     ad: classad2.ClassAd
     virtual: bool = False
+    senders: float = 0.0
 
 
 class _Samples:
@@ -121,7 +130,7 @@ class _Samples:
 
 
 def decode(
-    found: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
+    slot_ads: Sequence[classad2.ClassAd], attributes: Attributes, source: str, now: float
 ) -> Slots:
     """Turn slot ads into pilots.
 
@@ -135,7 +144,7 @@ def decode(
     startds: dict[str, list[_Slot]] = defaultdict(list)
     sizeless: dict[str, classad2.ClassAd] = {}
     failed: list[classad2.ClassAd] = []
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(slot_ads, now):
         if is_no_resource(ad):
             continue
         if ads.text(ad, "SlotType") == "Dynamic":
@@ -174,7 +183,7 @@ def decode(
             of_kind.add(sample, pilot.started)
     chosen = []
     for (entry, group), versions in samples.items():
-        version = max(versions, key=lambda one: (versions[one].started, one))
+        version = max(versions, key=lambda v: (versions[v].started, v))
         of_kind = versions[version]
         size = of_kind.size
         chosen.append(SampleSlot(entry, of_kind.names[size], size, group, version, of_kind.started))
@@ -201,9 +210,28 @@ def _slot(ad: classad2.ClassAd) -> _Slot | ProblemName:
         if whole is None:
             return ProblemName.BAD_SIZE
         size = whole
+    state = ads.text(ad, "State") or ""
+    if kind == "Partitionable" and (real := _real(ad, size)) is not None:
+        children = _children(ad, size, free, ("ChildBusyCpus", "ChildBusyMemory"))
+        left = Size(
+            max(0.0, min(free.cores, real.cores - sum(child.cores for child in children))),
+            max(0.0, min(free.memory_mib, real.memory_mib - sum(c.memory_mib for c in children))),
+            free.gpus,
+        )
+        children = tuple(child for child in children if any(child))
+        senders = size.cores - real.cores
+        return _Slot(name, kind, state, real, left, children, ad, senders=senders)
     children = _children(ad, size, free) if kind == "Partitionable" else ()
-    found = _Slot(name, kind, ads.text(ad, "State") or "", size, free, children, ad)
-    return _without_cores(found) if _is_virtual(ad) else found
+    slot = _Slot(name, kind, state, size, free, children, ad)
+    return _without_cores(slot) if _is_virtual(ad) else slot
+
+
+def _real(ad: classad2.ClassAd, size: Size) -> Size | None:
+    """Return what is there of a slot with room for jobs that only send; None: it has none."""
+    cores, memory_mib = ads.number(ad, "RealCpus"), ads.number(ad, "RealMemory")
+    if cores is None or memory_mib is None or not 0 < cores < size.cores:
+        return None
+    return size._replace(cores=cores, memory_mib=min(max(memory_mib, 0.0), size.memory_mib))
 
 
 def _is_virtual(ad: classad2.ClassAd) -> bool:
@@ -220,13 +248,18 @@ def _without_cores(slot: _Slot) -> _Slot:
     )
 
 
-def _children(ad: classad2.ClassAd, size: Size, free: Size) -> tuple[Size, ...]:
-    """Return the sizes of the dynamic slots that are claimed.
+def _children(
+    ad: classad2.ClassAd,
+    size: Size,
+    free: Size,
+    names: tuple[str, str] = ("ChildCpus", "ChildMemory"),
+) -> tuple[Size, ...]:
+    """Return the sizes of the dynamic slots that are claimed, by the lists of these names.
 
     A startd that publishes no lists of them (ADVERTISE_PSLOT_ROLLUP_INFORMATION = False) leaves
     what is not free, as if it were one.
     """
-    cores, memory = ads.numbers(ad, "ChildCpus"), ads.numbers(ad, "ChildMemory")
+    cores, memory = ads.numbers(ad, names[0]), ads.numbers(ad, names[1])
     if cores is None or memory is None or len(cores) != len(memory):
         used = Size(
             max(0.0, size.cores - free.cores),
@@ -249,8 +282,8 @@ def _idle_claims(slot: _Slot) -> int:
     """Return on how many claims of a slot no job runs."""
     children = slot.type == "Partitionable"
     names = ("ChildState", "ChildActivity") if children else ("State", "Activity")
-    found = [ads.evaluate(slot.ad, name) for name in names]
-    lists = [one if isinstance(one, list) else [one] for one in found]
+    values = [ads.evaluate(slot.ad, name) for name in names]
+    lists = [value if isinstance(value, list) else [value] for value in values]
     return sum(pair == ("Claimed", "Idle") for pair in zip(*lists, strict=False))
 
 
@@ -282,13 +315,20 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
         idle_claims=sum(map(_idle_claims, slots)),
         virtual_slots=tuple(sorted(s.name.partition("@")[0] for s in slots if s.virtual)),
+        senders=sum(slot.senders for slot in slots),
+        draining=all(_drains(slot) for slot in slots),
     )
 
 
 def _closed(slot: _Slot) -> bool:
     """Return whether a slot takes no more jobs."""
-    refuses = ads.truth(slot.ad, "Draining") or ads.truth(slot.ad, "GLIDEIN_Failed")
-    return slot.state in _CLOSED or bool(refuses)
+    if _drains(slot) or ads.truth(slot.ad, "GLIDEIN_Failed"):
+        return True
+    return slot.state in _CLOSED and not (slot.senders and slot.state == "Owner")
+
+
+def _drains(slot: _Slot) -> bool:
+    return slot.state == "Drained" or ads.truth(slot.ad, "Draining") is True
 
 
 def _whole(sizes: Sequence[Size]) -> Size | None:
@@ -312,9 +352,9 @@ def _sizeless(ad: classad2.ClassAd) -> _Slot:
 
 SOURCES = (
     CollectorSource(
-        "slots",
+        KIND,
         lambda t: query(t.attributes),
-        lambda found, t: decode(found, t.attributes, t.name, t.now),
+        lambda answer, t: decode(answer, t.attributes, t.name, t.now),
         large=True,
     ),
 )

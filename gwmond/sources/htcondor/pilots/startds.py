@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("IS_MONITOR_VM", "TotalCpus", "TotalMemory", "TotalGPUs", "JobStarts"),
-    "MachineResources",
+    *("MachineResources", "RealCpus"),
 )
 
 
@@ -38,10 +38,10 @@ def query(attributes: Attributes) -> Query:
     return Query("startds", "StartDaemon", "", names)
 
 
-def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float) -> Startds:
+def decode(startd_ads: Sequence[classad2.ClassAd], attributes: Attributes, now: float) -> Startds:
     """Turn StartD ads into pilots of which neither free slots nor jobs are known."""
     pilots, unused = [], set()
-    for ad in ads.fresh(found, now):
+    for ad in ads.fresh(startd_ads, now):
         name = ads.text(ad, "Name")
         size = pilot_ads.size_of(ad, ("TotalCpus", "TotalMemory", "TotalGPUs"))
         starts = ads.count(ad, "JobStarts")
@@ -49,8 +49,9 @@ def decode(found: Sequence[classad2.ClassAd], attributes: Attributes, now: float
             continue
         if starts == 0:
             unused.add(name)
-        # TotalCpus has the cores of virtual slots too (see ``slots``), and not which these are.
-        whole = None if pilot_ads.special_resources(ad) else size
+        # TotalCpus has cores that are not there too (see ``slots``), and not which these are.
+        more = pilot_ads.special_resources(ad) or ads.expression_text(ad, "RealCpus") is not None
+        whole = None if more else size
         pilots.append(pilot_ads.pilot_of(ad, attributes)._replace(size=whole))
     return Startds(tuple(pilots), frozenset(unused))
 
@@ -59,6 +60,7 @@ SOURCES = (
     CollectorSource(
         "startds",
         lambda t: query(t.attributes),
-        lambda found, t: decode(found, t.attributes, t.now),
+        lambda answer, t: decode(answer, t.attributes, t.now),
+        large=True,
     ),
 )
