@@ -7,7 +7,7 @@ never zero.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -151,6 +151,13 @@ class Stalled(NamedTuple):
         """Return both together, without the pilot."""
         jobs, unknown = self.jobs + other.jobs, self.unknown + other.unknown
         return Stalled("", jobs, self.core_s + other.core_s, unknown)
+
+
+class StalledJobs(NamedTuple):
+    """Stalled jobs by pilot, of the schedds that have told; ``whole``: all have."""
+
+    pilots: Mapping[str, Stalled]
+    whole: bool
 
 
 class DemandGroup(NamedTuple):

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from functools import lru_cache, reduce
 from math import floor
 from types import MappingProxyType
 
-from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot, Size, Stalled
+from gwmond.model.facts import FAILED_SILENT_S, Berth, Pilot, Size, Stalled, StalledJobs
 from gwmond.model.pilots.pilot_facts import GPU_MODEL
 from gwmond.model.poll.snapshot import GpuUse, Overhead, PilotGroup, PilotUnits
 from gwmond.model.sizes import is_below_one_unit, units_of, units_of_pilot
 from gwmond.model.units import RESOURCES, Resource
 from gwmond.sites.need import need_at, own_need
 
+_NOT_KNOWN = StalledJobs({}, whole=False)
 _ROUNDING = 1e-9
 """Three thirds of a pilot are the whole pilot."""
 
@@ -24,14 +25,13 @@ def pilot_groups(
     unused: Container[str],
     memory_per_unit_mib: int,
     now: float,
-    stalled: Mapping[str, Stalled] | None = None,
+    stalled: StalledJobs = _NOT_KNOWN,
     starting: Mapping[Berth, tuple[int, Size]] = MappingProxyType({}),
 ) -> dict[Berth, PilotGroup]:
     """Return the pilots of each entry and frontend group, in canonical units.
 
     ``unused`` has the names of those that have not run a job yet; ``now``: epoch seconds.
-    ``stalled``: jobs that use no CPU, by pilot; None: not known.  ``starting``: how many pilots are
-    about to register, and their size.
+    ``starting``: how many pilots are about to register, and their size.
 
     Idle is what free slots offer to jobs of one unit, busy what running jobs take of the pilot (see
     ``need``) in whole units, never more than the rest; a pilot below one unit is either as a whole.
@@ -56,15 +56,19 @@ def pilot_groups(
             failed=sum(1 for pilot in members if pilot.failed and not _has_ended(pilot, now)),
             overhead=_overhead(members, unused, memory_per_unit_mib)
             | _start(starting.get(berth), memory_per_unit_mib),
-            stalled=None
-            if stalled is None
-            else reduce(
-                Stalled.plus, (stalled[p.name] for p in members if p.name in stalled), Stalled("")
-            ),
+            stalled=_stalled(members, stalled),
             gpus=_gpus(members),
         )
         for berth, members in sorted(groups.items())
     }
+
+
+def _stalled(pilots: Collection[Pilot], stalled: StalledJobs) -> Stalled | None:
+    """Return the stalled jobs on some pilots; None where only schedds that were silent may tell."""
+    found = [stalled.pilots[p.name] for p in pilots if p.name in stalled.pilots]
+    if not found and not stalled.whole and any(p.jobs for p in pilots):
+        return None
+    return reduce(Stalled.plus, found, Stalled(""))
 
 
 def _start(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gwmond.model.facts import FAILED_SILENT_S, Berth, Size
+from gwmond.model.facts import FAILED_SILENT_S, Berth, Size, Stalled, StalledJobs
 from gwmond.model.units import RESOURCES
 from gwmond.sites import need
 from gwmond.sites.need import Need
@@ -155,3 +155,21 @@ def test_pilots_that_are_alike_are_measured_once(monkeypatch: pytest.MonkeyPatch
     (group,) = pilot_groups(many, (), 2000, NOW).values()
     assert group.units["cpu"].total == 8000
     assert len(measured) == len(RESOURCES)
+
+
+def test_stalled_jobs_of_a_silent_schedd_are_not_known() -> None:
+    """None is zero only where no job runs, or all schedds have told."""
+    some, other, idle = (
+        pilot(group="a")._replace(name="some", jobs=(SMALL,)),
+        pilot(group="b")._replace(name="other", jobs=(SMALL,)),
+        pilot(group="c")._replace(name="idle"),
+    )
+    told = Stalled("some", 2, 80.0, 1)
+
+    def stalled(*, whole: bool) -> list[Stalled | None]:
+        jobs = StalledJobs({"some": told}, whole)
+        groups = pilot_groups([some, other, idle], (), 2000, NOW, jobs)
+        return [group.stalled for _, group in sorted(groups.items())]
+
+    assert stalled(whole=True) == [told._replace(startd=""), Stalled(""), Stalled("")]
+    assert stalled(whole=False) == [told._replace(startd=""), None, Stalled("")]

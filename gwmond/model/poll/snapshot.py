@@ -70,8 +70,9 @@ class PilotGroup(NamedTuple):
     ``retiring`` pilots take no more jobs; of the others ``busy`` ones run a job and ``idle`` ones
     none.  ``failed`` pilots have not registered: they only say that their validation failed.
     ``unused``: how many of the registered ones have not run a job yet.  ``overhead``: canonical
-    units that no job takes now, by why.  ``stalled``: their jobs that use no CPU; None: no schedd
-    has said.  ``gpus``: how many, by model (empty: not known) and whether a job has them.
+    units that no job takes now, by why.  ``stalled``: their jobs that use no CPU, of schedds that
+    have told; None: none of these is known, and jobs run.  ``gpus``: how many, by model (empty: not
+    known) and whether a job has them.
     """
 
     busy: int

@@ -23,6 +23,7 @@ from gwmond.sites.reasons import LEFT_OUT, NO_MATCH
 
 T = TypeVar("T")
 _ALL_REGISTER = Unregistered(0, 0)
+_NONE = Stalled("")
 _LIMIT_PREFIX = re.compile(
     "^(GlideClientLimit|GlideClientCurbCurb|(GlideFactory|Glidein)MonitorStatus_GlideFactoryLimit)"
 )
@@ -54,7 +55,7 @@ class SiteRow(NamedTuple):
     since the ledger began; ``verdicts_agreed`` those that were right (docs/verdicts.md).
     ``probability`` (0 to 1): how sure the verdict is, by those that were like it; None: not known.
     ``stalled_jobs`` run on its pilots and have used no CPU for long, ``stalled_core_hours`` is what
-    they hold (docs/pilots.md); for CPUs only.
+    they hold (docs/pilots.md), of schedds that have told; for CPUs only.
     """
 
     site: str
@@ -124,11 +125,14 @@ def entry_rows(snapshot: OfPoll) -> list[SiteRow]:
     registered: Counter[EntryKey] = Counter()
     busy: Counter[tuple[EntryKey, Resource]] = Counter()
     stalled: dict[EntryKey, Stalled] = {}
+    unknown: set[EntryKey] = set()
     for (key, _), group in snapshot.pilots.items():
         registered[key] += group.registered
         busy.update({(key, resource): units.busy for resource, units in group.units.items()})
-        if group.stalled is not None:
-            stalled[key] = stalled.get(key, Stalled("")).plus(group.stalled)
+        if group.stalled is None:
+            unknown.add(key)
+        else:
+            stalled[key] = stalled.get(key, _NONE).plus(group.stalled)
     rows = []
     for (key, resource), row in sorted(snapshot.evaluation.rows.items()):
         totals = snapshot.entries.get(key)
@@ -139,7 +143,9 @@ def entry_rows(snapshot: OfPoll) -> list[SiteRow]:
         whole = jobs is not None and jobs.whole
         bottleneck = _part(row, State.PROVISIONING_BOTTLENECK)
         insufficient = _part(row, State.INSUFFICIENT_DEMAND)
-        asleep = stalled.get(key, Stalled("")) if stalled and resource == "cpu" else None
+        asleep = stalled.get(key, _NONE)
+        told = resource == "cpu" and row.provisioned is not None
+        told &= bool(asleep.jobs) or key not in unknown
         has_verdicts = resource == "cpu" and snapshot.verdicts is not None
         verdicts = (snapshot.verdicts or {}).get(key, Checked(0, 0))
         sure = None
@@ -180,8 +186,8 @@ def entry_rows(snapshot: OfPoll) -> list[SiteRow]:
                 hold_share=round(hold.pilots / held.pilots, 3) if held and hold else None,
                 barren=totals is not None and totals.barren,
                 probability=None if sure is None else round(sure, 3),
-                stalled_jobs=asleep and asleep.jobs,
-                stalled_core_hours=asleep and round(asleep.core_s / HOUR_S, 1),
+                stalled_jobs=asleep.jobs if told else None,
+                stalled_core_hours=round(asleep.core_s / HOUR_S, 1) if told else None,
             )
         )
     return rows

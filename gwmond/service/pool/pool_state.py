@@ -28,6 +28,7 @@ from gwmond.model.facts import (
     Reported,
     Size,
     Stalled,
+    StalledJobs,
 )
 from gwmond.model.freshest import freshest
 from gwmond.model.monitor import EntryMonitor
@@ -510,17 +511,15 @@ def _starting(
     }
 
 
-def _stalled(fresh: Fresh, gathered: Round) -> dict[str, Stalled] | None:
-    """Return the jobs that use no CPU, by pilot, of schedds that have said; None if none has."""
-    stalled: dict[str, Stalled] | None = None
-    for schedd in gathered.chosen:
-        answer = fresh.usable(schedd.daemon.name, DEMAND)
-        if answer is not None and answer.value.stalled is not None:
-            stalled = stalled or {}
-            for one in answer.value.stalled:
-                before = stalled.get(one.startd)
-                stalled[one.startd] = one if before is None else before.plus(one)
-    return stalled
+def _stalled(fresh: Fresh, gathered: Round) -> StalledJobs:
+    """Return the jobs that use no CPU, of schedds that have told."""
+    answers = [fresh.usable(schedd.daemon.name, DEMAND) for schedd in gathered.chosen]
+    told = [a.value.stalled for a in answers if a is not None and a.value.stalled is not None]
+    pilots: dict[str, Stalled] = {}
+    for jobs in chain(*told):
+        before = pilots.get(jobs.startd)
+        pilots[jobs.startd] = jobs if before is None else before.plus(jobs)
+    return StalledJobs(pilots, whole=len(told) == len(answers))
 
 
 def _users(fresh: Fresh, groups: Iterable[DemandGroup], known: Collection[str]) -> UsersNow | None:
