@@ -10,7 +10,7 @@ IMPORTED_LOG = "imported_log"
 """How far an import has read a central log."""
 
 SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES = "silent_before", "update_gaps", "waiting"
-KEPT_NAMES, LOOKS = "names", "looks"
+KEPT_NAMES, KEPT_VERDICTS, LOOKS = "names", "verdicts", "looks"
 """What is kept like a cursor, but is of no source that is read."""
 
 SCHEDD_KINDS = ("epochs", "history")

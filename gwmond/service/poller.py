@@ -37,7 +37,7 @@ from gwmond.service.host.problems import Kind, begin, occurrences
 from gwmond.service.pool.contradictions import Contradiction, LastingContradictions
 from gwmond.service.pool.held_pilots import held_pilots
 from gwmond.service.pool.known_entries import EMPTY, Memory, evaluated, recall, window_hours
-from gwmond.service.pool.matcher import Matcher
+from gwmond.service.pool.matcher import Matcher, dumped, loaded
 from gwmond.service.pool.pool import Pool
 from gwmond.service.pool.pool_state import YOUNG, PoolState, build_state, site_settings
 from gwmond.sites.integrate import integrate
@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # commands that poll once do without
     from gwmond.sources.htcondor.access import Access, Daemon
 
 _EXAMPLES = 6
+_VERDICTS_EVERY_S = 600.0
 _SHOWN = 60  # characters of a name that is shown as an example
 
 
@@ -90,6 +91,7 @@ class Poller:
     ) -> None:
         self._config, self._pool, self._keeper, self._memory = config, pool, keeper, memory
         self._matcher = Matcher(pool.gatherer)
+        self._new_verdicts, self._verdicts_due = False, 0.0
         self._problems: Counter[Kind] = Counter()
         self._records: Counter[tuple[str, str]] = Counter()
         self._succeeded: dict[tuple[str, str], float | None] = {}
@@ -132,6 +134,7 @@ class Poller:
         after._polls, after._started_at = self._polls, self._started_at
         after._reported, after._begun = self._reported, self._begun
         after._entries, after._contradicted = self._entries, self._contradicted
+        after._matcher.verdicts = self._matcher.verdicts
         return after
 
     def failed(self, problem: ProblemName) -> None:
@@ -157,7 +160,7 @@ class Poller:
         stored = self._keeper.accounted if self._keeper is not None else None
         asked_at, asked_mono = pool.clock.next_tick(stored), time.monotonic()
         access = pool.access(asked_at)
-        self._recall_names(asked_at.wall)
+        self._recall(asked_at.wall)
         gathered = pool.gatherer.round(access, asked_at.wall, self._names, beside)
         self._note_busy()
         stages.end("query")
@@ -169,7 +172,7 @@ class Poller:
         mono = time.monotonic() if pool.recording is None else asked_mono
         state = build_state(gathered, self._memory, config, tick.wall, mono)
         stages.end("state")
-        problems += self._matcher.match(state.facts.groups, state.facts.templates)
+        problems += self._match(state.facts)
         gathered = pool.gatherer.last()
         stages.end("matching")
         self._ask_schedds(access, gathered, asked_at.wall)
@@ -241,12 +244,22 @@ class Poller:
             log.event("info", text, source=schedd, every_s=every_s)
         self._busy = busy
 
-    def _recall_names(self, now: float) -> None:
-        """Take in the names that the ledger knows, once it was opened."""
+    def _match(self, facts: Facts) -> list[Problem]:
+        """Match jobs and pilots; the ledger gets new matches seldom, as they may be millions."""
+        problems = self._matcher.match(facts.groups, facts.templates)
+        self._new_verdicts |= self._matcher.evaluated
+        now = time.monotonic()
+        if self._keeper is not None and self._new_verdicts and now >= self._verdicts_due:
+            self._keeper.note_verdicts(dumped(self._matcher.verdicts))
+            self._new_verdicts, self._verdicts_due = False, now + _VERDICTS_EVERY_S
+        return problems
+
+    def _recall(self, now: float) -> None:
+        """Take in the names and the matches that the ledger knows, once it was opened."""
         if (recalled := self._memory.recalled) is not None:
-            entries, groups, then, words = recalled
-            self._names.recall(entries, groups, then, now)
-            self._names.load(words, then, now)
+            self._names.recall(recalled.entries, recalled.groups, recalled.now, now)
+            self._names.load(recalled.words, recalled.now, now)
+            self._matcher.verdicts = loaded(recalled.verdicts) | self._matcher.verdicts
             self._memory = self._memory._replace(recalled=None)
 
     @property

@@ -296,7 +296,7 @@ def test_memory_is_recalled(life: Life) -> None:
     life.memory = memory
     life.poll(0)
     life.keeper.close()
-    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0, "")
+    recalled = Recalled({A: Standing(T0 - 500, T0)}, {}, T0, "", "")
     config = Config.model_validate({"ledger": {"url": life.url}})
     assert remembered(config) == (memory._replace(recalled=recalled), {}, NO_CHECKS)
     assert life.keeper.open(EMPTY, HOURS) == (memory._replace(recalled=recalled), [])

@@ -8,6 +8,8 @@ import weakref
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gwmond.config.settings import Config
 from gwmond.model.entries.evaluation import SCALE
@@ -16,7 +18,7 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
 from gwmond.service.pool import matcher as matcher_module
 from gwmond.service.pool.explainer import Explainer
-from gwmond.service.pool.matcher import Matcher
+from gwmond.service.pool.matcher import Matcher, dumped, loaded
 from gwmond.sources import child
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.round import Targets
@@ -236,3 +238,25 @@ def test_explain_beside_such_a_job_and_such_a_pilot(tmp_path: Path) -> None:
     assert [group.jobs for group, _ in explainer.all_jobs()] == [12, 2]
     assert explainer.left_out() == 0
     assert explainer.place(ENTRY).missing == explainer.missing
+
+
+@given(rows=st.lists(st.dictionaries(st.sampled_from("abc"), st.sampled_from(Verdict))))
+def test_dumped_verdicts_are_the_same(rows: list[dict[str, Verdict]]) -> None:
+    """Those that are missing, too; rows that were one object are one again."""
+    verdicts = {f"group {number}": row for number, row in enumerate([*rows, *rows])}
+    again = loaded(dumped(verdicts))
+    assert again == verdicts
+    assert len({id(row) for row in again.values()}) == len(rows)
+
+
+@pytest.mark.parametrize("text", ["", "%", "e30=", dumped({})[:-4]])
+def test_what_cannot_be_read_is_evaluated_again(text: str) -> None:
+    assert loaded(text) == {}
+
+
+def test_another_version_evaluates_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rules, or its HTCondor's, may differ."""
+    text = dumped({"group": {"template": Verdict.YES}})
+    assert loaded(text)
+    monkeypatch.setattr(matcher_module, "__version__", "0.0.1")
+    assert loaded(text) == {}

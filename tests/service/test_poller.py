@@ -14,6 +14,7 @@ from gwmond.model.facts import Problem
 from gwmond.model.poll.snapshot import STAGES, IdleReason, Snapshot
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.states import State
+from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.poller import Poller
 from gwmond.service.pool.known_entries import EMPTY
 from tests.build.polls import ENTRY, Polls, job, made
@@ -165,6 +166,22 @@ def test_verdicts_are_kept(polls: Polls) -> None:
     assert matched(found) == 1
     assert status(found) != before
     assert found.evaluation.jobs[ENTRY].ours.matching == 12
+
+
+@pytest.mark.parametrize("how", ["restart", "reload"])
+def test_verdicts_outlive_a_daemon(polls: Polls, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """The next one evaluates no pair that was evaluated before."""
+    before = polls.poll().evaluation.rows[ENTRY, "cpu"]
+    if how == "restart":
+        polls.keeper.close()
+        polls.keeper = LedgerKeeper(polls.config)
+        polls.poller = Poller(polls.config, polls.pool, polls.keeper)
+    else:
+        polls.reload()
+    monkeypatch.setattr("gwmond.sources.htcondor.matching.evaluate", "no function")
+    after = polls.poll().evaluation.rows[ENTRY, "cpu"]
+    assert (after.state, after.evidence) == (before.state, before.evidence)
+    assert after.state is State.PROVISIONING_BOTTLENECK
 
 
 def status(found: Snapshot) -> tuple[object, ...]:

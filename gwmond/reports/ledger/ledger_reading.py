@@ -23,6 +23,7 @@ from gwmond.model.cursor_kinds import (
     FACTORY_FILES,
     IMPORTED_LOG,
     KEPT_NAMES,
+    KEPT_VERDICTS,
     SILENT_BEFORE,
     UPDATE_GAPS,
     WAITING_LINES,
@@ -213,7 +214,8 @@ NOTHING_YET = (
 """What is missing in a fresh ledger, and what to do next."""
 
 _NAMES = {IMPORTED_LOG: "files"}
-_NOT_READ = {KEPT_NAMES, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES, *BEGIN_KINDS.values()}
+_KEPT = {KEPT_NAMES, KEPT_VERDICTS, SILENT_BEFORE, UPDATE_GAPS, WAITING_LINES}
+_NOT_READ = {*_KEPT, *BEGIN_KINDS.values()}
 
 
 def cursor_lines(cursors: Iterable[Cursor], now_us: int, each: bool) -> list[str]:

@@ -27,7 +27,7 @@ from gwmond.ledger.database.errors import LedgerConflict, LedgerError, LedgerLoc
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.ledger.store import Ledger
-from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES
+from gwmond.model.cursor_kinds import BEGIN_KINDS, KEPT_NAMES, KEPT_VERDICTS
 from gwmond.model.demand.idle_history import GroupKey, Waits
 from gwmond.model.elapsed import Elapsed, Tick
 from gwmond.model.entries import confidence
@@ -247,6 +247,10 @@ class LedgerKeeper:
         """Take note of what is set at entries now; a change is stored with the time of sites."""
         if self._ledger is not None:
             self._sites.note_values(now, values)
+
+    def note_verdicts(self, dumped: str) -> None:
+        """Take note of which jobs match what; it is stored with what is settled of pilots."""
+        self._positions.move_on(Cursor(KEPT_VERDICTS, KEPT_VERDICTS, dumped, None))
 
     def commit(self) -> None:
         """Store what was settled of pilots alone, as a part of a backlog."""

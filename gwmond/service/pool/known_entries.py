@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gwmond.config.settings import Config, Pledge
-from gwmond.model.cursor_kinds import KEPT_NAMES
+from gwmond.model.cursor_kinds import KEPT_NAMES, KEPT_VERDICTS
 from gwmond.model.entries.evaluation import Capacity, Evaluation, Taken
 from gwmond.model.entries.waiting import PendingHistory, Waiting
 from gwmond.model.facts import Berth, EntryKey, EntryTotals, Held, Hold, Pilot, Size
@@ -28,19 +28,23 @@ from gwmond.sources.htcondor.factory import QueueCount
 
 
 class Recalled(NamedTuple):
-    """Names that a ledger knows, as of ``now`` (epoch seconds); ``words``: see ``Names.dump``."""
+    """What a ledger knows of names and of matches, as of ``now`` (epoch seconds).
+
+    ``words``: see ``Names.dump``; ``verdicts``: see ``matcher.dumped``.
+    """
 
     entries: Mapping[EntryKey, Standing]
     groups: Mapping[Berth, Standing]
     now: float
     words: str
+    verdicts: str
 
 
 class Memory(NamedTuple):
     """What is remembered of entries between polls; the ledger keeps it between lives.
 
     ``last_seen`` has the entries that are kept apart (epoch seconds); ``recalled`` is what a ledger
-    that was just opened knows of names.  ``stuck``: bottlenecks of the last poll; ``throttled``:
+    that was just opened knows of them.  ``stuck``: bottlenecks of the last poll; ``throttled``:
     when anything but the site last kept pilots away (epoch seconds).  ``asked``: what ran under a
     limit or the like (``capacity.throttled``) within ``site.peak_after``.  ``unregistered``: see
     ``sites.registering``.  ``unsubmitted``: how many pilots were requested while none waited.
@@ -100,13 +104,13 @@ def recall(memory: Memory, state: LedgerState, hours: tuple[int, int]) -> Memory
         provisioned={**provisioned, **memory.provisioned},
         peaks={at: ran[at] for at in every if at in ran},
         asked={(k, r): asked for k, r in every if (asked := ran.get((k, _ASKED[r])))},
-        recalled=_names(state),
+        recalled=_recalled(state),
         ended=state.ended,
     )
 
 
-def _names(state: LedgerState) -> Recalled | None:
-    """Return the names that a ledger knows; those without an entry's row were seen until now."""
+def _recalled(state: LedgerState) -> Recalled | None:
+    """Return what a ledger knows; names without an entry's row were seen until now."""
     if state.tick is None:
         return None
     now = state.tick.wall
@@ -124,8 +128,11 @@ def _names(state: LedgerState) -> Recalled | None:
     for berth, created in since.items():
         entry = entries.setdefault(berth.entry, Standing(created, now))
         groups[berth] = Standing(min(created, entry.last), entry.last)
-    cursor = state.cursors.get((KEPT_NAMES, KEPT_NAMES))
-    return Recalled(entries, groups, now, cursor.state if cursor is not None else "")
+    words, verdicts = (
+        cursor.state if (cursor := state.cursors.get((kind, kind))) is not None else ""
+        for kind in (KEPT_NAMES, KEPT_VERDICTS)
+    )
+    return Recalled(entries, groups, now, words, verdicts)
 
 
 def entry_states(memory: Memory, now: float) -> dict[EntryKey, EntryState]:

@@ -1,18 +1,25 @@
 """Which groups of idle jobs could run on which empty pilots: found once for each pair, and kept.
 
-Pairs are evaluated in children, many in each.  One pair that costs too much, or crashes the
-library, ends its child: the verdicts before it are kept, others go on, and what is not known is
-left out.  A job or a pilot's START with which that happens again is set aside for an hour.
+A ledger keeps them through restarts.  Pairs are evaluated in children, many in each.  One pair that
+costs too much, or crashes the library, ends its child: the verdicts before it are kept, others go
+on, and what is not known is left out.  A job or a pilot's START with which that happens again is
+set aside for an hour.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import time
+import zlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 from itertools import groupby, islice
 from typing import Any, NamedTuple, TypeAlias
 
+from gwmond import __version__
 from gwmond.model.facts import DemandGroup, Problem, Template, Verdict
 from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child
@@ -25,6 +32,11 @@ Pair: TypeAlias = tuple[str, str]
 """The signatures of a group of jobs and of a template."""
 _NOTHING: dict[str, Verdict] = {}
 _VERDICTS = tuple(Verdict)
+_NOT_EVALUATED = "-"
+_DIGITS: Mapping[Verdict | None, str] = {
+    None: _NOT_EVALUATED,
+    **{verdict: str(number) for number, verdict in enumerate(_VERDICTS)},
+}
 
 
 class _Failure(NamedTuple):
@@ -46,6 +58,7 @@ class Matcher:
         self._aside: dict[str, float] = {}  # signatures of groups and of templates
         self._slow: set[str] = set()  # groups at which a deadline passed: they come last
         self._told: frozenset[str] = frozenset()
+        self.evaluated = False  # any pair in the last match
 
     def match(self, groups: Sequence[DemandGroup], templates: Sequence[Template]) -> list[Problem]:
         """Evaluate the pairs that are new, and forget those that are gone.
@@ -63,7 +76,8 @@ class Matcher:
         }
         self._aside = {signature: until for signature, until in self._aside.items() if until > now}
         self._slow &= there
-        if any(self._left()):
+        self.evaluated = any(self._left())
+        if self.evaluated:
             self._gatherer.run("gwmond", "matching", matching.evaluate, how=self._evaluate)
             self._share()
         self._gatherer.aside = self._named()
@@ -218,3 +232,42 @@ class Matcher:
                 text = f"{'/'.join(template.entry)} (frontend group {name})"
                 problems.append(Problem("entries", ProblemName.COSTLY_START, text, new))
         return problems
+
+
+def dumped(verdicts: Mapping[str, Mapping[str, Verdict]]) -> str:
+    """Return verdicts as text: for each different row a digit a template, packed."""
+    rows = {id(row): row for row in verdicts.values()}
+    templates = sorted({template for row in rows.values() for template in row})
+    at = {row: number for number, row in enumerate(rows)}
+    document = {
+        "made": _made_by(),
+        "templates": templates,
+        "rows": ["".join(_DIGITS[row.get(t)] for t in templates) for row in rows.values()],
+        "groups": {group: at[id(row)] for group, row in verdicts.items()},
+    }
+    return base64.b64encode(zlib.compress(json.dumps(document).encode())).decode()
+
+
+def loaded(text: str) -> dict[str, dict[str, Verdict]]:
+    """Return verdicts that were dumped; none of another version's, whose rules may differ."""
+    try:
+        document = json.loads(zlib.decompress(base64.b64decode(text)))
+        if document["made"] != _made_by():
+            return {}
+        templates = document["templates"]
+        rows = [
+            {
+                t: _VERDICTS[int(d)]
+                for t, d in zip(templates, row, strict=True)
+                if d != _NOT_EVALUATED
+            }
+            for row in document["rows"]
+        ]
+        return {group: rows[number] for group, number in document["groups"].items()}
+    except (binascii.Error, zlib.error, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _made_by() -> str:
+    """Return what decides of a pair beside its texts: gwmond's version and HTCondor's."""
+    return f"{__version__} {metadata.version('htcondor')}"
