@@ -32,6 +32,7 @@ from gwmond.web.asking import (
     FailuresAsked,
     ForecastPage,
     OfPlace,
+    PastPage,
     PilotsPage,
     ReportPage,
     RunsPage,
@@ -204,6 +205,7 @@ def create(
             "/runs",
             "/advise",
             "/forecast",
+            "/past",
             "/report",
             "/failures",
             "/user",
@@ -329,6 +331,7 @@ _OF_LEDGER: Mapping[str, type[OfPlace]] = {
     "/runs": RunsPage,
     "/report": ReportPage,
     "/forecast": ForecastPage,
+    "/past": PastPage,
     "/failures": FailuresAsked,
     "/advise": AdvisePage,
 }

@@ -88,6 +88,12 @@ class ForecastPage(OfPlace):
     """What comes at a site."""
 
 
+class PastPage(OfPlace):
+    """What a poll of the past found, of all sites or of one."""
+
+    at: When = "1h"
+
+
 class UserAsked(OfPlace):
     """What became of a user's runs in the last so many hours or days; empty: of all users."""
 

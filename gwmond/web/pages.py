@@ -18,13 +18,26 @@ from gwmond.model.facts import EntryKey
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.tour import TourStop
 from gwmond.reports.render.html import template
-from gwmond.web import advise, failures, forecast, now, pilots, place, problems, report, runs, user
+from gwmond.web import (
+    advise,
+    failures,
+    forecast,
+    now,
+    past,
+    pilots,
+    place,
+    problems,
+    report,
+    runs,
+    user,
+)
 from gwmond.web import time as time_page
 from gwmond.web.asking import (
     AdvisePage,
     FailuresAsked,
     ForecastPage,
     OfPlace,
+    PastPage,
     PilotsPage,
     ReportPage,
     RunsPage,
@@ -142,6 +155,7 @@ _CHOSEN: Mapping[type[OfPlace], Callable[[View, Any], str]] = {
     AdvisePage: advise.page,
     FailuresAsked: failures.page,
     ForecastPage: forecast.page,
+    PastPage: past.page,
     PilotsPage: pilots.list_page,
     RunsPage: runs.page,
     ReportPage: report.page,

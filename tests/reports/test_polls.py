@@ -9,8 +9,10 @@ import httpx
 import pytest
 
 from gwmond.model.times import SECOND_US
+from gwmond.reports.render.formats import words
 from gwmond.reports.sites.polls import NoPoll, past_poll, past_polls
 from gwmond.reports.sites.sites import by_site, entry_rows, site_rows
+from gwmond.web.asking import PastPage
 from gwmond.web.explain import Explanations, Turns
 from gwmond.web.pages import Pages
 from tests.build.polls import Polls, job
@@ -64,6 +66,23 @@ def test_rest_answers_again_what_it_answered(polls: Polls) -> None:
             paths = ("sites", "entries", "explain")
             seen[shown.pool_time] = {path: _unchecked(get(path, "")) for path in paths}
     assert len({str(of["sites"]["sites"]) for of in seen.values()}) == 3
+
+
+def test_a_page_shows_what_was_found_then(polls: Polls) -> None:
+    """The state of sites, and of a site's entries; of none it says so."""
+    shown = [polls.poll()]
+    polls.pool.answers["<ap1>", "demand"] = []
+    shown.append(polls.poll())
+    pages = Pages(shown[-1], with_ledger(polls.config.ledger.url))
+    then, last = (site_rows(snapshot)[0] for snapshot in shown)
+    assert then.state != last.state
+    for place, name in ({}, "Site"), ({"site": "Site"}, "entry"):
+        page = pages.chosen(PastPage(at=f"{shown[0].pool_time:.6f}", **place)) or ""
+        row = page.partition("<tbody>")[2].partition("</tr>")[0]
+        assert f">{name}</a>" in row
+        assert words(then.state) in row
+    assert "no poll is kept" in (pages.chosen(PastPage(at="2001-01-01")) or "")
+    assert "is not a time" in (pages.chosen(PastPage(at="soon")) or "")
 
 
 def _unchecked(record: Any) -> Any:

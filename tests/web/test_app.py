@@ -129,6 +129,7 @@ def test_unknown_path(client: Client) -> None:
             "/runs",
             "/advise",
             "/forecast",
+            "/past",
             "/report",
             "/failures",
             "/user",

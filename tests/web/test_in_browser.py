@@ -27,6 +27,7 @@ PATHS = (
         "/advise",
         "/runs?longer_than=",
         "/forecast",
+        "/past",
         "/report?by=project&then_by=outcome",
         "/failures?last=30d",
         "/time?group=frontend.main",
