@@ -182,7 +182,7 @@ PLANS: tuple[Plan, ...] = (
     ),
     Plan(
         *("no_url", "alice", 1, (End("steady", OTHER, "transfer_input_failed", False),)),
-        commands={"transfer_input_files": "http://127.0.0.1:9/nothing"},
+        commands={"transfer_input_files": f"{LARGE_INPUT}, http://127.0.0.1:9/nothing"},
     ),
     Plan(
         *("no_program", "bob", 1, (End("steady", OTHER, "program_not_started", False),)),

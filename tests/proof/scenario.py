@@ -157,8 +157,9 @@ class Scenario:
     def _submit(self) -> None:
         lost = self.pool.local / "bob" / LOST_INPUT
         lost.write_text("input")
-        with (self.pool.local / "bob" / LARGE_INPUT).open("wb") as large:
-            large.truncate(LARGE_BYTES)
+        for owner in ("alice", "bob"):
+            with (self.pool.local / owner / LARGE_INPUT).open("wb") as large:
+                large.truncate(LARGE_BYTES)
         clusters: dict[str, tuple[str, int]] = {}
         for plan in PLANS:
             schedd = self.pool.schedds[plan.schedd]
