@@ -87,6 +87,7 @@ _PROGRAM = Field(("executing_us",), _STARTD_FIRST)
 """Not one of ``FIELDS``: no time is posted by it."""
 
 _WEAK = frozenset(_LAST)
+_ALONE = {source: (source,) for source in Source}
 
 
 class RunContradiction(NamedTuple):
@@ -196,7 +197,7 @@ def _alone(key: RunKey, fact: RunFact) -> Merged:
         user=fact.user,
         job_group=fact.job_group,
         ending=ending,
-        sources=(fact.source,),
+        sources=_ALONE[fact.source],
         contradictions=(),
     )
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import (
@@ -57,6 +58,8 @@ SIZES = frozenset({Assumption.SIZE, Assumption.GPUS})
 """The rules that stand for a missing size."""
 
 
+_NONE: Mapping[Any, int] = MappingProxyType({})
+"""One for all runs: of those that go on there are hundreds of thousands."""
 Increments: TypeAlias = list[tuple[PilotSeries, Mapping[Hour, Micros]]]
 
 
@@ -91,10 +94,10 @@ class OpenRun:
     stored_shown_us: int | None = None
     gone: bool = False
     counted: Outcome | None = None
-    counted_us: Mapping[Measured, int] = field(default_factory=dict)
+    counted_us: Mapping[Measured, int] = field(default_factory=lambda: _NONE)
     counted_failure: str | None = None
     counted_moves: tuple[Move, ...] = ()
-    settled: Counter[tuple[Resource, Measure]] = field(default_factory=Counter)
+    settled: Mapping[tuple[Resource, Measure], int] = field(default_factory=lambda: _NONE)
     was_settled: bool = False
     had_left: bool = False
     dirty: bool = True
@@ -221,10 +224,10 @@ class OpenRun:
             result=row.result,
             judged=row.outcome,
             counted=counted,
-            counted_us={} if counted is None else counted_lengths(row.facts, *times),
+            counted_us=_NONE if counted is None else counted_lengths(row.facts, *times),
             counted_failure=merged.ending.failed_transfer if pilot.known_us else None,
             counted_moves=moves_of(row.facts) if pilot.known_us else (),
-            settled=Counter(dict(row.settled)),
+            settled=row.settled,
             was_settled=not row.open,
             had_left=not row.open and job_has_left(row.facts),
             dirty=False,

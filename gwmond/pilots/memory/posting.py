@@ -238,7 +238,8 @@ def _add_to_run(
 ) -> None:
     run = pilot.runs.get(key)
     if run is not None:
-        run.settled.update(amounts)
+        settled = {account: run.settled.get(account, 0) + n for account, n in amounts.items()}
+        run.settled = {**run.settled, **settled}
         run.dirty = True
 
 
