@@ -190,8 +190,8 @@ def test_a_storage_that_one_site_does_not_reach(daemon: Callable[..., RunningDae
         pool.wait_for("six ends", lambda: len(pool.jobs(schedd)) == MANY)
         over = time.time()
 
-        def told(site: str) -> list[dict[str, object]]:
-            found: list[dict[str, object]] = running.document("ticket", site)["faults"]
+        def told(site: str) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = running.document("ticket", site)["faults"]
             return found
 
         def whole() -> bool:
@@ -207,7 +207,26 @@ def test_a_storage_that_one_site_does_not_reach(daemon: Callable[..., RunningDae
         assert set_there["e-Good", "pilot_size"] == "4 cores, 8192 MiB, 0 GPUs"
         assert set_there["e-Good", "start"]
         text = running.get("/failures?site=Bad")
+        # Now nobody reaches it.
+        away = time.time()
+        (pool.local / "Good_plugin").write_text(BROKEN)
+        jobs("Good")
+        pool.wait_for("six more", lambda: len(pool.jobs(schedd, held)) == 2 * MANY)
+        gone = time.time()
+
+        def outage() -> dict[str, Any] | None:
+            """Of the storage, once all have told; those at the other site may be in it."""
+            of_good = [x for fault in told("Good") for x in fault["server_outages"]]
+            return next((x for x in of_good if x["runs"] >= MANY), None)
+
+        found = pool.wait_for("the outage", outage)
+        ticket = running.command("ticket", "Good")
         running.stop()
+    assert found["arrival_before_epoch_seconds"] <= away
+    assert away - 1 <= found["last_failure_epoch_seconds"] <= gone
+    assert (found["users"], found["arrival_after"]) == (1, None)
+    assert "The server: no file arrived from " in ticket
+    assert "none since." in ticket
     assert (fault["kind"], fault["cause"]) == ("transfer", f"input root {STORAGE}")
     assert (fault["failed"], fault["begun"], fault["users"]) == (MANY, MANY, 1)
     assert (fault["gone"], fault["not_this_sites"]) == (False, False)

@@ -18,6 +18,7 @@ from math import exp, inf, log
 from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.ledger.reading.begun_at import Elsewhere
+from gwmond.reports.failures.outages import Outage
 
 Kind: TypeAlias = Literal["validation", "run", "transfer"]
 LEAST = 4
@@ -74,6 +75,7 @@ class Fault(NamedTuple):
     - ``users``, ``job_groups``, ``groups``: of those that failed.
     - ``micros``: of those that are settled; ``unsettled``: how many are not.
     - ``elsewhere``: the same jobs, or pilots of the same groups, in that time.
+    - ``outages``: in and around it, of the server that failed, whoever asked.
     """
 
     cause: Cause
@@ -91,6 +93,7 @@ class Fault(NamedTuple):
     micros: int
     unsettled: int
     elsewhere: Elsewhere = Elsewhere(0, 0, 0)
+    outages: tuple[Outage, ...] = ()
 
     @property
     def gone(self) -> bool:

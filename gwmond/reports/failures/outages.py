@@ -13,10 +13,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gwmond.ledger.reading.failed import Moved
 from gwmond.model.runs.phases import FailedTransfer
+from gwmond.reports.render.formats import seconds
+from gwmond.reports.render.periods import both
 
 FEWEST = 3
 
@@ -46,6 +48,18 @@ class Server(NamedTuple):
     failed: int
     again: int
     outages: tuple[Outage, ...]
+
+
+def outage_json(outage: Outage) -> dict[str, Any]:
+    """Return an outage for programs."""
+    return {
+        **both("first_failure", outage.first_us),
+        **both("last_failure", outage.last_us),
+        **both("arrival_before", outage.up_before_us),
+        **both("arrival_after", outage.up_after_us),
+        **{name: getattr(outage, name) for name in ("runs", "users", "sites")},
+        "cpu_canonical_seconds": seconds(outage.micros),
+    }
 
 
 def servers(moved: Iterable[Moved]) -> list[Server]:

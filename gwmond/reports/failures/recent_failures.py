@@ -25,7 +25,7 @@ from gwmond.model.pilots.stored_pilots import PilotFilter
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import Failures
-from gwmond.reports.failures.outages import Server, servers
+from gwmond.reports.failures.outages import Server, outage_json, servers
 from gwmond.reports.ledger.ledger_reading import DEADLINE_S, ledger_for_page
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.formats import seconds
@@ -222,17 +222,7 @@ def _server_json(line: Server) -> dict[str, Any]:
         "host": line.server.host or None,
         "sites": line.sites,
         "attempts": {"succeeded": line.files, "failed": line.failed, "repeated": line.again},
-        "outages": [
-            {
-                **both("first_failure", outage.first_us),
-                **both("last_failure", outage.last_us),
-                **both("arrival_before", outage.up_before_us),
-                **both("arrival_after", outage.up_after_us),
-                **{name: getattr(outage, name) for name in ("runs", "users", "sites")},
-                "cpu_canonical_seconds": seconds(outage.micros),
-            }
-            for outage in line.outages
-        ],
+        "outages": list(map(outage_json, line.outages)),
     }
 
 

@@ -16,14 +16,16 @@ from gwmond.ledger.reading.begun_at import (
     runs_begun_at,
     runs_elsewhere,
 )
-from gwmond.ledger.reading.failed import NOT_JUDGED
+from gwmond.ledger.reading.failed import NOT_JUDGED, moved_within
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.facts import Place
 from gwmond.model.pilots.file_facts import FailureClass
+from gwmond.model.pilots.stored_pilots import EVERY_PILOT
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.common_failures import split
 from gwmond.reports.failures.faults import Cause, Fault, Mark, faults
+from gwmond.reports.failures.outages import Outage, outage_json, servers
 from gwmond.reports.ledger.ledger_reading import Age, Unreadable
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
@@ -71,7 +73,12 @@ def faults_at(
         *faults("run", (_mark(x, x.outcome) for x in runs if x.outcome not in _NOT_OF_RUNS)),
         *faults("transfer", (_mark(run, run.transfer) for run in runs)),
     ]
-    found = [fault._replace(elsewhere=_elsewhere(ledger, fault, place.site)) for fault in found]
+    found = [
+        fault._replace(
+            elsewhere=_elsewhere(ledger, fault, place.site), outages=_outages(ledger, fault)
+        )
+        for fault in found
+    ]
     return sorted(found, key=lambda fault: (fault.is_elsewhere, fault.gone, -fault.failed))
 
 
@@ -80,9 +87,21 @@ def _mark(run: BegunRun, failed: str) -> Mark:
     return Mark(*where, failed, run.micros, run.user, run.job_group, run.over)
 
 
+def _around(fault: Fault) -> Period:
+    return Period(fault.since_us - _AROUND_US, fault.last_us + _AROUND_US)
+
+
+def _outages(ledger: LedgerReader, fault: Fault) -> tuple[Outage, ...]:
+    """Return the outages of the server of failed transfers, by what runs at all sites asked."""
+    if fault.cause.kind != "transfer":
+        return ()
+    moved, _ = moved_within(ledger, EVERY_PILOT, _around(fault), MOST_RUNS)
+    of_server = (x for x in servers(moved) if x.server == FailedTransfer.of(fault.cause.name))
+    return tuple(outage for server in of_server for outage in server.outages)
+
+
 def _elsewhere(ledger: LedgerReader, fault: Fault, site: str) -> Elsewhere:
-    period = Period(fault.since_us - _AROUND_US, fault.last_us + _AROUND_US)
-    name = fault.cause.name
+    period, name = _around(fault), fault.cause.name
     if fault.cause.kind == "validation":
         return pilots_elsewhere(ledger, period, site, fault.groups, name)
     transfer = name if fault.cause.kind == "transfer" else ""
@@ -175,6 +194,7 @@ def _sentences(fault: Fault, period: Period) -> Iterator[str]:
         if fault.gone
         else f"It goes on: the last was at {last}, and {fault.after} were well since."
     )
+    yield from map(_outage, fault.outages)
     hit = f"{counted(len(fault.groups), 'frontend group')}"
     if fault.users:
         hit = f"jobs of {counted(fault.users, 'user')}, {hit}"
@@ -186,6 +206,19 @@ def _sentences(fault: Fault, period: Period) -> Iterator[str]:
     yield f"How much: {hit}; {spent}."
     yield _control(fault, noun)
     yield f"What to look at: {_look(fault.cause)}."
+
+
+def _outage(outage: Outage) -> str:
+    """Return when a server was away, for whom, and what is known of the time around that."""
+    around = (
+        f" (the last before: {short(outage.up_before_us)})" if outage.up_before_us else "",
+        f"; the next: {short(outage.up_after_us)}" if outage.up_after_us else "; none since",
+    )
+    return (
+        f"The server: no file arrived from {short(outage.first_us)} to {short(outage.last_us)} UTC"
+        f"{around[0]}, at {counted(outage.sites, 'site')} where {counted(outage.runs, 'run')} "
+        f"tried{around[1]}."
+    )
 
 
 def _control(fault: Fault, noun: str) -> str:
@@ -224,4 +257,5 @@ def _json(fault: Fault) -> dict[str, Any]:
         "not_settled": fault.unsettled,
         "elsewhere": {"failed": there.failed, "begun": there.begun, "sites": there.sites},
         "not_this_sites": fault.is_elsewhere,
+        "server_outages": list(map(outage_json, fault.outages)),
     }
