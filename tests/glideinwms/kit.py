@@ -376,8 +376,11 @@ class GlideinWMS:
         known = {process.pid: process for process in self.machine.processes()}
         glidein = f"/{config.parent.name}/condor_config"
         first = next(p for p in known.values() if p.condor_config.endswith(glidein))
-        while "starter" not in known[first.parent].argv[0]:
-            first = known[first.parent]
+        # Up to the starter of the site: jobs' starters are the glidein's own.
+        while (above := known[first.parent]).condor_config.endswith(glidein) or (
+            "starter" not in above.argv[0]
+        ):
+            first = above
         doomed = [first.pid]
         for pid in doomed:  # grows
             doomed += [p.pid for p in known.values() if p.parent == pid]

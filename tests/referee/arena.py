@@ -41,6 +41,8 @@ GRIDMANAGER = /bin/false
 """
 
 _OWNERS = ("alice", "bob")
+_LEASE = {"job_lease_duration": 60}
+"""So that no job waits for long for the starter of a pilot that has just ended."""
 _SHOWN = 'stringListMember(MyType, "Submitter,Negotiator,Scheduler") || SlotType == "Dynamic"'
 _CYCLES = tuple(
     (f"LastNegotiationCycleTime{n}", f"LastNegotiationCycleMatches{n}") for n in range(3)
@@ -109,7 +111,8 @@ class Arena:
         self._feigned = [(str(ad["MyType"]), str(ad["Name"])) for ad in ads]
         self._await_slots(started)
         for jobs in scenario.jobs:
-            self.pool.submit(self.pool.schedds[jobs.schedd], jobs.n, **jobs.submission)  # type: ignore[arg-type]
+            schedd = self.pool.schedds[jobs.schedd]
+            self.pool.submit(schedd, jobs.n, **(_LEASE | jobs.submission))  # type: ignore[arg-type]
         self._jobs = sum(jobs.n for jobs in scenario.jobs)
         return self.settle().idle
 
