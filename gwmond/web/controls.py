@@ -107,13 +107,13 @@ def ledger_page(
     others = [
         link(path, text, **chosen.place.named) for path, text in texts.items() if path != name
     ]
+    head = heading(view.snapshot, chosen.place)
     return render(
         name,
-        heading=heading(view.snapshot, chosen.place),
         links=Markup(", ").join(others),
         error=error,
         parts=parts,
-        **{"title": name.capitalize(), "choices": (), "more": (), **known},
+        **{"title": name.capitalize(), "choices": (), "more": (), "heading": head, **known},
     )
 
 

@@ -13,7 +13,7 @@ from gwmond.reports.render.table import Column, table
 from gwmond.reports.sites.polls import NoPoll, PastPoll, idle_document, past_poll
 from gwmond.reports.sites.sites import SiteRow, by_site, worst_first
 from gwmond.web.asking import PastPage
-from gwmond.web.controls import FormField, Tab, address, ledger_page, place_fields
+from gwmond.web.controls import FormField, Tab, address, heading, ledger_page, place_fields
 from gwmond.web.parts import ROW_COLUMNS, USES, View, entry_link, site_link
 
 _STEPS = {
@@ -28,19 +28,20 @@ def page(view: View, chosen: PastPage) -> str:
     """Return what the last poll until a time found, of all sites or of one's entries."""
     parts: list[Part] = []
     tabs: list[Tab] = []
-    error = ""
+    error = note = ""
     try:
         at_us = parse_time(chosen.at, view.now_us)
         tabs = list(_tabs(chosen, at_us, view.now_us))
         with view.ledger as (ledger, _):
             poll = past_poll(ledger, at_us)
         note = f"This is {poll.note(at_us, view.config.poll.interval)}."
-        parts = [Paragraph(note), *_found(poll, chosen.site)]
+        parts = _found(poll, chosen.site)
     except (ValueError, NoPoll, Unreadable) as wrong:
         error = str(wrong)
     return ledger_page(
         *("past", view, chosen, error, parts),
         uses=USES,
+        heading=heading(view.snapshot, chosen.place)._replace(as_of=note),
         choices=tabs,
         fields=[
             FormField("at", "At", chosen.at, example="2h, yesterday, 2026-01-31T14:00Z"),
