@@ -62,7 +62,8 @@ lint: $(VENV)/.test ## ruff and mypy alone, which need no root
 	@$(BIN)/mypy
 
 # A test that waited in vain for real daemons is run once more, and the report counts it as a rerun: a busy
-# machine, or HTCondor itself, can be the reason. No other failure is.
+# machine, or HTCondor itself, can be the reason. So is a test of the daemon in a pool (tests/conftest.py).
+# No other failure is.
 pytest: $(VENV)/.test ## the tests alone, without looking at what they need
 	$(SAY) 'pytest'
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 20 \

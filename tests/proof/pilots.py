@@ -16,7 +16,7 @@ SCHEDD2_ENVIRONMENT = "_CONDOR_JOB_EPOCH_HISTORY=$(LOCAL_DIR)/spool2/epoch_histo
 # One shadow for each run of each job, so that runs can be seen from outside.
 SHADOW_WORKLIFE = 0
 # A killed pilot's ads are gone after at most twice that.  It is much more than a daemon that is
-# killed again and again may take for a usual gap between two updates.
+# killed again and again may take for a usual gap between two updates.  Pilots say so (attrs_of).
 CLASSAD_LIFETIME = 60
 # A job prefers by its own rank; else it is offered to the killed pilot as long as that has ads.
 NEGOTIATOR_PRE_JOB_RANK = 0
@@ -63,6 +63,7 @@ def attrs_of(name: str) -> dict[str, Value]:
     number = list(PILOTS).index(name)
     return {
         "ProofPilot": name,
+        "ClassAdLifetime": 60,
         "GLIDEIN_Site": PILOTS[name].site,
         "GLIDEIN_Entry_Name": PILOTS[name].entry,
         "GLIDEIN_Factory": "proof_factory",

@@ -157,9 +157,9 @@ class Scenario:
     def _submit(self) -> None:
         lost = self.pool.local / "bob" / LOST_INPUT
         lost.write_text("input")
-        for owner in ("alice", "bob"):
+        for owner, length in (("alice", LARGE_BYTES // 4), ("bob", LARGE_BYTES)):
             with (self.pool.local / owner / LARGE_INPUT).open("wb") as large:
-                large.truncate(LARGE_BYTES)
+                large.truncate(length)
         clusters: dict[str, tuple[str, int]] = {}
         for plan in PLANS:
             schedd = self.pool.schedds[plan.schedd]
