@@ -210,14 +210,15 @@ def _sentences(fault: Fault, period: Period) -> Iterator[str]:
 
 def _outage(outage: Outage) -> str:
     """Return when a server was away, for whom, and what is known of the time around that."""
-    around = (
-        f" (the last before: {short(outage.up_before_us)})" if outage.up_before_us else "",
-        f"; the next: {short(outage.up_after_us)}" if outage.up_after_us else "; none since",
-    )
+    before, after = "", "none in the half hour after"
+    if outage.up_before_us:
+        before = f" (the last before: {short(outage.up_before_us)})"
+    if outage.up_after_us:
+        after = f"the next: {short(outage.up_after_us)}"
     return (
         f"The server: no file arrived from {short(outage.first_us)} to {short(outage.last_us)} UTC"
-        f"{around[0]}, at {counted(outage.sites, 'site')} where {counted(outage.runs, 'run')} "
-        f"tried{around[1]}."
+        f"{before}, at {counted(outage.sites, 'site')} where {counted(outage.runs, 'run')} tried; "
+        f"{after}."
     )
 
 
