@@ -52,6 +52,13 @@ class Told:
     def problems(self, moment: str) -> set[str]:
         return {row["problem"] for row in self(f"{moment}.problems.json")["problems"]}
 
+    def is_free(self, moment: str, site: str) -> bool:
+        """Whether a pilot there ran no job then."""
+        return any(
+            ad["State"] == "Unclaimed" and ad["Cpus"] == ad["TotalSlotCpus"]
+            for ad in self.slots(moment, site)
+        )
+
     def slots(self, moment: str, site: str) -> list[dict[str, str]]:
         """The slots of a site that the users' collector had then."""
         ads = self(f"{moment}.user.json")
@@ -214,6 +221,10 @@ def test_the_true_reason_is_the_answer(
     if job == "refused" and told.of_before("SiteShort", moment) and whose != mover:
         # Until that pilot retires it is full, and may take the job; then it refuses all, too.
         words, mover = ("SiteShort", "A job there that ends"), "nobody: wait"
+    free = "slots are free and match"
+    if job == "limited" and free in text and told.is_free(moment, "SiteB"):
+        # A job there has just ended, and the negotiator has not come round yet.
+        words, mover = ("1 of ", free), "nobody: wait"
     assert [word for word in words if word not in text] == [], text
     assert whose == mover, text
 
