@@ -6,7 +6,7 @@ VENV ?= .venv
 # More arguments for pytest: make test PYTEST_ARGS="-k flow -x"
 PYTEST_ARGS ?=
 # Tests run side by side, a file to a worker: most of them wait for daemons. 0: one after the other.
-WORKERS ?= 6
+WORKERS ?= 7
 # More arguments for gwmond demo: make demo DEMO_ARGS="--speed 600"
 DEMO_ARGS ?=
 # The Python for which make rpm builds: that of Enterprise Linux 9 on which gwmond runs.
