@@ -114,7 +114,7 @@ class Units(LoadFileScheduling):  # type: ignore[misc]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Units | None:
-    """Divide the tests among the workers (``pytest -n 6 --dist loadfile``)."""
+    """Divide the tests among the workers (``pytest -n 7 --dist loadfile``)."""
     return Units(config, log) if config.getoption("dist") == "loadfile" else None
 
 
