@@ -25,7 +25,7 @@ from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.common_failures import split
 from gwmond.reports.failures.faults import Cause, Fault, Mark, faults
-from gwmond.reports.failures.outages import Outage, outage_json, servers
+from gwmond.reports.failures.outages import Outage, outage_json, outages
 from gwmond.reports.ledger.ledger_reading import Age, Unreadable
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.document import Document, Paragraph, Part, Sentences
@@ -96,8 +96,7 @@ def _outages(ledger: LedgerReader, fault: Fault) -> tuple[Outage, ...]:
     if fault.cause.kind != "transfer":
         return ()
     moved, _ = moved_within(ledger, EVERY_PILOT, _around(fault), MOST_RUNS)
-    of_server = (x for x in servers(moved) if x.server == FailedTransfer.of(fault.cause.name))
-    return tuple(outage for server in of_server for outage in server.outages)
+    return tuple(outages(one for one in moved if one.move.server == fault.cause.name))
 
 
 def _elsewhere(ledger: LedgerReader, fault: Fault, site: str) -> Elsewhere:
