@@ -93,11 +93,18 @@ def heading(s: Snapshot | None, place: Place) -> Heading:
 
 
 def ledger_page(
-    name: str, view: View, chosen: OfPlace, error: str, parts: Sequence[Part] = (), **known: object
+    name: str,
+    view: View,
+    chosen: OfPlace,
+    error: str,
+    parts: Sequence[Part] = (),
+    as_of: str | None = None,
+    **known: object,
 ) -> str:
     """Return a page of the ledger, by its name, with links to the others of the same place.
 
-    ``error``: why nothing could be read; ``known``: what else its template shows.
+    ``error``: why nothing could be read; ``as_of``: instead of the last poll's time; ``known``:
+    what else its template shows.
     """
     texts = {"time": "what its time was used for", "report": "a report", "pilots": "its pilots"}
     texts |= {"runs": "runs of jobs", "failures": "failures"}
@@ -108,12 +115,15 @@ def ledger_page(
         link(path, text, **chosen.place.named) for path, text in texts.items() if path != name
     ]
     head = heading(view.snapshot, chosen.place)
+    if as_of is not None:
+        head = head._replace(as_of=as_of)
     return render(
         name,
+        heading=head,
         links=Markup(", ").join(others),
         error=error,
         parts=parts,
-        **{"title": name.capitalize(), "choices": (), "more": (), "heading": head, **known},
+        **{"title": name.capitalize(), "choices": (), "more": (), **known},
     )
 
 

@@ -13,7 +13,7 @@ from gwmond.reports.render.table import Column, table
 from gwmond.reports.sites.polls import NoPoll, PastPoll, idle_document, past_poll
 from gwmond.reports.sites.sites import SiteRow, by_site, worst_first
 from gwmond.web.asking import PastPage
-from gwmond.web.controls import FormField, Tab, address, heading, ledger_page, place_fields
+from gwmond.web.controls import FormField, Tab, address, ledger_page, place_fields
 from gwmond.web.parts import ROW_COLUMNS, USES, View, entry_link, site_link
 
 _STEPS = {
@@ -41,7 +41,7 @@ def page(view: View, chosen: PastPage) -> str:
     return ledger_page(
         *("past", view, chosen, error, parts),
         uses=USES,
-        heading=heading(view.snapshot, chosen.place)._replace(as_of=note),
+        as_of=note,
         choices=tabs,
         fields=[
             FormField("at", "At", chosen.at, example="2h, yesterday, 2026-01-31T14:00Z"),
