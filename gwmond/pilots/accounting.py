@@ -23,6 +23,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from gwmond.model.facts import Cursor, EntryKey, Gap, Pilot, Size
 from gwmond.model.names import Names
+from gwmond.model.packed import Packed
 from gwmond.model.pilots.file_facts import CentralEvent, FileFact
 from gwmond.model.pilots.stored_pilots import CountKey, PilotId, PilotKind, PilotSeries, RunRow
 from gwmond.model.poll.batch import Batch, LedgerState, Part, Parts, Settled
@@ -151,7 +152,7 @@ class PilotAccounting:
         self._experiments.begin(before, pilots, now_us, self._cache.by_name)
 
     def add_claims(
-        self, now_us: int, records: Sequence[JobRecord], *, complete: bool
+        self, now_us: int, records: Packed[JobRecord], *, complete: bool
     ) -> Lookup[None]:
         """Take in the claims that slots show; ``complete``: all there are.
 
@@ -159,10 +160,13 @@ class PilotAccounting:
         shown with the same words is known.
         """
         known = set[int]() if complete else self._claims
-        marks = list(map(hash, records))
-        new = [one for one, mark in zip(records, marks, strict=True) if mark not in known]
-        yield from self.add_records(new)
-        self._claims = set(marks)
+        marks = set[int]()
+        for part in records.parts():
+            hashes = list(map(hash, part))
+            new = [one for one, mark in zip(part, hashes, strict=True) if mark not in known]
+            yield from self.add_records(new)
+            marks.update(hashes)
+        self._claims = marks
         self._cache.show(now_us, records, complete=complete)
 
     def add_records(self, records: Sequence[JobRecord]) -> Lookup[None]:

@@ -49,6 +49,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
     from gwmond.model.entries.evaluation import Evaluation  # noqa: PLC0415
+    from gwmond.model.packed import Packed  # noqa: PLC0415
     from gwmond.service.accounting.accountant import Accountant, Seen  # noqa: PLC0415
     from gwmond.service.accounting.ledger_keeper import LedgerKeeper  # noqa: PLC0415
     from gwmond.service.pool.pool import Pool  # noqa: PLC0415
@@ -63,7 +64,7 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     ledger = Ledger.open(settings.ledger.url)
     keeper.use(ledger)
     host, now = pool.targets.collectors[0], time.time()
-    shown = Answer(Claims((), ()), time.monotonic() + 1e9)  # collectors show nothing
+    shown = Answer(Claims(Packed(), ()), time.monotonic() + 1e9)  # collectors show nothing
     found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
     daemons = tuple(Daemon(*schedd) for schedd in schedds)
     seen = Seen(now, time.monotonic(), (), True, daemons, Evaluation({}, {}, {}))

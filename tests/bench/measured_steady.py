@@ -13,6 +13,7 @@ from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size, Status
+from gwmond.model.packed import Packed
 from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.service.accounting.accountant import Accountant, Seen
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
@@ -82,7 +83,10 @@ def _play(
         pool.gatherer.run(host, CLAIMS, tasks.ask, terms, CLAIMS, keep=False)
         spent.note("claims asked, parent")
         shown = Answer((), time.monotonic())
-        answers = {(host, SLOTS): shown, (host, CLAIMS): shown._replace(value=Claims(claims, ()))}
+        answers = {
+            (host, SLOTS): shown,
+            (host, CLAIMS): shown._replace(value=Claims(Packed(claims), ())),
+        }
         found = Round(answers, (), (), {}, ())
         seen = Seen(now, began, pilots, True, (daemon,), Evaluation({}, {}, {}))
         problems = accountant.step(access, found, seen, _MINUTE)

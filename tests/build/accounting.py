@@ -8,6 +8,7 @@ from types import MappingProxyType
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot, Size
+from gwmond.model.packed import Packed
 from gwmond.model.pilots.file_facts import FileFact
 from gwmond.model.poll.batch import Batch
 from gwmond.model.runs.run_facts import JobRecord
@@ -24,8 +25,8 @@ class Steps(PilotSteps):
     ) -> bool:
         return self.run(self.accounting.add_ads(now_us, period_us, pilots, complete=complete))
 
-    def add_claims(self, now_us: int, records: Sequence[JobRecord], *, complete: bool) -> None:
-        self.run(self.accounting.add_claims(now_us, records, complete=complete))
+    def add_claims(self, now_us: int, records: Iterable[JobRecord], *, complete: bool) -> None:
+        self.run(self.accounting.add_claims(now_us, Packed(records), complete=complete))
 
     def add_records(self, records: Sequence[JobRecord]) -> None:
         self.run(self.accounting.add_records(records))

@@ -22,6 +22,7 @@ from typing import NamedTuple
 from gwmond.config.settings import Config
 from gwmond.ledger.rows.pilot_prune import Retention
 from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.packed import Packed
 from gwmond.model.pilot_life import Validation
 from gwmond.model.pilots.file_facts import FileFact, PilotName, PilotOutput, QueueEvent, QueueState
 from gwmond.model.runs.endings import Ending
@@ -410,7 +411,9 @@ class _Daemon:
                     now_us, POLL_S * SECOND_US, told.shown, complete=step.complete
                 )
             )
-            steps.run(steps.accounting.add_claims(now_us, told.claims, complete=step.complete))
+            steps.run(
+                steps.accounting.add_claims(now_us, Packed(told.claims), complete=step.complete)
+            )
         if until == "ads":
             return
         self.keeper.add_records(told.records, None, None)

@@ -17,6 +17,7 @@ from gwmond.ledger.rows import tables, writes
 from gwmond.ledger.rows.pilot_codec import Values
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Gap, Pilot
+from gwmond.model.packed import Packed
 from gwmond.model.pilots.file_facts import PilotName, QueueEvent, QueueState
 from gwmond.model.pilots.stored_pilots import PilotCorrection, PilotRow
 from gwmond.model.poll.batch import Batch, Parts
@@ -40,7 +41,7 @@ def poll(
     alive = [key._replace(last_heard=T0 + at) for key in some if at < END_S]
     with keeper.steps() as steps:
         steps.run(steps.accounting.add_ads(us(at), STEP_S * 10**6, alive, complete=True))
-        steps.run(steps.accounting.add_claims(us(at), [], complete=True))
+        steps.run(steps.accounting.add_claims(us(at), Packed(), complete=True))
     keeper.add_records(records, None, None)
     keeper.settle(us(at), us(at - 120), ())
 

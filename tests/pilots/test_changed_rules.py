@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gwmond.config.settings import Config
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Pilot
+from gwmond.model.packed import Packed
 from gwmond.model.pilot_life import Category
 from gwmond.model.runs import outcomes
 from gwmond.model.runs.outcomes import Rule
@@ -94,7 +95,7 @@ class Daemon:
         """One poll; times are seconds from T0."""
         with self.keeper.steps() as steps:
             steps.run(steps.accounting.add_ads((T0 + at) * US, POLL_S * US, pilots, complete=True))
-            steps.run(steps.accounting.add_claims((T0 + at) * US, (), complete=True))
+            steps.run(steps.accounting.add_claims((T0 + at) * US, Packed(), complete=True))
         self.keeper.add_records(records, None, None)
         self.keeper.settle((T0 + at) * US, (T0 + at - 120) * US, ())
 

@@ -304,7 +304,7 @@ def test_a_clock_that_is_off_makes_no_run(play: Play, ahead: int) -> None:
     found = claims.decode([classad(ad)], "collector", T0 + 545)
     pilot = shown(started=ahead, heard=540)._replace(clock_s=-ahead)
     play.live(0, 540, [pilot])
-    play.poll(600, [pilot], claims=found.records)
+    play.poll(600, [pilot], claims=[*found.records])
     assert outcomes(play) == {"1.0/?": "open"}
     play.live(660, 1200, [pilot], records=[record("1.0", 100, 640, started=ahead)])
     play.rest(1260)

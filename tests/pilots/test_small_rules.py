@@ -9,6 +9,7 @@ import pytest
 from gwmond.model.cursor_kinds import LOOKS, SILENT_BEFORE, UPDATE_GAPS
 from gwmond.model.factory.jobs import AGE_US, GUARD_US, MOST, FactoryJob
 from gwmond.model.facts import Cursor
+from gwmond.model.packed import Packed
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.file_facts import CentralEvent, CentralKind, PilotOutput, QueueState
 from gwmond.model.pilots.pilot_facts import Decisions, OutputFacts, PilotFacts
@@ -96,7 +97,7 @@ def test_a_claim_that_could_not_be_looked_up_is_taken_in_by_the_next_poll() -> N
     """The ledger failed meanwhile: that the claim is shown with the same words says nothing."""
     play = Play(RULES)
     play.live(0, 60, [shown()])
-    step = play.accounting.add_claims(us(120), [claim("1", 60)], complete=False)
+    step = play.accounting.add_claims(us(120), Packed([claim("1", 60)]), complete=False)
     next(step)  # asks for what is stored of its job
     step.close()
     (pilot,) = play.accounting.pilots

@@ -12,6 +12,7 @@ from gwmond.config.settings import Config
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Cursor
+from gwmond.model.packed import Packed
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.file_facts import CompletedPilot, PilotName
 from gwmond.model.pilots.stored_pilots import RunRow
@@ -48,7 +49,7 @@ def keep(ledger: Ledger, now: int, *, pilots: bool) -> None:
         if pilots:
             with keeper.steps() as steps:
                 steps.run(steps.accounting.add_ads(at * 10**6, 60 * 10**6, shown, complete=True))
-                steps.run(steps.accounting.add_claims(at * 10**6, claims, complete=True))
+                steps.run(steps.accounting.add_claims(at * 10**6, Packed(claims), complete=True))
             keeper.add_records([failed], None, None)
         keeper.add_facts([line], Cursor("/var/log/factory", "factory_files", "", None))
         keeper.settle(at * 10**6, (now - 120) * 10**6, ())

@@ -5,6 +5,7 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -334,7 +335,7 @@ class OpenPilot:
     @property
     def label(self) -> str:
         """How facts name it."""
-        return f"p{self.id}"
+        return sys.intern(f"p{self.id}")  # all facts of its runs have it
 
     @property
     def known_from_jobs_only(self) -> bool:

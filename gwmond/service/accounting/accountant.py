@@ -20,6 +20,7 @@ from gwmond.ledger.database.errors import LedgerError
 from gwmond.model.elapsed import Tick, elapsed
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryRequest, Pilot, Problem
+from gwmond.model.packed import Packed
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.times import SECOND_US
 from gwmond.model.totals import microseconds, split_hours
@@ -198,11 +199,8 @@ class Accountant:
                 if before is not None and seen.complete:
                     steps.accounting.check(now_us, before, seen.pilots)
         if len(renewed[CLAIMS]) >= enough:
-            records = [
-                record
-                for host in renewed[CLAIMS]
-                for record in gathered.answers[host, CLAIMS].value.records
-            ]
+            answers = [gathered.answers[host, CLAIMS].value for host in renewed[CLAIMS]]
+            records = Packed.joined(answer.records for answer in answers)
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
                 steps.run(steps.accounting.add_claims(now_us, records, complete=whole))

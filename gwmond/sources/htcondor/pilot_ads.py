@@ -53,7 +53,7 @@ def pilot_of(ad: classad2.ClassAd, attributes: Attributes) -> Pilot:
         clock_s=clock_of(ad),
         entry=entry_of(ad, attributes),
         group=group_of(ad, attributes),
-        factory=ads.label(ad, attributes.factory) or "",
+        factory=ads.shared(ads.label(ad, attributes.factory) or ""),
         size=None,
         free=(),
         jobs=(),
@@ -65,7 +65,9 @@ def pilot_of(ad: classad2.ClassAd, attributes: Attributes) -> Pilot:
         retires=_epoch(ad, attributes.retire),
         dies=_epoch(ad, attributes.die),
         ad_lifetime_s=ads.count(ad, "ClassAdLifetime") or AD_LIFETIME_S,
-        shown=tuple((key, text) for key, name in SHOWN.items() if (text := ads.label(ad, (name,)))),
+        shown=ads.shared(
+            tuple((key, text) for key, name in SHOWN.items() if (text := ads.label(ad, (name,))))
+        ),
     )
 
 
@@ -78,14 +80,15 @@ def entry_of(ad: classad2.ClassAd, attributes: Attributes) -> EntryKey:
     """Return site and entry of an ad, by the configured attributes."""
     site = ads.label(ad, attributes.site)
     entry = ads.label(ad, attributes.entry)
-    return EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
+    key = EntryKey(site or entry or UNKNOWN_SITE, entry or site or UNKNOWN_SITE)
+    return ads.shared(key)
 
 
 def group_of(ad: classad2.ClassAd, attributes: Attributes) -> str:
     """Return ``frontend.group``, as the glideresource ads name a client; empty when neither."""
     frontend = ads.label(ad, attributes.frontend) or ""
     group = ads.label(ad, attributes.group) or ""
-    return client_name(frontend, group)
+    return ads.shared(client_name(frontend, group))
 
 
 def factory_job(ad: classad2.ClassAd) -> str:
@@ -119,7 +122,7 @@ def size_of(ad: classad2.ClassAd, names: tuple[str, str, str]) -> Size | None:
     gpus = ads.integer(ad, names[2]) or 0
     if cores is None or memory is None or not is_plausible(cores, memory, gpus):
         return None
-    return Size(cores, memory, gpus)
+    return ads.shared(Size(cores, memory, gpus))
 
 
 def is_plausible(cores: float, memory: float, gpus: float) -> bool:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import Problem
+from gwmond.model.packed import Packed
 from gwmond.model.problem_names import ProblemName
 from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.model.times import SECOND_US
@@ -42,7 +43,7 @@ _NAMES = (
 class Claims(NamedTuple):
     """Jobs that run now, as slots report them, and what was wrong."""
 
-    records: tuple[JobRecord, ...]
+    records: Packed[JobRecord]
     problems: tuple[Problem, ...]
 
 
@@ -60,8 +61,8 @@ def query(since: float | None = None, part: tuple[int, int] = (0, 1)) -> Query:
 
 def joined(parts: Sequence[Claims]) -> Claims:
     """Return the claims of all parts."""
-    records = (record for part in parts for record in part.records)
-    return Claims(tuple(records), tuple(problem for part in parts for problem in part.problems))
+    records = Packed.joined(part.records for part in parts)
+    return Claims(records, tuple(problem for part in parts for problem in part.problems))
 
 
 def decode(slot_ads: Sequence[classad2.ClassAd], source: str, now: float) -> Claims:
@@ -74,7 +75,7 @@ def decode(slot_ads: Sequence[classad2.ClassAd], source: str, now: float) -> Cla
             problems.append(Problem(source, record, ads.text(ad, "Name") or "ad without a name"))
         else:
             records.append(record)
-    return Claims(tuple(records), tuple(problems))
+    return Claims(Packed(records), tuple(problems))
 
 
 def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
@@ -93,10 +94,10 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
         written_us=int((now if heard is None else heard) * SECOND_US),
         start_us=None if start is None else start * SECOND_US,
         size=size,
-        user=ads.label(ad, ("RemoteOwner", "RemoteUser")),
+        user=ads.shared(ads.label(ad, ("RemoteOwner", "RemoteUser"))),
         activated_us=None if activated is None or activated == start else activated * SECOND_US,
     )
-    startd, slot = histories.startd_of(name), histories.slot_of(name)
+    startd, slot = ads.shared(histories.startd_of(name)), ads.shared(histories.slot_of(name))
     return JobRecord(fact, startd, epoch(ad, "DaemonStartTime"), slot=slot)
 
 

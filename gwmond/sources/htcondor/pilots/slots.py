@@ -308,8 +308,8 @@ def _pilot(name: str, slots: list[_Slot], attributes: Attributes, now: float) ->
     return pilot._replace(
         name=name,
         size=_whole([s.size for s in slots]),
-        free=tuple(size for size in free if size.cores > 0 or size.gpus > 0),
-        jobs=tuple(jobs),
+        free=ads.shared(tuple(size for size in free if size.cores > 0 or size.gpus > 0)),
+        jobs=ads.shared(tuple(jobs)),
         accepting=not refusing,
         remaining_s=None if remaining is None else remaining * _REMAINING_STEP_S,
         last_heard=max(int(ads.number(s.ad, "LastHeardFrom") or 0) for s in slots),
