@@ -35,6 +35,7 @@ PURE = {
     *("array", "copy", "random"),  # random: with a seed
     *("heapq", "itertools", "json", "math", "operator", "re", "statistics", "types", "typing"),
     *("highspy", "msgspec", "numpy"),  # msgspec: immutable records
+    "pickle",  # in memory
     *("google", "opentelemetry"),  # protobuf, and its messages of spans
 }
 #: The rooms of the package, and which others each may import.

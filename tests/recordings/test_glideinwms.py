@@ -21,6 +21,9 @@ import pytest
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.file_facts import FailureClass
 from gwmond.model.pilots.stored_pilots import PilotRow
+from gwmond.reports.render.categories import of_kind
+from gwmond.reports.stored.parts import Part, parts
+from gwmond.reports.stored.stored_pilot import StoredPilot
 from gwmond.service.accounting.reconciler import Reconciler
 from gwmond.sources import gwms
 from gwmond.sources.gwms import condor_events
@@ -168,6 +171,31 @@ def test_each_file_and_line_is_understood(files: Path, tmp_path: Path) -> None:
             failed = pilots[job].identity.key.entry == "SiteBroken"
             assert (pilots[job].validation.shown == "failed") == failed
             assert (ended[2] != "0") == failed
+
+
+def test_parts_last_as_long_as_the_pilots_themselves_say(files: Path, tmp_path: Path) -> None:
+    """How long the validation was, and what follows one that failed: the deliberate sleep."""
+    imported(files, tmp_path)
+    with LedgerReader.open(f"sqlite:///{tmp_path}/ledger.sqlite") as ledger:
+        rows = {row.identity.factory_job.partition("#")[2]: row for row in ledger.pilot_rows()}
+        runs = ledger.runs_of([row.id for row in rows.values()])
+    said = 0
+    for path in files.rglob("job.*.out"):
+        row = rows[path.name[4:-4]]
+        lasted = {
+            part: of_kind(settled, ("cpu", "resource")) / 10**6 / row.steps[-1].size.cores
+            for part, settled in parts(StoredPilot(row, runs.get(row.id, ()))).items()
+        }
+        text = path.read_text()
+        ended = re.search(r"=== Glidein ending .* after (\d+) ===", text)
+        if ended is not None:  # one was killed
+            assert sum(lasted.values()) == pytest.approx(int(ended[1]), abs=1)
+        if (validated := re.search(r" after validating for (\d+) ===", text)) is not None:
+            assert lasted[Part.VALIDATION] == int(validated[1])
+            said += 1
+        else:
+            assert lasted.keys() == {Part.VALIDATION, Part.ASLEEP}
+    assert said >= 5
 
 
 def test_without_completed_jobs_the_same_pilots_are_known(files: Path, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Units: times are microseconds since the epoch, amounts are micros.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -283,6 +282,7 @@ class OpenPilot:
     - ``counted_micros``: what is counted under each rule that stands for a missing fact.
     - ``offered``: canonical micros that it has had to offer; of which life, in which units.
     - ``unstored``: what is posted and counted and waits to be stored; None: nothing.
+    - ``label``: how facts name it.
     """
 
     id: int
@@ -315,6 +315,10 @@ class OpenPilot:
     dirty: bool = True
     offered: tuple[PilotLife, int, Mapping[Resource, int]] | None = None
     unstored: Unstored | None = None
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.label = f"p{self.id}"
 
     @classmethod
     def new(cls, number: int, identity: PilotIdentity, facts: PilotFacts) -> OpenPilot:
@@ -331,11 +335,6 @@ class OpenPilot:
     def is_renamed(self) -> bool:
         """Whether its time is posted under another name than it has now."""
         return self.posted_as not in {None, self.identity}
-
-    @property
-    def label(self) -> str:
-        """How facts name it."""
-        return sys.intern(f"p{self.id}")  # all facts of its runs have it
 
     @property
     def known_from_jobs_only(self) -> bool:

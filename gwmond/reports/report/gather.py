@@ -31,6 +31,7 @@ from gwmond.reports.report.groupings import (
 )
 from gwmond.reports.report.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report.report_suspects import suspected
+from gwmond.reports.stored.parts import parts
 from gwmond.reports.stored.phases import divided
 from gwmond.reports.stored.pilot_sums import PilotSums
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot, stands_in
@@ -50,10 +51,13 @@ class _Made:
     def of(self, facts: Facts, *, series: bool = False) -> Iterator[Group]:
         """Yield the groups to which something belongs: its own, all, and its step of time."""
         yield self.groups.setdefault(self._key(facts), Group())
+        yield from self.whole(facts) if series else [self.total]
+
+    def whole(self, facts: Facts) -> Iterator[Group]:
+        """Yield the groups to which all belongs that is counted: all, and its step of time."""
+        step = self.scope.step_us
         yield self.total
-        if series:
-            step = self.scope.step_us
-            yield self.series.setdefault(facts["time_us"] // step * step, Group())
+        yield self.series.setdefault(facts["time_us"] // step * step, Group())
 
     def known(self, facts: Facts) -> Iterator[Group]:
         """Yield the groups to which something belongs, its own only if it is there already."""
@@ -86,7 +90,7 @@ def gather(
         _hours(ledger, made)
         if scope.of_pilots:
             _unsettled(ledger, made)
-    if scope.of_pilots and (counted or scope.basis == "pilots_ended"):
+    if scope.basis == "pilots_ended" or (scope.of_pilots and counted):
         _pilots_ended(ledger, made)
     if counted or scope.basis == "runs_ended":
         _runs_ended(ledger, made)
@@ -136,7 +140,13 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
     as_of = AsOf(memory_per_unit_mib=made.memory_per_unit_mib)
     for pilot in pilots_ended(ledger, scope.period, scope.place, as_of):
         assert pilot.row.end_us is not None
-        for group in made.of(of_pilot(pilot, pilot.row.end_us), series=whole):
+        facts = of_pilot(pilot, pilot.row.end_us)
+        by_part = "part" in scope.by
+        for part, settled in parts(pilot).items() if by_part else ():
+            group, *_ = made.of({**facts, "part": part})
+            group.sums.update(settled)
+            group.own = group.estimated = None
+        for group in made.whole(facts) if by_part else made.of(facts, series=whole):
             group.ended = group.ended or PilotSums()
             group.ended.add(pilot)
             if whole:

@@ -17,6 +17,7 @@ from gwmond.model.runs.phases import failed_transfer
 from gwmond.model.times import DAY_US, HOUR_US
 from gwmond.reports.render.formats import UNKNOWN, words
 from gwmond.reports.render.periods import short
+from gwmond.reports.stored.parts import Part
 from gwmond.reports.stored.stored_pilot import StoredPilot
 
 Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
@@ -50,7 +51,7 @@ class Grouping(NamedTuple):
         """Return what a group is called, for people."""
         if isinstance(key, int):
             return short(key)[: 10 if self.step_us == DAY_US else 16]
-        if self.name in {"category", "phase"}:
+        if self.name in {"category", "part", "phase"}:
             return words(key) or self.nameless
         if self.name == "failure" and key == NOT_KNOWN:
             return "(not known whether it failed)"
@@ -75,6 +76,7 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("failure", "failure", "(validation did not fail)"),
         Grouping("category", "category"),
         Grouping("outcome", "outcome", "(pilots' own time)"),
+        Grouping("part", "part", "(not known)"),
         Grouping("phase", "phase", "(other, or not known)"),
         Grouping("transfer", "transfer", "(no transfer failed)"),
         Grouping("hour", "time_us", step_us=HOUR_US),
@@ -88,6 +90,7 @@ SITES = frozenset({"time_us", "site", "entry"})
 VERDICTS = SITES | {"group"}
 HOURS = VERDICTS | {"category", "outcome"}
 PILOTS = VERDICTS | {"factory", "node", "failure", "gpu_model"}
+PARTS = PILOTS | {"part"}
 
 
 def known(by: Iterable[str], facts: frozenset[str]) -> bool:
@@ -100,7 +103,7 @@ def basis(by: Iterable[str]) -> Basis:
     names = tuple(by)
     if known(names, HOURS):
         return "time_spent"
-    return "pilots_ended" if known(names, PILOTS) else "runs_ended"
+    return "pilots_ended" if known(names, PARTS) else "runs_ended"
 
 
 def of_series(series: PilotSeries, time_us: int) -> Facts:
@@ -144,6 +147,7 @@ def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str]
         **_place(identity),
         "time_us": time_us,
         "failure": "",
+        "part": Part.JOBS,
         "user": run.user,
         **{name: getattr(run, name) for name in _OF_JOB if name in by},
         "category": run.outcome.category.value if run.outcome else "",

@@ -247,6 +247,15 @@ _PHASES = (
     "in each of its phases."
 )
 
+_PARTS = (
+    "Parts: what a pilot has idle until its validation ended (validation; asleep after one that "
+    "failed), until HTCondor has started (start), until its first job (first_job), between jobs, "
+    "beside them, after the last one (tail), and once it takes no more (retirement). How much of a "
+    "part is estimated is not known."
+)
+
+_OF_NAME = {"phase": _PHASES, "part": _PARTS}
+
 
 def notes(report: Report) -> list[str]:
     """Return what one has to know to read a report."""
@@ -269,8 +278,7 @@ def notes(report: Report) -> list[str]:
         )
     if report.total.verdicts:
         sentences.append(_VERDICTS)
-    if "phase" in report.scope.by:
-        sentences.append(_PHASES)
+    sentences += [text for name, text in _OF_NAME.items() if name in report.scope.by]
     return sentences + (figures.notes(report.total.ended) if report.total.ended else [])
 
 
