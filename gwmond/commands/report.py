@@ -61,7 +61,7 @@ examples:
   gwmond report --from 7d --failures                 failed validations: by class and test, where
   gwmond report --from 7d --failures --entry X --limit 0      at all nodes of an entry
   gwmond report --from 7d --by site,phase            time of input, program and output of runs
-  gwmond report --from 7d --by site,part             what pilots had idle: validation, first job, tail ...
+  gwmond report --from 7d --by site,part             what pilots had idle, by part: validation, tail
   gwmond report --from 7d --by transfer,site         runs whose transfers failed: by server
   gwmond report --from 2d --by hour --site T2_US_Demo
   gwmond report --style analyze-entries --sort waste          in the layout of GlideinWMS's tools
