@@ -17,6 +17,8 @@ use feature:GPUs
 GPU_DISCOVERY_EXTRA = -extra -simulate:{{kind}},{{number}}
 use feature:Monitor(GPUs, WaitForExit, {PERIOD_S}, {{monitor}}, SUM:GPUs, PEAK:GPUsMemory)
 STARTD_JOB_ATTRS = $(STARTD_JOB_ATTRS) GPUsUsage GPUsMemoryUsage
+OSG_INSTITUTION_ID = "https://osg-htc.org/iid/{{kind}}"
+STARTD_ATTRS = $(STARTD_ATTRS) OSG_INSTITUTION_ID
 """
 #: What condor_gpu_utilization writes: so many seconds more did each GPU of the slot compute.
 MONITOR = f"""#!/bin/sh
@@ -46,7 +48,10 @@ def test_models_and_use_of_gpus(htcondor: str, daemon: Callable[..., RunningDaem
         pilots = running.document("pilots")["pilots"]
         groups = running.document("report", "--from", "1d", "--by", "gpu_model")["groups"]
         (user,) = running.document("report", "--from", "1d", "--by", "gpu_model,user")["groups"]
+        (owner,) = running.document("report", "--from", "1d", "--by", "institution,user")["groups"]
         running.stop()
+    assert (owner["institution"], owner["runs_ended"]) == ("https://osg-htc.org/iid/4", 1)
+    assert {pilot["institution"][-1] for pilot in pilots} == set(map(str, MODELS))
     assert ended["ClusterId"] == job
     for model, number in MODELS.values():
         assert busy.sum(GPUS, model=model) == number, model

@@ -54,6 +54,7 @@ BYS = (
         "factory",
         "node",
         "gpu_model",
+        "institution",
         "failure",
     ),
     *("category", "outcome", "transfer", "hour", "day"),

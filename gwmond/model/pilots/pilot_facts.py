@@ -27,13 +27,13 @@ LIFETIME_US = AD_LIFETIME_S * SECOND_US
 """How long a collector keeps an ad that was not renewed, by HTCondor's default."""
 
 
-GPU_MODEL = "gpu_model"
-SHOWN: Mapping[str, str] = {GPU_MODEL: "GPUs_DeviceName"}
+GPU_MODEL, INSTITUTION = "gpu_model", "institution"
+SHOWN: Mapping[str, str] = {GPU_MODEL: "GPUs_DeviceName", INSTITUTION: "OSG_INSTITUTION_ID"}
 """Attributes of pilots' ads that are only shown: their texts, by what outputs call them.
 
 They are asked for, stored and exported; a ``Datum`` of ``pilots.listing`` lists one.
 GPUs_DeviceName is there if all GPUs of the pilot are of one model (condor_gpu_discovery); parts of
-a GPU (MIG) have none.
+a GPU (MIG) have none.  Pilots of the OSPool name the institution whose machine they are on.
 """
 
 

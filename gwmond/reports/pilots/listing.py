@@ -12,7 +12,7 @@ from gwmond.ledger.database.backend import chunks
 from gwmond.ledger.reading.reader import LedgerReader, Order
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category, Validation
-from gwmond.model.pilots.pilot_facts import GPU_MODEL
+from gwmond.model.pilots.pilot_facts import GPU_MODEL, INSTITUTION
 from gwmond.model.pilots.stored_pilots import PilotFilter, PilotIdentity, PilotRow
 from gwmond.model.runs.waits import Wait
 from gwmond.reports.ledger import open_runs
@@ -186,6 +186,7 @@ FIELDS: tuple[Datum[StoredPilot], ...] = (
     Datum("memory_mib", lambda p: p.size.memory_mib),
     Datum("gpus", lambda p: p.size.gpus),
     Datum("gpu_model", lambda p: p.row.facts.attribute(GPU_MODEL)),
+    Datum("institution", lambda p: p.row.facts.attribute(INSTITUTION)),
     Datum("offered_cores", lambda p: p.offered_size.cores),
     Datum("offered_memory_mib", lambda p: p.offered_size.memory_mib),
     Datum("virtual_slots", lambda p: len(p.virtual_slots)),

@@ -22,9 +22,10 @@ from gwmond.reports.ledger.open_runs import later_us, open_runs, rules
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.report.groupings import (
     GROUPINGS,
+    OF_ADS,
     STEPS,
     Facts,
-    gpu_model,
+    of_ads,
     of_pilot,
     of_run,
     of_series,
@@ -169,7 +170,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     scope = made.scope
     whole = scope.basis == "runs_ended"
     sized = _of_assumed_size(ledger, scope) if whole else frozenset()
-    models = _gpu_models(ledger, scope) if "gpu_model" in scope.by else {}
+    by_pilot = _of_ads(ledger, scope) if OF_ADS.intersection(scope.by) else {}
     for run, identity in ledger.run_rows(scope.period, scope.place):
         end_us, outcome = run.end_us, run.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
@@ -177,7 +178,8 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        facts = {**of_run(run, identity, end_us, scope.by), "gpu_model": models.get(run.pilot, "")}
+        told = by_pilot.get(run.pilot) or dict.fromkeys(OF_ADS, "")
+        facts = {**of_run(run, identity, end_us, scope.by), **told}
         parts = divided(run) if "phase" in scope.by else {"": run.settled}
         for at, (phase, settled) in enumerate(parts.items()):
             for group in made.of({**facts, "phase": phase}, series=whole):
@@ -208,9 +210,9 @@ def _of_assumed_size(ledger: LedgerReader, scope: Scope) -> frozenset[PilotId]:
     return frozenset(row.id for row in _there(ledger, scope) if Assumption.SIZE in row.assumed)
 
 
-def _gpu_models(ledger: LedgerReader, scope: Scope) -> dict[PilotId, str]:
-    """Return the models of the GPUs of pilots."""
-    return {row.id: gpu_model(StoredPilot(row)) for row in _there(ledger, scope)}
+def _of_ads(ledger: LedgerReader, scope: Scope) -> dict[PilotId, Facts]:
+    """Return what the ads of pilots say."""
+    return {row.id: of_ads(StoredPilot(row)) for row in _there(ledger, scope)}
 
 
 def _there(ledger: LedgerReader, scope: Scope) -> Iterator[PilotRow]:

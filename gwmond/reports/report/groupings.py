@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gwmond.model.pilots.file_facts import FailureClass
-from gwmond.model.pilots.pilot_facts import GPU_MODEL
+from gwmond.model.pilots.pilot_facts import GPU_MODEL, INSTITUTION
 from gwmond.model.pilots.stored_pilots import PilotIdentity, PilotSeries, RunRow
 from gwmond.model.runs.phases import failed_transfer
 from gwmond.model.times import DAY_US, HOUR_US
@@ -73,6 +73,7 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("factory", "factory"),
         Grouping("node", "node", "(not known)"),
         Grouping("gpu_model", "gpu_model", "(no GPU)"),
+        Grouping("institution", "institution", "(not known)"),
         Grouping("failure", "failure", "(validation did not fail)"),
         Grouping("category", "category"),
         Grouping("outcome", "outcome", "(pilots' own time)"),
@@ -89,7 +90,9 @@ SITES = frozenset({"time_us", "site", "entry"})
 """The facts of site time; below those of checked verdicts, hourly totals and pilots."""
 VERDICTS = SITES | {"group"}
 HOURS = VERDICTS | {"category", "outcome"}
-PILOTS = VERDICTS | {"factory", "node", "failure", "gpu_model"}
+OF_ADS = frozenset({"gpu_model", "institution"})
+"""What only the ads of a pilot say, also of its runs."""
+PILOTS = VERDICTS | OF_ADS | {"factory", "node", "failure"}
 PARTS = PILOTS | {"part"}
 
 
@@ -125,17 +128,21 @@ def of_pilot(pilot: StoredPilot, time_us: int) -> Facts:
         **_place(pilot.identity),
         "time_us": time_us,
         "failure": failure,
-        "gpu_model": gpu_model(pilot),
+        **of_ads(pilot),
     }
 
 
-def gpu_model(pilot: StoredPilot) -> str:
-    """Return the model of a pilot's GPUs; empty if it has none."""
-    return (pilot.row.facts.attribute(GPU_MODEL) or NOT_KNOWN) if pilot.size.gpus else ""
+def of_ads(pilot: StoredPilot) -> Facts:
+    """Return what a pilot's ads say: the model of its GPUs is empty if it has none."""
+    model, institution = map(pilot.row.facts.attribute, (GPU_MODEL, INSTITUTION))
+    return {
+        "gpu_model": (model or NOT_KNOWN) if pilot.size.gpus else "",
+        "institution": institution or "",
+    }
 
 
 def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str] = ()) -> Facts:
-    """Return the facts of a run of a job, but its phase and its pilot's GPUs.
+    """Return the facts of a run of a job, but its phase and what its pilot's ads say.
 
     A pilot that failed validation runs none.
 
