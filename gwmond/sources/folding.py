@@ -127,12 +127,12 @@ def fold(names: Names, kind: str, value: Any) -> Any:
 
 
 def _slots(value: Slots, names: Names) -> Slots:
-    samples = tuple(
-        sample
-        for sample in value.samples
-        if names.berth(sample.entry, sample.group) == (sample.entry, sample.group)
+    kinds = tuple(
+        kind
+        for kind in value.kinds
+        if names.berth(kind.entry, kind.group) == (kind.entry, kind.group)
     )
-    return value._replace(pilots=_pilots(value.pilots, names), samples=samples)
+    return value._replace(pilots=_pilots(value.pilots, names), kinds=kinds)
 
 
 def _startds(value: Startds, names: Names) -> Startds:

@@ -26,7 +26,6 @@ from gwmond.model.problem_names import ProblemName
 from gwmond.sources import child, folding, tasks
 from gwmond.sources.htcondor import demand, schedds
 from gwmond.sources.htcondor.access import Access, Daemon, Terms
-from gwmond.sources.htcondor.pilots.claims import Claims, joined
 from gwmond.sources.htcondor.pilots.slots import SampleSlot
 from gwmond.sources.htcondor.templates import Templates
 from gwmond.sources.registry import POOL_SOURCES, SOURCES, WMS_SOURCES
@@ -58,10 +57,10 @@ _LATE_S = 5.0
 _LONGEST_REST_S = 3600.0
 _NEW_SHARE = 3
 """Of many schedds one that never answered has this part of the time, lest it takes others'."""
-_CLAIMS_AT_ONCE = 100_000
-"""So many slots' ads are half a gigabyte in the child that asks for them."""
-_FIRST_PARTS = 4
-"""Before it is known how many claims there are."""
+_AT_ONCE = {CLAIMS: 50_000, SLOTS: 30_000}
+"""So many ads are a quarter of a gigabyte in the child that asks for them."""
+_FIRST_PARTS = {CLAIMS: 4, SLOTS: 1}
+"""Before it is known how many there are."""
 _QUEUE = "queue"
 _OURS = "gwmond"
 SAMPLES_AT_ONCE = 2000
@@ -101,7 +100,7 @@ class Gatherer:
         self._one_was_silent = False
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
-        self._claims: dict[str, int] = {}  # of each collector, when all were asked for
+        self._ads: dict[tuple[str, str], int] = {}  # by collector and kind, when all were asked for
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
@@ -348,29 +347,31 @@ class Gatherer:
                     return
         how = (lambda _task, _terms, kind, **_: answers[kind]) if answers else child.run
         for kind in kinds:
-            all_claims = kind == CLAIMS and terms.claims_since is None
+            few = kind == CLAIMS and terms.claims_since is not None
+            in_parts = SOURCES[kind].joined is not None and not few
             self.run(
-                *(collector, kind, tasks.ask, terms, kind),
-                how=self._all_claims if all_claims else how,
+                *(collector, kind, tasks.ask, terms, kind), how=self._in_parts if in_parts else how
             )
 
-    def _all_claims(
-        self, task: Callable[..., tuple[Claims, int]], terms: Terms, kind: str, **limits: Any
-    ) -> tuple[tuple[Claims, int], child.Usage]:
-        """Ask for all claims, a part after the other: each child holds the ads of one.
+    def _in_parts(
+        self, task: Callable[..., tuple[Any, int]], terms: Terms, kind: str, **limits: Any
+    ) -> tuple[tuple[Any, int], child.Usage]:
+        """Ask for very many ads, a part after the other: each child holds the ads of one.
 
         A job that begins meanwhile is seen by the next question for new claims.
         """
-        before = self._claims.get(terms.name)
-        n = _FIRST_PARTS if before is None else 1 + before // _CLAIMS_AT_ONCE
+        joined = SOURCES[kind].joined
+        assert joined is not None
+        before = self._ads.get((terms.name, kind))
+        n = _FIRST_PARTS[kind] if before is None else 1 + before // _AT_ONCE[kind]
         until = time.monotonic() + limits["deadline_s"]
         answers = []
         for k in range(n):
             limits["deadline_s"] = max(_LEAST_S, until - time.monotonic())
-            answers.append(child.run(task, terms._replace(claims_part=(k, n)), kind, **limits))
+            answers.append(child.run(task, terms._replace(part=(k, n)), kind, **limits))
         values, numbers = zip(*(answer for answer, _ in answers), strict=True)
         usages = [usage for _, usage in answers]
-        self._claims[terms.name] = sum(numbers)
+        self._ads[terms.name, kind] = sum(numbers)
         cpu_s, peak_mib = sum(u.cpu_s for u in usages), max(u.peak_mib for u in usages)
         return (joined(values), sum(numbers)), child.Usage(cpu_s, peak_mib)
 

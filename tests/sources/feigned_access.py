@@ -43,7 +43,7 @@ class Feigned(NamedTuple):
 
     def collector_ads(self, host: str, query: Query) -> list[classad2.ClassAd]:
         found = self._answer(host, query.kind)
-        if query.kind not in ("templates", "claims"):
+        if query.kind not in ("templates", "claims", "slots"):
             return found
         wanted = classad2.ExprTree(query.constraint)
         return [ad for ad in found if wanted.eval(ad) is True]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import classad2
 import pytest
 
 from gwmond.config.settings import Attributes
@@ -116,3 +117,33 @@ def test_what_is_asked_for() -> None:
     query = slots.query(ATTRIBUTES)
     assert {"State", "GLIDEIN_ToDie", *advertised.NAMES} <= set(query.projection)
     assert query.constraint == 'SlotType =!= "Dynamic"'
+
+
+def test_they_are_in_one_part_and_all_others_in_some_part() -> None:
+    """The several ads of one pilot are; joined, the parts are the whole."""
+    ads_ = [
+        *(failed(Name=f"glidein_1_{n}@h", DaemonStartTime=NOW - n) for n in range(4)),
+        *(heard(partitionable_slot(f"p{n}", now=NOW, started=NOW - n // 2)) for n in range(8)),
+        *(heard({"Name": f"q{n}", "Cpus": 1, "Memory": 99, **more}) for n, more in enumerate(ODD)),
+    ]
+    found = classads(*ads_)
+    wanted = [classad2.ExprTree(slots.query(ATTRIBUTES, (k, 3)).constraint) for k in range(3)]
+    parts = [[ad for ad in found if constraint.eval(ad) is True] for constraint in wanted]
+    assert sum(map(len, parts)) == len(found)
+    assert all(parts)
+    together = slots.joined([slots.decode(part, ATTRIBUTES, "cm", NOW) for part in parts])
+    whole = slots.decode(found, ATTRIBUTES, "cm", NOW)
+    assert set(together.pilots) == set(whole.pilots)
+    assert len(together.pilots) == len(whole.pilots)
+    assert together.samples == whole.samples
+    assert sorted(together.problems) == sorted(whole.problems)
+
+
+#: What strangers advertise.
+ODD: tuple[dict[str, Any], ...] = (
+    {},
+    {"DaemonStartTime": "yesterday"},
+    {"DaemonStartTime": -7, "SlotType": "Static"},
+    {"DaemonStartTime": Expr("error"), "SlotType": "Static"},
+    {"DaemonStartTime": 1.5, "SlotType": 3},
+)

@@ -122,18 +122,26 @@ def test_everybody_is_asked(world: World) -> None:
     assert found.problems == ()
 
 
-def test_all_claims_are_asked_for_in_parts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each claim is in one part; of how many there are is known from the last time."""
-    monkeypatch.setattr(gather, "_CLAIMS_AT_ONCE", 3)
+def test_very_many_ads_are_asked_for_in_parts(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each ad is in one part; of how many there are is known from the last time."""
+    monkeypatch.setattr(gather, "_AT_ONCE", {"claims": 3, "slots": 2})
     running = {"State": "Claimed", "SlotType": "Dynamic"}
     world.answers["cm", "claims"] = [
         {"Name": f"slot1_1@p{n}", "GlobalJobId": f"s#{n}.0", "DaemonStartTime": NOW - n, **running}
         for n in range(7)
     ]
-    for parts in (4, 3):
+    world.answers["cm", "slots"] = [
+        {"Name": f"slot1@p{n}", "State": "Unclaimed", "Cpus": 1, "Memory": 2000, **more}
+        for n, more in enumerate([*({"DaemonStartTime": NOW - n} for n in range(4)), {}])
+    ]
+    for parts in ((4, 1), (3, 3)):
         world.gatherer.ask_all_claims()
         found, asked = world.round()
-        assert asked.count("cm claims") == parts
+        assert (asked.count("cm claims"), asked.count("cm slots")) == parts
+        pilots = found.answers["cm", "slots"].value.pilots
+        assert sorted(pilot.name for pilot in pilots) == [f"p{n}" for n in range(5)]
         jobs = [record.fact.job for record in found.answers["cm", "claims"].value.records]
         assert sorted(jobs) == [f"s#{n}.0" for n in range(7)]
         assert status(found, "cm", "claims").records == 7

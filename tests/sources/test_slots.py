@@ -363,7 +363,8 @@ def test_sample_is_of_the_commonest_size() -> None:
         slot("d", {"Draining": True}, cpus=64),
     )
     began = NOW - 3600
-    assert found.samples == (SampleSlot(ENTRY, "slot1@a", Size(8, 16384), GROUP, "", began),)
+    sample = SampleSlot(ENTRY, "slot1@a", Size(8, 16384), GROUP, "", began, pilots=2)
+    assert found.samples == (sample,)
 
 
 def test_a_sample_for_each_frontend_group() -> None:

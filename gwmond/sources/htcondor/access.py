@@ -82,7 +82,7 @@ class Terms(NamedTuple):
 
     ``host``: empty for the collector of this host's configuration; ``now``: epoch seconds;
     ``claims_since``: only claims of jobs begun since then (epoch seconds; None: all).
-    ``claims_part``: k of n parts of all claims, as (k, n); a startd's are in one part.
+    ``part``: k of n parts of a large answer, as (k, n); a startd's ads are in one part.
     """
 
     access: Access
@@ -90,7 +90,7 @@ class Terms(NamedTuple):
     attributes: Attributes
     now: float
     claims_since: float | None = None
-    claims_part: tuple[int, int] = (0, 1)
+    part: tuple[int, int] = (0, 1)
 
     @property
     def name(self) -> str:
@@ -107,6 +107,7 @@ class CollectorSource(NamedTuple):
     ``discovers``: the answer has schedds, which are asked in the same round.
     ``large``: the answer takes longest, so it is asked for before others.
     ``whole``: the ads are asked for without a projection, so a recording has what jobs refer to.
+    ``joined``: what makes one answer of those of all parts (``Terms.part``).
     """
 
     kind: str
@@ -117,6 +118,7 @@ class CollectorSource(NamedTuple):
     discovers: bool = False
     large: bool = False
     whole: bool = False
+    joined: Callable[[Sequence[Any]], Any] | None = None
 
 
 class Access(Protocol):

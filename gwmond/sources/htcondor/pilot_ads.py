@@ -36,6 +36,17 @@ _DELAY_S = 10
 """An ad may be on its way for so long, and clocks that agree as well do no harm."""
 
 
+def in_part(part: tuple[int, int]) -> str:
+    """Return what to add to a constraint for ads of part k of n, as (k, n); pilots begin anytime.
+
+    Those that only say that their validation failed, and have no SlotType, are in one part: a pilot
+    has several, each with another time (see ``advertised``).
+    """
+    k, n = part
+    begun = "SlotType isnt undefined && isInteger(DaemonStartTime) && DaemonStartTime > 0"
+    return f" && ({begun} ? DaemonStartTime : 0) % {n} == {k}" if n > 1 else ""
+
+
 def configured(attributes: Attributes) -> tuple[str, ...]:
     """Return the configured attributes that a query has to ask for, each once."""
     names = (

@@ -50,13 +50,10 @@ class Claims(NamedTuple):
 def query(since: float | None = None, part: tuple[int, int] = (0, 1)) -> Query:
     """Return the query for slots that run a job, or only for jobs begun ``since`` (epoch).
 
-    ``part``: only for those of part k of n, as (k, n); pilots begin at any second.
+    ``part``: only for those of part k of n, as (k, n).
     """
     wanted = _RUNS_A_JOB if since is None else f"{_RUNS_A_JOB} && {BEGUN} {int(since)}"
-    k, n = part
-    if n > 1:
-        wanted += f" && (DaemonStartTime ?: 0) % {n} == {k}"
-    return Query(KIND, "Startd", wanted, _NAMES)
+    return Query(KIND, "Startd", wanted + pilot_ads.in_part(part), _NAMES)
 
 
 def joined(parts: Sequence[Claims]) -> Claims:
@@ -104,8 +101,9 @@ def _record(ad: classad2.ClassAd, now: float) -> JobRecord | ProblemName:
 SOURCES = (
     CollectorSource(
         KIND,
-        lambda t: query(t.claims_since, t.claims_part),
+        lambda t: query(t.claims_since, t.part),
         lambda answer, t: decode(answer, t.name, t.now),
         large=True,
+        joined=joined,
     ),
 )

@@ -22,7 +22,7 @@ ChildBusyCpus and ChildBusyMemory, 0 where a job only sends.  While no core is f
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from gwmond.model.facts import EntryKey, Pilot, Problem, Size
@@ -33,7 +33,7 @@ from gwmond.sources.htcondor.pilot_ads import UNKNOWN_SITE
 from gwmond.sources.htcondor.pilots import advertised
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import classad2
 
@@ -64,29 +64,46 @@ _NAMES = (
 KIND, EVERY = "slots", 'SlotType =!= "Dynamic"'
 
 
-def query(attributes: Attributes) -> Query:
-    """Return the query for all slots, with only the attributes that are used."""
+def query(attributes: Attributes, part: tuple[int, int] = (0, 1)) -> Query:
+    """Return the query for all slots, with only the attributes that are used.
+
+    ``part``: only for those of part k of n, as (k, n).
+    """
     names = (*pilot_ads.NAMES, *_NAMES, *pilot_ads.configured(attributes))
-    return Query(KIND, "Startd", EVERY, names)
+    return Query(KIND, "Startd", EVERY + pilot_ads.in_part(part), names)
 
 
 class Slots(NamedTuple):
-    """Pilots, which slots can stand for an empty pilot, and what was wrong.
-
-    There is one sample for each frontend group of an entry: their START expressions differ.  It is
-    of the configuration with which the group's newest pilot there began.
-    """
+    """Pilots, what kinds of slots they have, and what was wrong."""
 
     pilots: tuple[Pilot, ...]
-    samples: tuple[SampleSlot, ...]
+    kinds: tuple[SampleSlot, ...]
     problems: tuple[Problem, ...]
+
+    @property
+    def samples(self) -> tuple[SampleSlot, ...]:
+        """Which slots can stand for an empty pilot, one for each frontend group of an entry.
+
+        Their START expressions differ.  It is of the configuration with which the group's newest
+        pilot there began, and of the most frequent size.
+        """
+        alike: defaultdict[tuple[EntryKey, str], list[SampleSlot]] = defaultdict(list)
+        for kind in self.kinds:
+            alike[kind.entry, kind.group].append(kind)
+        chosen = []
+        for kinds in alike.values():
+            newest = max(kinds, key=lambda kind: (kind.started, kind.version))
+            same = [kind for kind in kinds if kind.version == newest.version]
+            sample = max(same, key=lambda kind: (kind.pilots, kind.size))
+            chosen.append(sample._replace(started=newest.started))
+        return tuple(chosen)
 
 
 class SampleSlot(NamedTuple):
     """A healthy slot whose full ad can serve as a template of its entry and frontend group.
 
     ``version``: of the group's configuration (see ``VERSION``), with which the newest pilot there
-    began at ``started`` (epoch seconds).
+    began at ``started`` (epoch seconds).  ``pilots``: how many have a slot of this size.
     """
 
     entry: EntryKey
@@ -95,6 +112,31 @@ class SampleSlot(NamedTuple):
     group: str = ""
     version: str = ""
     started: int = 0
+    pilots: int = 1
+
+
+def joined(parts: Sequence[Slots]) -> Slots:
+    """Return the slots of all parts."""
+    return Slots(
+        tuple(pilot for part in parts for pilot in part.pilots),
+        _counted(kind for part in parts for kind in part.kinds),
+        tuple(problem for part in parts for problem in part.problems),
+    )
+
+
+def _counted(samples: Iterable[SampleSlot]) -> tuple[SampleSlot, ...]:
+    """Return one of each kind, and how many there are."""
+    kinds: dict[tuple[object, ...], SampleSlot] = {}
+    for one in samples:
+        key = one.entry, one.group, one.version, one.size
+        if (same := kinds.get(key)) is None:
+            kinds[key] = one
+        else:
+            names, times = (same.slot, one.slot), (same.started, one.started)
+            kinds[key] = same._replace(
+                slot=min(names), started=max(times), pilots=same.pilots + one.pilots
+            )
+    return tuple(kinds.values())
 
 
 class _Slot(NamedTuple):
@@ -107,26 +149,6 @@ class _Slot(NamedTuple):
     ad: classad2.ClassAd
     virtual: bool = False
     senders: float = 0.0
-
-
-class _Samples:
-    """Slots of one configuration: by size how many, and the first name; the newest start."""
-
-    def __init__(self) -> None:
-        self.names: dict[Size, str] = {}
-        self.started = 0
-        self._tally: Counter[Size] = Counter()
-
-    def add(self, slot: _Slot, started: int) -> None:
-        """Count a pilot's slot."""
-        self._tally[slot.size] += 1
-        self.names[slot.size] = min(slot.name, self.names.get(slot.size, slot.name))
-        self.started = max(self.started, started)
-
-    @property
-    def size(self) -> Size:
-        """The most frequent size."""
-        return max(self.names, key=lambda size: (self._tally[size], size))
 
 
 def decode(
@@ -169,7 +191,7 @@ def decode(
     problems += [
         Problem(source, ProblemName.NO_SITE, p.name) for p in pilots if p.entry.site == UNKNOWN_SITE
     ]
-    samples: dict[tuple[EntryKey, str], dict[str, _Samples]] = defaultdict(dict)
+    samples: list[SampleSlot] = []
     for name, slots in startds.items():
         pilot = _pilot(name, slots, attributes, now)
         if pilot.entry.site == UNKNOWN_SITE:
@@ -179,15 +201,9 @@ def decode(
             # a job runs on one slot, not on two
             sample = max(slots, key=lambda slot: (not slot.virtual, slot.size))
             version = " ".join(ads.text(sample.ad, name) or "" for name in VERSION).strip()
-            of_kind = samples[pilot.entry, pilot.group].setdefault(version, _Samples())
-            of_kind.add(sample, pilot.started)
-    chosen = []
-    for (entry, group), versions in samples.items():
-        version = max(versions, key=lambda v: (versions[v].started, v))
-        of_kind = versions[version]
-        size = of_kind.size
-        chosen.append(SampleSlot(entry, of_kind.names[size], size, group, version, of_kind.started))
-    return Slots(tuple(pilots), tuple(chosen), tuple(problems))
+            place = pilot.entry, sample.name, sample.size, pilot.group
+            samples.append(SampleSlot(*place, version, pilot.started))
+    return Slots(tuple(pilots), _counted(samples), tuple(problems))
 
 
 def is_no_resource(ad: classad2.ClassAd) -> bool:
@@ -353,8 +369,9 @@ def _sizeless(ad: classad2.ClassAd) -> _Slot:
 SOURCES = (
     CollectorSource(
         KIND,
-        lambda t: query(t.attributes),
+        lambda t: query(t.attributes, t.part),
         lambda answer, t: decode(answer, t.attributes, t.name, t.now),
         large=True,
+        joined=joined,
     ),
 )
