@@ -317,6 +317,16 @@ _TABLES = (
         "which pilots have it (GLIDEIN_Overlap_Percent). "
         f"Fewer than {LEAST_PILOTS} of either are too little.",
     ),
+    _Lines(
+        *("overloads", "overload_trials", lambda _: True),
+        "Pilots whose slots have more cores than there are, beside others",
+        TRIALS,
+        "By pilots' outputs. Ran: CPU time of programs of completed runs, of the cores that are "
+        "there. Goodput an hour: how much more of that overloaded pilots have. Only pilots that "
+        "began while both kinds did, and of whose runs the schedd has what they used. Chance draws "
+        "the pilots where GLIDEIN_OVERLOAD_ENABLED is a percentage. "
+        f"Fewer than {LEAST_PILOTS} of either are too little.",
+    ),
 )
 
 

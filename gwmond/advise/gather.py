@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from gwmond.advise import judge
-from gwmond.advise.tally import EntryTally, GroupTally
+from gwmond.advise.tally import TRIED, EntryTally, GroupTally, Tried
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import ANYWHERE, EntryKey, Place
@@ -42,6 +42,7 @@ class Advice(NamedTuple):
     asked: list[judge.AskedLine]
     overlaps: list[judge.OverlapLine]
     trials: list[judge.TrialLine]
+    overloads: list[judge.TrialLine]
 
 
 def gather(
@@ -91,8 +92,19 @@ def gather(
             lambda line: line.never_micros,
         ),
         [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
-        [line for key in sorted(entries) for line in judge.trial_lines(key, entries[key])],
+        *(
+            [
+                line
+                for key in sorted(entries)
+                for line in judge.trial_lines(key, entries[key], tried)
+            ]
+            for tried in TRIED
+        ),
     )
+
+
+def _trials(entries: dict[EntryKey, EntryTally], tried: Tried) -> list[judge.TrialLine]:
+    return [line for key in sorted(entries) for line in judge.trial_lines(key, entries[key], tried)]
 
 
 def _lines(

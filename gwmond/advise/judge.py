@@ -32,7 +32,7 @@ import numpy as np
 from gwmond.advise import idle_timeout
 from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS, Timeout, WaitArrays
 from gwmond.advise.samples import Floats, Ratio, Z, quantile, share_interval
-from gwmond.advise.tally import GPUS, EntryTally, GroupTally
+from gwmond.advise.tally import GPUS, Arm, EntryTally, GroupTally, Tried
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import Category
 from gwmond.model.units import MICRO
@@ -366,11 +366,12 @@ def overlap_lines(key: EntryKey, tally: EntryTally) -> list[OverlapLine]:
 
 
 class TrialLine(NamedTuple):
-    """Pilots of an entry and frontend group that overlap, beside those that do not.
+    """Pilots of an entry and frontend group that do what is tried, beside those that do not.
 
-    ``pilots``, ``shares``: with, without; a share is of the core-seconds that pilots had: programs
-    of completed runs.  ``gain``: how much larger the first is than the second, with
-    its interval.  Only pilots count that began while pilots of both kinds did.  None: too little.
+    ``pilots``, ``shares``: with, without; a share is of the core-seconds that pilots had: those of
+    completed runs (see ``EntryTally.arms``).  ``gain``: how much larger the first is than the
+    second, with its interval.  Only pilots count that began while pilots of both kinds did.  None:
+    too little.
     """
 
     key: EntryKey
@@ -381,11 +382,11 @@ class TrialLine(NamedTuple):
     interval: Interval | None
 
 
-def trial_lines(key: EntryKey, tally: EntryTally) -> list[TrialLine]:
-    """Return what pilots of an entry show, for each group of which some overlap."""
+def trial_lines(key: EntryKey, tally: EntryTally, tried: Tried) -> list[TrialLine]:
+    """Return what pilots of an entry show, for each group of which some do what is tried."""
     lines = []
-    for group in sorted(group for group, overlaps in tally.arms if overlaps):
-        kinds = [(group, overlaps) for overlaps in (True, False)]
+    for group in sorted(arm.group for arm in tally.arms if arm.tried == tried and arm.on):
+        kinds = [Arm(tried, group, on) for on in (True, False)]
         arms = [tally.arms[kind].columns for kind in kinds if kind in tally.arms]
         since_s, until_s = max(arm[0].min() for arm in arms), min(arm[0].max() for arm in arms)
         ratios = [Ratio() for _ in (True, False)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from gwmond.advise.samples import Ratio, Reservoir
 from gwmond.model.names import OTHER
@@ -17,6 +17,7 @@ from gwmond.model.pilots.stored_pilots import PilotRow, RunRow
 from gwmond.model.runs.phases import moved_bytes, phases_of
 from gwmond.model.runs.run_facts import used_of
 from gwmond.model.times import SECOND_US
+from gwmond.model.units import known_sum
 from gwmond.pilots.life.merged_runs import executing
 from gwmond.reports.render.categories import CPU, of_kind
 from gwmond.reports.stored.stored_pilot import StoredPilot
@@ -27,6 +28,8 @@ MOST_GROUPS = 10
 """So many accounting groups of an entry are kept apart."""
 EARLY_END_S = 600
 """A pilot that ends so much before the time that it announced was ended by its site."""
+Tried: TypeAlias = Literal["overlap", "overload"]
+TRIED: tuple[Tried, ...] = get_args(Tried)
 _UNTIMED = frozenset({Assumption.LIFE, Assumption.NO_OUTPUT, Assumption.JOBS, Assumption.BEGIN})
 
 
@@ -36,6 +39,18 @@ class IdleWait(NamedTuple):
     length_s: float
     came: bool
     first: bool
+
+
+class Arm(NamedTuple):
+    """Pilots of a frontend's group at one entry that do something, or do not (``on``).
+
+    ``tried``: that they overlap (``AdFacts.senders``), or that their slots have more than is there
+    (``OutputFacts.offered_cores``).
+    """
+
+    tried: Tried
+    group: str
+    on: bool
 
 
 class EntryTally:
@@ -50,9 +65,9 @@ class EntryTally:
     - ``ran``, ``never``: pilots that ran jobs, and that never did; of others it is not known.
     - ``uploads``: of completed runs how long, how long the run lasted until then, and its bytes,
       -1: not known; by accounting group, of which the first ``MOST_GROUPS`` are kept apart.
-    - ``arms``: by the frontend's group, and by whether pilots overlap (``AdFacts.senders``): when
-      each began, the core-seconds of programs of its completed runs, and those that it had.  Only
-      pilots that a collector has shown: of others it is not known.
+    - ``arms``: when each pilot of an arm began, the core-seconds of its completed runs, and those
+      that it had.  With overlap these are core-seconds of programs, with overload CPU-seconds, as
+      programs share cores there.  A pilot of which one of these is not known is left out.
     - ``amounts``: settled, by category; ``estimated`` of that; ``unsettled``: beside that;
       ``never_micros``: settled, of ``never``.
     - ``held``: core- and memory-seconds that runs held on pilots that ran jobs; ``offered``.
@@ -65,7 +80,7 @@ class EntryTally:
         self.ready, self.replacement, self.validated = Ratio(), Ratio(), 0
         self.runs, self.lost, self.early = Reservoir(4), 0, 0
         self.uploads: dict[str, Reservoir] = {}
-        self.arms: dict[tuple[str, bool], Reservoir] = {}
+        self.arms: dict[Arm, Reservoir] = {}
         self.amounts: Counter[Category] = Counter()
         self.estimated = self.unsettled = self.never_micros = 0
         self.units = dict.fromkeys((True, False), 0.0)
@@ -113,11 +128,18 @@ class EntryTally:
         row, size = pilot.row, pilot.size
         if row.end_us is None or Assumption.SIZE in row.assumed:
             return
+        group, output, runs = row.identity.group, row.facts.output, pilot.jobs.runs
+        offered = size.cores * (row.end_us - row.start_us) / SECOND_US
+        amounts: dict[Arm, float | None] = {}
         if row.facts.ads is not None:
-            arm = row.identity.group, pilot.senders > 0
-            offered = size.cores * (row.end_us - row.start_us) / SECOND_US
-            ran = sum(map(_program, pilot.jobs.runs))
-            self.arms.setdefault(arm, Reservoir(3)).add(row.start_us / SECOND_US, ran, offered)
+            amounts[Arm("overlap", group, pilot.senders > 0)] = sum(map(_program, runs))
+        if output is not None and output.cores is not None:
+            overloaded = pilot.offered_size.cores > size.cores
+            amounts[Arm("overload", group, overloaded)] = known_sum(map(_cpu, runs))
+        for arm, ran in amounts.items():
+            if ran is not None:
+                began_s = row.start_us / SECOND_US
+                self.arms.setdefault(arm, Reservoir(3)).add(began_s, ran, offered)
         if not pilot.jobs.runs:
             return
         for at in (0, 1):
@@ -263,3 +285,10 @@ class GroupTally:
                 length_us = run.end_us - run.start_us
                 self.held_micros[at] += round(holds * length_us)
                 self.micros[at] += round(max(0.0, holds - need) * length_us)
+
+
+def _cpu(run: RunRow) -> float | None:
+    """Return the CPU-seconds of the program of a completed run, 0 of others; None: not known."""
+    program_s = _program(run) / run.size.cores if run.size.cores else 0.0
+    used = used_of(run.facts).cores
+    return 0.0 if not program_s else None if used is None else used * program_s

@@ -55,7 +55,7 @@ def trial(*arms: Iterator[StoredPilot]) -> TrialLine | None:
     for arm in arms:
         for pilot in arm:
             found.add(pilot)
-    lines = trial_lines(KEY, found)
+    lines = trial_lines(KEY, found, "overlap")
     return lines[0] if lines else None
 
 
@@ -85,7 +85,7 @@ def test_no_overlap_no_gain() -> None:
         for pilot in drawn(60, seed, overlap=False):
             row = pilot.row if facts is None else pilot.row._replace(facts=facts)
             found.add(StoredPilot(row, pilot.runs))
-    (line,) = trial_lines(KEY, found)
+    (line,) = trial_lines(KEY, found, "overlap")
     assert line.interval is not None
     assert line.interval[0] < 0 < line.interval[1]
     (told,) = json.loads(json.dumps(_told([], [line]).record()))["overlap_trials"]
@@ -153,5 +153,5 @@ def test_long_uploads_want_more_senders() -> None:
 
 def _told(overlaps: list[OverlapLine], trials: list[TrialLine]) -> Document:
     period = Period(us(0), us(9000))
-    advice = Advice(period, 25, 25, 0, 1, 0, 0, [], [], [], [], [], overlaps, trials)
+    advice = Advice(period, 25, 25, 0, 1, 0, 0, [], [], [], [], [], overlaps, trials, [])
     return document(advice, Age("", None, 0, stale=False))
