@@ -74,9 +74,10 @@ what is counted:
   by {listed("runs_ended")}:
     the runs of jobs that ENDED in the period, each with its whole length. Time of pilots without
     jobs belongs to no user and is left out.
-  by {listed("pilots_ended")} (of the validation):
+  by {listed("pilots_ended")}:
     the pilots that ENDED in the period, each with its whole life. Together with
-    {listed("runs_ended")}, category or outcome: the runs that ENDED in the period.
+    {listed("runs_ended")}, category or outcome: the runs
+    that ENDED in the period; not part. failure: of the validation.
   A pilot or run ends in exactly one period, so reports of adjacent periods sum up. Numbers of
   pilots and runs are always of those that ended in the period.
 

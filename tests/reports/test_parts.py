@@ -11,12 +11,13 @@ import pytest
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Size
 from gwmond.model.pilot_life import Category, Outcome, RunKey, Validation
-from gwmond.model.pilots.pilot_facts import AdFacts, PilotFacts
+from gwmond.model.pilots.pilot_facts import AdFacts, Origin, PilotFacts
 from gwmond.model.pilots.stored_pilots import RunRow
 from gwmond.model.runs.run_facts import RunFact, Source
 from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
+from gwmond.reports.report.groupings import parse_by
 from gwmond.reports.stored.parts import Part, parts
 from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build.accounting import Steps
@@ -94,7 +95,7 @@ def test_jobs_after_retirement() -> None:
 
 @pytest.mark.parametrize(
     ("ended", "parts_"),
-    [(5, {"validation": 5, "asleep": WHOLE - 5}), (None, {"": WHOLE})],
+    [(5, {"validation": 5, "asleep": WHOLE - 5}), (None, {"?": WHOLE})],
 )
 def test_a_validation_that_failed(ended: int | None, parts_: Mapping[str, float]) -> None:
     """The pilot sleeps until it ends; where nobody says when it failed that is not known."""
@@ -102,10 +103,42 @@ def test_a_validation_that_failed(ended: int | None, parts_: Mapping[str, float]
     assert lasted(validation=Validation.FAILED, validation_end_us=end_us) == parts_
 
 
+def test_time_that_is_not_settled_is_in_no_part() -> None:
+    """A run awaits its outcome: of the 150 minutes without it each stays in its part."""
+    waits = run(100, 160, 2, cores=2)._replace(outcome=None)
+    own = ("cpu", "canonical", Category.PILOT_OVERHEAD, "")
+    done = ("cpu", "canonical", Category.GOODPUT, "exit_zero")
+    settled = {own: CORES * 150 * MINUTE, done: CORES * 30 * MINUTE}
+    row = pilot(settled=settled, retire_us=None, ran_jobs=True, validation=Validation.PASSED)
+    found = parts(StoredPilot(row, (run(30, 60), waits)))
+    assert {
+        part.value: sum(amounts.values()) / CORES / MINUTE for part, amounts in found.items()
+    } == {
+        "first_job": 30,
+        "between_jobs": 40,
+        "tail": 80,
+        "jobs": 30,
+    }
+
+
+@pytest.mark.parametrize(("origin", "part"), [("files", "?"), ("jobs", "first_job")])
+def test_where_nobody_says_when_a_pilot_began_to_wait(origin: Origin, part: str) -> None:
+    """Known from files alone it had to validate; known from jobs it begins with its startd."""
+    identity = pilot().identity._replace(origin=origin)
+    found = lasted(run(30, 60), identity=identity, facts=PilotFacts())
+    assert found == {part: 30, "tail": WHOLE - 60}
+
+
+@pytest.mark.parametrize("by", ["part,user", "category,part", "phase,part", "part,transfer"])
+def test_runs_have_no_parts(by: str) -> None:
+    with pytest.raises(ValueError, match="a run has one part only"):
+        parse_by(by)
+
+
 def test_where_jobs_are_not_known_neither_are_the_parts() -> None:
     """Retention took runs out: all after the validation."""
     times = {"validation_end_us": ORIGIN + 5 * MINUTE}
-    assert lasted(run(30, 60), runs_pruned=1, **times) == {"validation": 5, "": WHOLE - 5 - 30}
+    assert lasted(run(30, 60), runs_pruned=1, **times) == {"validation": 5, "?": WHOLE - 5 - 30}
 
 
 def test_a_report_by_part(tmp_path: Path, printed: Callable[..., str]) -> None:

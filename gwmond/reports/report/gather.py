@@ -180,8 +180,8 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
             continue
         told = by_pilot.get(run.pilot) or dict.fromkeys(OF_ADS, "")
         facts = {**of_run(run, identity, end_us, scope.by), **told}
-        parts = divided(run) if "phase" in scope.by else {"": run.settled}
-        for at, (phase, settled) in enumerate(parts.items()):
+        phases = divided(run) if "phase" in scope.by else {"": run.settled}
+        for at, (phase, settled) in enumerate(phases.items()):
             for group in made.of({**facts, "phase": phase}, series=whole):
                 if not stands_in(run) and not (at and group is made.total):
                     group.runs = (group.runs or 0) + 1

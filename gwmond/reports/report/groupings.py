@@ -51,12 +51,12 @@ class Grouping(NamedTuple):
         """Return what a group is called, for people."""
         if isinstance(key, int):
             return short(key)[: 10 if self.step_us == DAY_US else 16]
+        if self.name in {"gpu_model", "part"} and key == NOT_KNOWN:
+            return "(not known)"
         if self.name in {"category", "part", "phase"}:
             return words(key) or self.nameless
         if self.name == "failure" and key == NOT_KNOWN:
             return "(not known whether it failed)"
-        if self.name == "gpu_model" and key == NOT_KNOWN:
-            return "(not known)"
         return key or self.nameless
 
 
@@ -77,7 +77,7 @@ GROUPINGS: Mapping[str, Grouping] = {
         Grouping("failure", "failure", "(validation did not fail)"),
         Grouping("category", "category"),
         Grouping("outcome", "outcome", "(pilots' own time)"),
-        Grouping("part", "part", "(not known)"),
+        Grouping("part", "part"),
         Grouping("phase", "phase", "(other, or not known)"),
         Grouping("transfer", "transfer", "(no transfer failed)"),
         Grouping("hour", "time_us", step_us=HOUR_US),
@@ -180,6 +180,8 @@ def parse_by(text: str) -> tuple[str, ...]:
     for name in names:
         if name not in GROUPINGS:
             raise ValueError(f'--by: there is no "{name}", only {", ".join(GROUPINGS)}')
+    if "part" in names and basis(names) == "runs_ended":
+        raise ValueError(f'--by "{text}": a run has one part only, jobs; by part are pilots')
     return names
 
 

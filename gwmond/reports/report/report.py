@@ -30,6 +30,7 @@ from gwmond.reports.render.formats import ratio
 from gwmond.reports.report import groupings
 from gwmond.reports.report.groupings import NOT_KNOWN, STEPS, Basis
 from gwmond.reports.report.report_suspects import Suspected
+from gwmond.reports.stored.parts import PARTS, Part
 from gwmond.reports.stored.pilot_sums import PilotSums
 
 if TYPE_CHECKING:
@@ -158,16 +159,22 @@ class Report(NamedTuple):
     def ordered(self) -> list[tuple[Key, Group]]:
         """The groups: by time, by category, or the largest first; what did not fail is last.
 
-        What is not known to have failed comes before.
+        What is not known to have failed comes before.  Parts of pilots' lives are in their order.
         """
         by = self.scope.by
         failure = by.index("failure") if "failure" in by else None
+        of_first: Counter[str | int] = Counter()
+        for (first, *_), group in self.groups.items():
+            of_first[first] += group.total(CPU) + group.total(GPU)
 
         def order(pair: tuple[Key, Group]) -> tuple[object, ...]:
             key, group = pair
             cpu, gpu = group.total(CPU), group.total(GPU)
             if by[0] in STEPS:
                 return (key[0], -cpu, -gpu, key)
+            if by[-1] == "part":
+                whole = () if len(by) < 2 or by[0] in STEPS else (-of_first[key[0]],)
+                return (*whole, *key[:-1], PARTS.index(Part(str(key[-1]))))
             if by[0] == "category":
                 return (CATEGORIES.index(Category(str(key[0]))), -cpu, -gpu, key)
             last = 0 if failure is None else {NOT_KNOWN: 1, "": 2}.get(str(key[failure]), 0)

@@ -141,11 +141,12 @@ def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
         for category in CATEGORIES:
             if category in scope.known:
                 yield from _part(kind, category)
-        yield Column("efficiency", lambda row: percent(row.group.efficiency(kind)))
-        if scope.basis != "runs_ended":
+        if "part" not in scope.by:
+            yield Column("efficiency", lambda row: percent(row.group.efficiency(kind)))
+        if scope.basis != "runs_ended" and "part" not in scope.by:
             yield Column("utilization", lambda row: percent(row.group.utilization(kind)))
     yield Column("estimated", lambda row: percent(row.group.estimated_share(kind)), zero=True)
-    if scope.of_pilots:
+    if scope.basis == "pilots_ended" or scope.of_pilots:
         yield Column("settled", lambda row: percent(row.group.settled_share(kind)))
     if scope.of_sites and kind[1] == "canonical":
         for state, header in zip(SITE_STATES, ("bottleneck", "no demand"), strict=True):
@@ -155,7 +156,7 @@ def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
     if scope.of_verdicts:
         yield Column("verdicts right", lambda row: right(*row.group.verdicts_right), zero=True)
     if report.counted:
-        if scope.of_pilots:
+        if scope.basis == "pilots_ended" or scope.of_pilots:
             yield Column(
                 "pilots", lambda x: number(x.group.ended.pilots if x.group.ended else None)
             )
@@ -202,6 +203,9 @@ def _total(report: Report) -> _Row:
 _OWN = ", ".join(info.category for info in INFOS if info.category and not info.of_jobs)
 DEFINITIONS: Mapping[str, str] = {
     **{info.category.value: info.meaning for info in INFOS if info.category},
+    "part": "of a pilot's life: what it has idle in validation, asleep (after one that failed), at "
+    "the start of HTCondor, until its first job, between and beside jobs, after the last (tail), "
+    "and in retirement; or its jobs",
     "efficiency": "goodput / all settled time",
     "utilization": "time in which jobs ran, whatever became of them / all settled time, so 1 less "
     f"the share of pilots' own time ({_OWN})",
@@ -248,13 +252,14 @@ _PHASES = (
 )
 
 _PARTS = (
-    "Parts: what a pilot has idle until its validation ended (validation; asleep after one that "
-    "failed), until HTCondor has started (start), until its first job (first_job), between jobs, "
-    "beside them, after the last one (tail), and once it takes no more (retirement). How much of a "
-    "part is estimated is not known."
+    "Parts: what a pilot has idle until its validation ended (asleep after one that failed), until "
+    "HTCondor has started, until its first job, between jobs, beside them, after the last one "
+    "(tail), and after GLIDEIN_ToRetire all that no job has, also beside jobs (retirement). How "
+    "much of a part is estimated or not settled is not known."
 )
+_INSTITUTIONS = "Institutions: by ads of pilots that registered, so failed validations have none."
 
-_OF_NAME = {"phase": _PHASES, "part": _PARTS}
+_OF_NAME = {"phase": _PHASES, "part": _PARTS, "institution": _INSTITUTIONS}
 
 
 def notes(report: Report) -> list[str]:

@@ -13,20 +13,23 @@ from itertools import pairwise
 from gwmond.model.pilot_life import Category, Interval, Kind, Measure
 from gwmond.model.shares import apportion
 from gwmond.model.units import Resource
+from gwmond.pilots.life.partition import is_settled, own_category
 from gwmond.pilots.life.rules import FAR_US
 from gwmond.pilots.life.segments import Segment, cut, kinds
 from gwmond.pilots.life.segments import parts as divided
 from gwmond.reports.render.categories import Sums
+from gwmond.reports.render.formats import UNKNOWN as NOT_KNOWN
 from gwmond.reports.stored.stored_pilot import StoredPilot
 
 
 class Part(StrEnum):
-    """A part of a pilot's life; ``UNKNOWN``: it is not known which.
+    """A part of a pilot's life, in their order; ``UNKNOWN``: it is not known which.
 
     ``START``: HTCondor starts, with the validation where nobody says when that ended.  ``ASLEEP``:
     the deliberate sleep after a validation that failed.  ``FIRST_JOB``: until the first job, also
-    where none came.  ``BESIDE_JOBS``: cores and memory that its jobs left.  ``TAIL``: after its
-    last job.  ``RETIREMENT``: after GLIDEIN_ToRetire all that no job has.
+    where none came; with the start of HTCondor where no collector has shown the pilot.
+    ``BESIDE_JOBS``: cores and memory that its jobs left.  ``TAIL``: after its last job.
+    ``RETIREMENT``: after GLIDEIN_ToRetire, which a collector has shown, all that no job has.
     """
 
     VALIDATION = "validation"
@@ -38,9 +41,10 @@ class Part(StrEnum):
     TAIL = "tail"
     RETIREMENT = "retirement"
     JOBS = "jobs"
-    UNKNOWN = ""
+    UNKNOWN = NOT_KNOWN
 
 
+PARTS = tuple(Part)
 _WHILE_JOBS_COME = {Part.FIRST_JOB, Part.BETWEEN_JOBS, Part.TAIL}
 
 
@@ -61,10 +65,15 @@ def parts(pilot: StoredPilot) -> Mapping[Part, Sums]:
 
 
 def _weights(pilot: StoredPilot) -> dict[Kind, Counter[Part]]:
-    """Return what a pilot had idle in each part, by kind; nothing where it had none."""
+    """Return what a pilot had idle in each part, by kind; nothing where it had none.
+
+    Only time that is settled counts, as that is what is divided.
+    """
     weights: dict[Kind, Counter[Part]] = {}
-    bounds = _bounds(pilot)
+    bounds, category = _bounds(pilot), own_category(pilot.life)
     for segment in cut(pilot.life):
+        if not is_settled(segment, category):
+            continue
         for part, interval in _pieces(segment, bounds):
             for kind in kinds(segment):
                 own = divided(segment, interval, *kind, pilot.unit_mib).own
@@ -92,7 +101,9 @@ def _bounds(pilot: StoredPilot) -> list[tuple[int, Part]]:
     if pilot.failed:
         return [*bounds, (validated_us, Part.ASLEEP if row.validation_end_us else Part.UNKNOWN)]
     began_us = (ads and ads.began_us) or validated_us
-    bounds += [(validated_us, Part.START), (began_us, Part.FIRST_JOB)]
+    begin_known = ads is not None or row.validation_end_us or row.identity.origin != "files"
+    first = Part.FIRST_JOB if begin_known else Part.UNKNOWN
+    bounds += [(validated_us, Part.START), (began_us, first)]
     if jobs.number is None or row.runs_pruned:
         return _ordered([*bounds, (began_us, Part.UNKNOWN)], FAR_US)
     until = [run.as_run.held_until_us or FAR_US for run in jobs.runs]
