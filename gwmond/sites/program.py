@@ -260,9 +260,8 @@ def _solve(
     """
     import highspy  # noqa: PLC0415 (few commands poll)
 
-    values, rows, columns = matrix
-    order = np.lexsort((rows, columns))
-    values, rows, columns = values[order], rows[order], columns[order]
+    values, rows, columns = _in_order(*matrix)
+    del matrix  # of a large pool 50 MB
     start = np.searchsorted(columns, np.arange(len(cost) + 1))
     source = rows[start[:-1]]
     solver = _silent_solver()()
@@ -286,13 +285,21 @@ def _solve(
             return None
         solution = solver.getSolution()
         prices = -np.array(solution.row_dual)
-        gain = -cost - np.bincount(columns, values * prices[rows], len(cost))
+        paid = prices[rows]
+        paid *= values
+        gain = -cost - np.bincount(columns, paid, len(cost))
         gain[used] = 0.0
         new = _few(source, np.flatnonzero(gain > _PRICE), gain)
         solver.setOptionValue("simplex_strategy", _PRIMAL)  # goes on from the solution before
     amounts = np.zeros(len(cost))
     amounts[used] = solution.col_value
     return np.maximum(amounts, 0.0), prices
+
+
+def _in_order(values: Floats, rows: Ints, columns: Ints) -> _Coordinates:
+    """Return a matrix column by column."""
+    order = np.lexsort((rows, columns))
+    return values[order], rows[order], columns[order]
 
 
 def _few(source: Ints, columns: Ints, rank: Floats) -> Ints:
@@ -344,15 +351,14 @@ def most_even(program: Program, jobs: Floats) -> Floats:
         at = np.flatnonzero(open_)
         part, parts = _parts(program, open_)
         last = [np.full(len(e), first + len(room) + i) for i, e in enumerate(fixed)]
-        matrix = (
-            np.concatenate((values, -room[at], *(-weight[e] for e in fixed))),
-            np.concatenate((rows, first + at, *last)),
-            np.concatenate((columns, edges + part, *fixed)),
-        )
         limit = np.where(open_, 0.0, level * room + _SLACK)
         solved = _solve(
             np.concatenate((np.zeros(edges), np.ones(parts))),
-            matrix,
+            (
+                np.concatenate((values, -room[at], *(-weight[e] for e in fixed))),
+                np.concatenate((rows, first + at, *last)),
+                np.concatenate((columns, edges + part, *fixed)),
+            ),
             np.concatenate((program.supply, limit, totals)),
             np.concatenate((program.most, np.ones(parts))),
             np.concatenate((np.union1d(spread, np.flatnonzero(jobs)), edges + np.arange(parts))),
