@@ -92,14 +92,7 @@ def gather(
             lambda line: line.never_micros,
         ),
         [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
-        *(
-            [
-                line
-                for key in sorted(entries)
-                for line in judge.trial_lines(key, entries[key], tried)
-            ]
-            for tried in TRIED
-        ),
+        *(_trials(entries, tried) for tried in TRIED),
     )
 
 

@@ -22,7 +22,7 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.pilots.file_facts import FailureClass
 from gwmond.model.pilots.stored_pilots import PilotRow
 from gwmond.reports.render.categories import of_kind
-from gwmond.reports.stored.parts import Part, parts
+from gwmond.reports.stored.parts import LifePart, by_part
 from gwmond.reports.stored.stored_pilot import StoredPilot
 from gwmond.service.accounting.reconciler import Reconciler
 from gwmond.sources import gwms
@@ -184,17 +184,17 @@ def test_parts_last_as_long_as_the_pilots_themselves_say(files: Path, tmp_path: 
         row = rows[path.name[4:-4]]
         lasted = {
             part: of_kind(settled, ("cpu", "resource")) / 10**6 / row.steps[-1].size.cores
-            for part, settled in parts(StoredPilot(row, runs.get(row.id, ()))).items()
+            for part, settled in by_part(StoredPilot(row, runs.get(row.id, ()))).items()
         }
         text = path.read_text()
         ended = re.search(r"=== Glidein ending .* after (\d+) ===", text)
         if ended is not None:  # one was killed
             assert sum(lasted.values()) == pytest.approx(int(ended[1]), abs=1)
         if (validated := re.search(r" after validating for (\d+) ===", text)) is not None:
-            assert lasted[Part.VALIDATION] == int(validated[1])
+            assert lasted[LifePart.VALIDATION] == int(validated[1])
             said += 1
         else:
-            assert lasted.keys() == {Part.VALIDATION, Part.ASLEEP}
+            assert lasted.keys() == {LifePart.VALIDATION, LifePart.ASLEEP}
     assert said >= 5
 
 

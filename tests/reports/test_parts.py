@@ -18,7 +18,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import Rules
 from gwmond.reports.report.groupings import parse_by
-from gwmond.reports.stored.parts import Part, parts
+from gwmond.reports.stored.parts import LifePart, by_part
 from gwmond.reports.stored.stored_pilot import StoredPilot
 from tests.build.accounting import Steps
 from tests.build.ended import LIFE, ORIGIN, pilot
@@ -55,12 +55,12 @@ def lasted(*runs: RunRow, **changes: object) -> Mapping[str, float]:
     settled = {own: CORES * LIFE - held, ("cpu", "canonical", Category.GOODPUT, "exit_zero"): held}
     row = pilot(settled=settled, retire_us=None, ran_jobs=bool(runs))
     row = row._replace(validation=Validation.PASSED)._replace(**changes)  # type: ignore[arg-type]
-    found = parts(StoredPilot(row, runs))
+    found = by_part(StoredPilot(row, runs))
     assert sum(sum(part.values()) for part in found.values()) == CORES * LIFE
     return {
         part.value: sum(settled.values()) / CORES / MINUTE
         for part, settled in found.items()
-        if part is not Part.JOBS
+        if part is not LifePart.JOBS
     }
 
 
@@ -110,7 +110,7 @@ def test_time_that_is_not_settled_is_in_no_part() -> None:
     done = ("cpu", "canonical", Category.GOODPUT, "exit_zero")
     settled = {own: CORES * 150 * MINUTE, done: CORES * 30 * MINUTE}
     row = pilot(settled=settled, retire_us=None, ran_jobs=True, validation=Validation.PASSED)
-    found = parts(StoredPilot(row, (run(30, 60), waits)))
+    found = by_part(StoredPilot(row, (run(30, 60), waits)))
     assert {
         part.value: sum(amounts.values()) / CORES / MINUTE for part, amounts in found.items()
     } == {

@@ -32,7 +32,7 @@ from gwmond.reports.report.groupings import (
 )
 from gwmond.reports.report.report import SITE_STATES, Group, Key, Report, Scope
 from gwmond.reports.report.report_suspects import suspected
-from gwmond.reports.stored.parts import parts
+from gwmond.reports.stored.parts import by_part
 from gwmond.reports.stored.phases import divided
 from gwmond.reports.stored.pilot_sums import PilotSums
 from gwmond.reports.stored.stored_pilot import AsOf, StoredPilot, stands_in
@@ -142,12 +142,12 @@ def _pilots_ended(ledger: LedgerReader, made: _Made) -> None:
     for pilot in pilots_ended(ledger, scope.period, scope.place, as_of):
         assert pilot.row.end_us is not None
         facts = of_pilot(pilot, pilot.row.end_us)
-        by_part = "part" in scope.by
-        for part, settled in parts(pilot).items() if by_part else ():
+        divide = "part" in scope.by
+        for part, settled in by_part(pilot).items() if divide else ():
             group, *_ = made.of({**facts, "part": part})
             group.sums.update(settled)
             group.own = group.estimated = None
-        for group in made.whole(facts) if by_part else made.of(facts, series=whole):
+        for group in made.whole(facts) if divide else made.of(facts, series=whole):
             group.ended = group.ended or PilotSums()
             group.ended.add(pilot)
             if whole:

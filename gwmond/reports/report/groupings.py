@@ -17,7 +17,7 @@ from gwmond.model.runs.phases import failed_transfer
 from gwmond.model.times import DAY_US, HOUR_US
 from gwmond.reports.render.formats import UNKNOWN, words
 from gwmond.reports.render.periods import short
-from gwmond.reports.stored.parts import Part
+from gwmond.reports.stored.parts import LifePart
 from gwmond.reports.stored.stored_pilot import StoredPilot
 
 Basis: TypeAlias = Literal["time_spent", "pilots_ended", "runs_ended"]
@@ -154,7 +154,7 @@ def of_run(run: RunRow, identity: PilotIdentity, time_us: int, by: Iterable[str]
         **_place(identity),
         "time_us": time_us,
         "failure": "",
-        "part": Part.JOBS,
+        "part": LifePart.JOBS,
         "user": run.user,
         **{name: getattr(run, name) for name in _OF_JOB if name in by},
         "category": run.outcome.category.value if run.outcome else "",

@@ -30,7 +30,7 @@ from gwmond.reports.render.formats import ratio
 from gwmond.reports.report import groupings
 from gwmond.reports.report.groupings import NOT_KNOWN, STEPS, Basis
 from gwmond.reports.report.report_suspects import Suspected
-from gwmond.reports.stored.parts import PARTS, Part
+from gwmond.reports.stored.parts import LifePart
 from gwmond.reports.stored.pilot_sums import PilotSums
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Report(NamedTuple):
                 return (key[0], -cpu, -gpu, key)
             if by[-1] == "part":
                 whole = () if len(by) < 2 or by[0] in STEPS else (-of_first[key[0]],)
-                return (*whole, *key[:-1], PARTS.index(Part(str(key[-1]))))
+                return (*whole, *key[:-1], list(LifePart).index(LifePart(str(key[-1]))))
             if by[0] == "category":
                 return (CATEGORIES.index(Category(str(key[0]))), -cpu, -gpu, key)
             last = 0 if failure is None else {NOT_KNOWN: 1, "": 2}.get(str(key[failure]), 0)

@@ -15,14 +15,13 @@ from gwmond.model.shares import apportion
 from gwmond.model.units import Resource
 from gwmond.pilots.life.partition import is_settled, own_category
 from gwmond.pilots.life.rules import FAR_US
-from gwmond.pilots.life.segments import Segment, cut, kinds
-from gwmond.pilots.life.segments import parts as divided
+from gwmond.pilots.life.segments import Segment, cut, kinds, parts
 from gwmond.reports.render.categories import Sums
 from gwmond.reports.render.formats import UNKNOWN as NOT_KNOWN
 from gwmond.reports.stored.stored_pilot import StoredPilot
 
 
-class Part(StrEnum):
+class LifePart(StrEnum):
     """A part of a pilot's life, in their order; ``UNKNOWN``: it is not known which.
 
     ``START``: HTCondor starts, with the validation where nobody says when that ended.  ``ASLEEP``:
@@ -44,79 +43,81 @@ class Part(StrEnum):
     UNKNOWN = NOT_KNOWN
 
 
-PARTS = tuple(Part)
-_WHILE_JOBS_COME = {Part.FIRST_JOB, Part.BETWEEN_JOBS, Part.TAIL}
+_WHILE_JOBS_COME = {LifePart.FIRST_JOB, LifePart.BETWEEN_JOBS, LifePart.TAIL}
 
 
-def parts(pilot: StoredPilot) -> Mapping[Part, Sums]:
+def by_part(pilot: StoredPilot) -> Mapping[LifePart, Sums]:
     """Return what is settled of a pilot that ended, by part; they sum up to the whole.
 
     Its own time is divided in proportion to what it had idle in each part.
     """
-    found: defaultdict[Part, Counter[tuple[Resource, Measure, Category]]] = defaultdict(Counter)
+    found: defaultdict[LifePart, Counter[tuple[Resource, Measure, Category]]] = defaultdict(Counter)
     weights = _weights(pilot)
     for (resource, measure, category, outcome), micros in pilot.row.settled.items():
-        idle = weights.get((resource, measure)) or Counter({Part.UNKNOWN: 1})
-        of_part = Counter({Part.JOBS: 1}) if outcome else idle
+        idle = weights.get((resource, measure)) or Counter({LifePart.UNKNOWN: 1})
+        of_part = Counter({LifePart.JOBS: 1}) if outcome else idle
         shares = apportion(micros, [*of_part.values()])
         for part, share in zip(of_part, shares, strict=True):
             found[part][resource, measure, category] += share
     return found
 
 
-def _weights(pilot: StoredPilot) -> dict[Kind, Counter[Part]]:
+def _weights(pilot: StoredPilot) -> dict[Kind, Counter[LifePart]]:
     """Return what a pilot had idle in each part, by kind; nothing where it had none.
 
     Only time that is settled counts, as that is what is divided.
     """
-    weights: dict[Kind, Counter[Part]] = {}
+    weights: dict[Kind, Counter[LifePart]] = {}
     bounds, category = _bounds(pilot), own_category(pilot.life)
     for segment in cut(pilot.life):
         if not is_settled(segment, category):
             continue
         for part, interval in _pieces(segment, bounds):
             for kind in kinds(segment):
-                own = divided(segment, interval, *kind, pilot.unit_mib).own
+                own = parts(segment, interval, *kind, pilot.unit_mib).own
                 if own:
                     weights.setdefault(kind, Counter())[part] += own
     return weights
 
 
 def _pieces(
-    segment: Segment, bounds: Sequence[tuple[int, Part]]
-) -> Iterator[tuple[Part, Interval]]:
+    segment: Segment, bounds: Sequence[tuple[int, LifePart]]
+) -> Iterator[tuple[LifePart, Interval]]:
     """Yield the pieces of a segment that lie in one part each."""
-    for (begin, part), (end, _) in pairwise([*bounds, (segment.end_us, Part.UNKNOWN)]):
+    for (begin, part), (end, _) in pairwise([*bounds, (segment.end_us, LifePart.UNKNOWN)]):
         first, last = max(begin, segment.start_us), min(end, segment.end_us)
         if first < last:
             busy = segment.running and part in _WHILE_JOBS_COME
-            yield Part.BESIDE_JOBS if busy else part, (first, last)
+            yield LifePart.BESIDE_JOBS if busy else part, (first, last)
 
 
-def _bounds(pilot: StoredPilot) -> list[tuple[int, Part]]:
+def _bounds(pilot: StoredPilot) -> list[tuple[int, LifePart]]:
     """Return when each part of a pilot's life begins, in order; ``BESIDE_JOBS`` is left out."""
     row, ads, jobs = pilot.row, pilot.row.facts.ads, pilot.jobs
     validated_us = row.validation_end_us or row.start_us
-    bounds = [(row.start_us, Part.VALIDATION)]
+    bounds = [(row.start_us, LifePart.VALIDATION)]
     if pilot.failed:
-        return [*bounds, (validated_us, Part.ASLEEP if row.validation_end_us else Part.UNKNOWN)]
+        return [
+            *bounds,
+            (validated_us, LifePart.ASLEEP if row.validation_end_us else LifePart.UNKNOWN),
+        ]
     began_us = (ads and ads.began_us) or validated_us
     begin_known = ads is not None or row.validation_end_us or row.identity.origin != "files"
-    first = Part.FIRST_JOB if begin_known else Part.UNKNOWN
-    bounds += [(validated_us, Part.START), (began_us, first)]
+    first = LifePart.FIRST_JOB if begin_known else LifePart.UNKNOWN
+    bounds += [(validated_us, LifePart.START), (began_us, first)]
     if jobs.number is None or row.runs_pruned:
-        return _ordered([*bounds, (began_us, Part.UNKNOWN)], FAR_US)
+        return _ordered([*bounds, (began_us, LifePart.UNKNOWN)], FAR_US)
     until = [run.as_run.held_until_us or FAR_US for run in jobs.runs]
     if until:
-        bounds.append((min(run.start_us for run in jobs.runs), Part.BETWEEN_JOBS))
-        bounds.append((max(until), Part.TAIL))
+        bounds.append((min(run.start_us for run in jobs.runs), LifePart.BETWEEN_JOBS))
+        bounds.append((max(until), LifePart.TAIL))
     retire_us = row.retire_us or FAR_US
-    return _ordered([*bounds, (retire_us, Part.RETIREMENT)], retire_us)
+    return _ordered([*bounds, (retire_us, LifePart.RETIREMENT)], retire_us)
 
 
-def _ordered(bounds: Iterable[tuple[int, Part]], last_us: int) -> list[tuple[int, Part]]:
+def _ordered(bounds: Iterable[tuple[int, LifePart]], last_us: int) -> list[tuple[int, LifePart]]:
     """Return when parts begin, none before one that precedes it, none after ``last_us``."""
-    ordered: list[tuple[int, Part]] = []
+    ordered: list[tuple[int, LifePart]] = []
     for begin, part in bounds:
         before = ordered[-1][0] if ordered else begin
         ordered.append((min(max(begin, before), last_us), part))
