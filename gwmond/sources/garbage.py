@@ -11,15 +11,19 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-RUNNING = 200_000
-"""So many more objects, for a process that runs for months."""
+RUNNING = 50_000
+"""So many more objects, for a process that runs for months: a scrape may wait for a collection."""
 COMMAND = 300_000
 """For a command, or a child that lives for one answer: more than the packages make."""
 
 
 def collect_after(objects: int) -> None:
-    """Look for cycles after so many more objects."""
-    gc.set_threshold(objects, 20, 50)
+    """Look for cycles among so many new objects, and among four times as many that are not old.
+
+    Nobody waits for more then: half a second among four million.  Those that are old are looked
+    through by whoever asks for it (``gc.collect``).
+    """
+    gc.set_threshold(objects, 4, 100_000)
 
 
 def leave_at_exit() -> None:
