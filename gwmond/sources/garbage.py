@@ -20,7 +20,7 @@ COMMAND = 300_000
 def collect_after(objects: int) -> None:
     """Look for cycles among so many new objects, and among four times as many that are not old.
 
-    Nobody waits for more then: half a second among four million.  Those that are old are looked
+    All else waits meanwhile: half a second among four million.  Those that are old are looked
     through by whoever asks for it (``gc.collect``).
     """
     gc.set_threshold(objects, 4, 100_000)
