@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from gwmond.advise import judge
-from gwmond.advise.tally import TRIED, EntryTally, GroupTally, Tried
+from gwmond.advise.tally import EntryTally, GroupTally, Tried
 from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.model.factory.totals import FactoryKind
 from gwmond.model.facts import ANYWHERE, EntryKey, Place
@@ -92,7 +92,8 @@ def gather(
             lambda line: line.never_micros,
         ),
         [line for lines in _lines(entries, judge.overlap_lines, _best) for line in lines],
-        *(_trials(entries, tried) for tried in TRIED),
+        _trials(entries, "overlap"),
+        _trials(entries, "overload"),
     )
 
 

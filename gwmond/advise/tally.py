@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias
 
 from gwmond.advise.samples import Ratio, Reservoir
 from gwmond.model.names import OTHER
@@ -29,7 +29,6 @@ MOST_GROUPS = 10
 EARLY_END_S = 600
 """A pilot that ends so much before the time that it announced was ended by its site."""
 Tried: TypeAlias = Literal["overlap", "overload"]
-TRIED: tuple[Tried, ...] = get_args(Tried)
 _UNTIMED = frozenset({Assumption.LIFE, Assumption.NO_OUTPUT, Assumption.JOBS, Assumption.BEGIN})
 
 
@@ -129,7 +128,7 @@ class EntryTally:
         if row.end_us is None or Assumption.SIZE in row.assumed:
             return
         group, output, runs = row.identity.group, row.facts.output, pilot.jobs.runs
-        offered = size.cores * (row.end_us - row.start_us) / SECOND_US
+        life_us = row.end_us - row.start_us
         amounts: dict[Arm, float | None] = {}
         if row.facts.ads is not None:
             amounts[Arm("overlap", group, pilot.senders > 0)] = sum(map(_program, runs))
@@ -138,13 +137,13 @@ class EntryTally:
             amounts[Arm("overload", group, overloaded)] = known_sum(map(_cpu, runs))
         for arm, ran in amounts.items():
             if ran is not None:
-                began_s = row.start_us / SECOND_US
+                began_s, offered = row.start_us / SECOND_US, size.cores * life_us / SECOND_US
                 self.arms.setdefault(arm, Reservoir(3)).add(began_s, ran, offered)
-        if not pilot.jobs.runs:
+        if not runs:
             return
         for at in (0, 1):
-            self.offered[at] += size[at] * (row.end_us - row.start_us) / SECOND_US
-        for run in pilot.jobs.runs:
+            self.offered[at] += size[at] * life_us / SECOND_US
+        for run in runs:
             for at in (0, 1):
                 held_us = max(0, _held_until(row, run) - run.start_us)
                 self.held[at] += run.size[at] * held_us / SECOND_US
@@ -209,16 +208,27 @@ def _length_s(row: PilotRow, run: RunRow) -> float:
     return max(0, (end_us or run.start_us) - run.start_us) / SECOND_US
 
 
-def _program(run: RunRow) -> float:
-    """Return the core-seconds of the program of a completed run, 0 of others.
+def _program_us(run: RunRow) -> int:
+    """Return how long the program of a completed run lasted, 0 of others.
 
-    Where no record has when it began: of the whole run.
+    Where no record has when it began: the whole run.
     """
     if run.outcome is None or run.outcome.category is not Category.GOODPUT or run.end_us is None:
-        return 0.0
+        return 0
     length_us = phases_of(run.facts, run.start_us, run.end_us).execute_us
-    length_us = run.end_us - run.start_us if length_us is None else length_us
-    return run.size.cores * max(0, length_us) / SECOND_US
+    return max(0, run.end_us - run.start_us if length_us is None else length_us)
+
+
+def _program(run: RunRow) -> float:
+    """Return the core-seconds of the program of a completed run, 0 of others."""
+    return run.size.cores * _program_us(run) / SECOND_US
+
+
+def _cpu(run: RunRow) -> float | None:
+    """Return the CPU-seconds of the program of a completed run, 0 of others; None: not known."""
+    length_us = _program_us(run) if run.size.cores else 0
+    used = used_of(run.facts).cores if length_us else 0.0
+    return None if used is None else used * length_us / SECOND_US
 
 
 def upload_of(run: RunRow) -> tuple[float, float, float] | None:
@@ -285,10 +295,3 @@ class GroupTally:
                 length_us = run.end_us - run.start_us
                 self.held_micros[at] += round(holds * length_us)
                 self.micros[at] += round(max(0.0, holds - need) * length_us)
-
-
-def _cpu(run: RunRow) -> float | None:
-    """Return the CPU-seconds of the program of a completed run, 0 of others; None: not known."""
-    program_s = _program(run) / run.size.cores if run.size.cores else 0.0
-    used = used_of(run.facts).cores
-    return 0.0 if not program_s else None if used is None else used * program_s

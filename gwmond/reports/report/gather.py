@@ -91,7 +91,7 @@ def gather(
         _hours(ledger, made)
         if scope.of_pilots:
             _unsettled(ledger, made)
-    if scope.basis == "pilots_ended" or (scope.of_pilots and counted):
+    if scope.counts_pilots and (counted or scope.basis == "pilots_ended"):
         _pilots_ended(ledger, made)
     if counted or scope.basis == "runs_ended":
         _runs_ended(ledger, made)
@@ -171,6 +171,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
     whole = scope.basis == "runs_ended"
     sized = _of_assumed_size(ledger, scope) if whole else frozenset()
     by_pilot = _of_ads(ledger, scope) if OF_ADS.intersection(scope.by) else {}
+    nothing = dict.fromkeys(OF_ADS, "")
     for run, identity in ledger.run_rows(scope.period, scope.place):
         end_us, outcome = run.end_us, run.outcome
         if end_us is None or not scope.period.since_us <= end_us < scope.period.until_us:
@@ -178,8 +179,7 @@ def _runs_ended(ledger: LedgerReader, made: _Made) -> None:
         if outcome is None and {"category", "outcome"} & set(scope.by):
             made.total.open_runs = (made.total.open_runs or 0) + 1
             continue
-        told = by_pilot.get(run.pilot) or dict.fromkeys(OF_ADS, "")
-        facts = {**of_run(run, identity, end_us, scope.by), **told}
+        facts = {**of_run(run, identity, end_us, scope.by), **by_pilot.get(run.pilot, nothing)}
         phases = divided(run) if "phase" in scope.by else {"": run.settled}
         for at, (phase, settled) in enumerate(phases.items()):
             for group in made.of({**facts, "phase": phase}, series=whole):

@@ -59,6 +59,11 @@ class Scope(NamedTuple):
         return OF_JOBS if self.basis == "runs_ended" else CATEGORIES
 
     @property
+    def counts_pilots(self) -> bool:
+        """Whether pilots can be counted: in one group each, or of all together (by part)."""
+        return groupings.known(self.by, groupings.PARTS)
+
+    @property
     def of_pilots(self) -> bool:
         """Whether each pilot is in one group."""
         return groupings.known(self.by, groupings.PILOTS)

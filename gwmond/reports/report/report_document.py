@@ -143,10 +143,10 @@ def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
                 yield from _part(kind, category)
         if "part" not in scope.by:
             yield Column("efficiency", lambda row: percent(row.group.efficiency(kind)))
-        if scope.basis != "runs_ended" and "part" not in scope.by:
-            yield Column("utilization", lambda row: percent(row.group.utilization(kind)))
+            if scope.basis != "runs_ended":
+                yield Column("utilization", lambda row: percent(row.group.utilization(kind)))
     yield Column("estimated", lambda row: percent(row.group.estimated_share(kind)), zero=True)
-    if scope.basis == "pilots_ended" or scope.of_pilots:
+    if scope.counts_pilots:
         yield Column("settled", lambda row: percent(row.group.settled_share(kind)))
     if scope.of_sites and kind[1] == "canonical":
         for state, header in zip(SITE_STATES, ("bottleneck", "no demand"), strict=True):
@@ -156,7 +156,7 @@ def _amounts(report: Report, kind: Kind) -> Iterator[Column[_Row]]:
     if scope.of_verdicts:
         yield Column("verdicts right", lambda row: right(*row.group.verdicts_right), zero=True)
     if report.counted:
-        if scope.basis == "pilots_ended" or scope.of_pilots:
+        if scope.counts_pilots:
             yield Column(
                 "pilots", lambda x: number(x.group.ended.pilots if x.group.ended else None)
             )
