@@ -14,9 +14,9 @@ from gwmond.advise.idle_timeout import LEAST_PILOTS, LEAST_WAITS
 from gwmond.advise.judge import (
     LEAST,
     AskedLine,
-    Loss,
     LostLine,
     OverlapLine,
+    PoolLoss,
     RequestLine,
     TimeoutLine,
     TrialLine,
@@ -49,7 +49,7 @@ _LOSSES = _UNUSED | {str(info.category): (info.loss, info.to_do) for info in INF
 """What was lost, and what to look at then."""
 
 
-def sentence(loss: Loss) -> str:
+def sentence(loss: PoolLoss) -> str:
     """Return a loss in words, with what to look at."""
     where = f"{percent(ratio(loss.most_micros, loss.micros), 0)} of that at {loss.most}"
     text, to_do = _LOSSES[loss.cause]
@@ -233,7 +233,7 @@ TRIALS: tuple[Datum[TrialLine], ...] = (
     ),
     Datum("gain", lambda line: line.interval, 9, "90 % interval", _interval(SHARE)),
 )
-LOSSES: tuple[Datum[Loss], ...] = (
+LOSSES: tuple[Datum[PoolLoss], ...] = (
     Datum("cause", lambda loss: loss.cause),
     Datum("canonical", lambda loss: loss.micros, unit=HOURS),
     Datum("share", lambda loss: ratio(loss.micros, loss.of_micros)),

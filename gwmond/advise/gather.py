@@ -35,7 +35,7 @@ class Advice(NamedTuple):
     total_micros: int
     estimated_micros: int
     unsettled_micros: int
-    losses: list[judge.Loss]
+    losses: list[judge.PoolLoss]
     timeouts: list[judge.TimeoutLine]
     lost: list[judge.LostLine]
     requests: list[judge.RequestLine]

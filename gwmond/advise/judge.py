@@ -406,7 +406,7 @@ def trial_lines(key: EntryKey, tally: EntryTally, tried: Tried) -> list[TrialLin
     return lines
 
 
-class Loss(NamedTuple):
+class PoolLoss(NamedTuple):
     """A loss of the pool; ``of_micros``: all time of the pilots; ``most``: where most of it is.
 
     ``cause``: a category of time, or "memory" or "cores" that runs held and did not use.
@@ -419,7 +419,7 @@ class Loss(NamedTuple):
     most_micros: int
 
 
-def losses(entries: Entries, groups: Mapping[str, GroupTally]) -> list[Loss]:
+def losses(entries: Entries, groups: Mapping[str, GroupTally]) -> list[PoolLoss]:
     """Return the losses, the largest first: no time is in two of them."""
     total = sum(tally.amounts.total() for tally in entries.values())
     losses = []
@@ -428,10 +428,12 @@ def losses(entries: Entries, groups: Mapping[str, GroupTally]) -> list[Loss]:
         if category is not Category.GOODPUT and any(where.values()):
             key = max(where, key=lambda key: (where[key], key))
             name = f"entry {key.entry} ({key.site})"
-            losses.append(Loss(category.value, sum(where.values()), total, name, where[key]))
+            losses.append(PoolLoss(category.value, sum(where.values()), total, name, where[key]))
     for at, kind in enumerate(("memory", "cores")):
         unused = {group: tally.micros[at] for group, tally in groups.items()}
         if any(unused.values()):
             group = max(unused, key=lambda group: (unused[group], group))
-            losses.append(Loss(kind, sum(unused.values()), total, f"group {group}", unused[group]))
+            losses.append(
+                PoolLoss(kind, sum(unused.values()), total, f"group {group}", unused[group])
+            )
     return sorted(losses, key=lambda loss: (-loss.micros, loss.cause))

@@ -63,7 +63,7 @@ def _by_pool(config: Config, question: Question, form: str) -> int:
     from gwmond.service.poller import Poller, remembered  # noqa: PLC0415 (slow to load)
     from gwmond.service.pool.explainer import NoAnswer  # noqa: PLC0415
     from gwmond.service.pool.pool import Pool  # noqa: PLC0415
-    from gwmond.service.pool.whatif import Polled, answered  # noqa: PLC0415
+    from gwmond.service.pool.whatif import JudgedPoll, answered  # noqa: PLC0415
     from gwmond.sources.registry import SOURCES  # noqa: PLC0415
     from gwmond.sources.round import CLAIMS  # noqa: PLC0415
 
@@ -72,7 +72,7 @@ def _by_pool(config: Config, question: Question, form: str) -> int:
     snapshot = poller.poll()
     down = tuple(f"{s.source} {s.kind}" for s in snapshot.sources if not s.up)
     assert poller.facts is not None
-    polled = Polled(poller.facts, snapshot.pool_time, down, pool.gatherer.aside)
+    polled = JudgedPoll(poller.facts, snapshot.pool_time, down, pool.gatherer.aside)
     try:
         show(answered(config, polled, question, config.poll.deadline), form)
     except NoAnswer as error:

@@ -18,7 +18,7 @@ from gwmond.reports.render.fields import Datum
 from gwmond.reports.render.formats import counted, number
 from gwmond.reports.render.meanings import state_cell
 from gwmond.reports.render.table import table
-from gwmond.sites.whatif import JobsMove, Outcome, PlaceMove, PlaceNow
+from gwmond.sites.whatif import AllMoves, JobsMove, PlaceMove, PlaceNow
 
 _ESTIMATED = (
     "Estimated: the same idle jobs, pilots and capacities are judged with the change. Whether the "
@@ -29,12 +29,12 @@ _LEAST = 0.5
 """Of a job: less is a share of room that several groups could have."""
 
 
-def document(what: WhatIf, found: Outcome, missing: Sequence[str]) -> Document:
+def document(what: WhatIf, found: AllMoves, missing: Sequence[str]) -> Document:
     """Return what a change moves, in all forms; ``missing``: what could not be read or matched."""
     return Document(lambda: _parts(what, found, missing), lambda: _record(what, found, missing))
 
 
-def _change(what: WhatIf, found: Outcome) -> str:
+def _change(what: WhatIf, found: AllMoves) -> str:
     """Return the change in words."""
     jobs, of = f"each of {counted(found.changed, 'idle job')} of {what.of}", what.of
     pilots, cores = (counted(what.number, noun) for noun in ("pilot", "core"))
@@ -52,7 +52,7 @@ def _change(what: WhatIf, found: Outcome) -> str:
     return f"if {texts[what.kind]}"
 
 
-def _first_line(what: WhatIf, found: Outcome, missing: Sequence[str]) -> str:
+def _first_line(what: WhatIf, found: AllMoves, missing: Sequence[str]) -> str:
     gain = sum(group.gain for group in found.groups)
     jobs = counted(round(abs(gain)), "job")
     if abs(gain) < _LEAST:
@@ -63,7 +63,7 @@ def _first_line(what: WhatIf, found: Outcome, missing: Sequence[str]) -> str:
     return f"{said.upper()}, {_change(what, found)} ({known})"
 
 
-def _parts(what: WhatIf, found: Outcome, missing: Sequence[str]) -> Iterator[Part]:
+def _parts(what: WhatIf, found: AllMoves, missing: Sequence[str]) -> Iterator[Part]:
     yield Paragraph(f"{_first_line(what, found, missing)}.", "title")
     yield from map(Paragraph, _sentences(what, found))
     yield table(
@@ -84,7 +84,7 @@ def _parts(what: WhatIf, found: Outcome, missing: Sequence[str]) -> Iterator[Par
         yield Paragraph(f"Not known: {text}.", "caution")
 
 
-def _sentences(what: WhatIf, found: Outcome) -> Iterator[str]:
+def _sentences(what: WhatIf, found: AllMoves) -> Iterator[str]:
     losing = [g.accounting_group or NO_GROUP for g in found.groups if g.gain < -_LEAST]
     if losing:
         yield f"Fewer jobs could run of {few(losing)}."
@@ -187,7 +187,7 @@ _GROUPS: tuple[Datum[JobsMove], ...] = (
 )
 
 
-def _record(what: WhatIf, found: Outcome, missing: Sequence[str]) -> dict[str, Any]:
+def _record(what: WhatIf, found: AllMoves, missing: Sequence[str]) -> dict[str, Any]:
     return {
         "first_line": _first_line(what, found, missing),
         "evidence": "estimated",

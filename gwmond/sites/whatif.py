@@ -61,7 +61,7 @@ class PlaceMove(NamedTuple):
     requested: int | None
 
 
-class Fate(NamedTuple):
+class Prospects(NamedTuple):
     """Of idle jobs: how many free slots and pilots on their way take, more pilots, and nothing."""
 
     soon: float
@@ -74,8 +74,8 @@ class JobsMove(NamedTuple):
 
     accounting_group: str
     jobs: int
-    before: Fate
-    after: Fate
+    before: Prospects
+    after: Prospects
 
     @property
     def gain(self) -> float:
@@ -83,7 +83,7 @@ class JobsMove(NamedTuple):
         return self.before.nowhere - self.after.nowhere
 
 
-class Outcome(NamedTuple):
+class AllMoves(NamedTuple):
     """All that a change moves.
 
     ``places``: entries of the change, and those that differ; ``groups``: all with idle jobs.
@@ -172,7 +172,7 @@ def _sizes(facts: Facts) -> dict[EntryKey, Size]:
 
 def judged(
     before: Facts, after: Facts, what: WhatIf, changed: int, now_s: int, settings: Settings
-) -> tuple[Outcome, int]:
+) -> tuple[AllMoves, int]:
     """Evaluate both, and return what moves, with the number of entries (a task of a child).
 
     Both are ``plain``.
@@ -194,13 +194,13 @@ def judged(
     jobs = Counter[str]()
     for group in before.groups:
         jobs[group.accounting_group] += group.jobs
-    nothing = Fate(0.0, 0.0, 0.0)
+    nothing = Prospects(0.0, 0.0, 0.0)
     groups = (
         JobsMove(name, n, *(fate.get(name, nothing) for fate in fates))
         for name, n in sorted(jobs.items())
         if n > 0
     )
-    return Outcome(tuple(moves), tuple(groups), changed), len(moves)
+    return AllMoves(tuple(moves), tuple(groups), changed), len(moves)
 
 
 def plain(facts: Facts) -> Facts:
@@ -246,7 +246,7 @@ def _bottleneck(row: EntryTime) -> float:
     return sum(parts) / SCALE
 
 
-def _fates(evaluation: Evaluation) -> dict[str, Fate]:
+def _fates(evaluation: Evaluation) -> dict[str, Prospects]:
     """Return what becomes of the idle jobs of each accounting group."""
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for idle in evaluation.idle:
@@ -254,6 +254,6 @@ def _fates(evaluation: Evaluation) -> dict[str, Fate]:
         for at, share in enumerate(shares):
             sums[idle.group.accounting_group][at] += share * idle.group.jobs
     return {
-        name: Fate(*(round(jobs, 3) if jobs >= _LEAST_JOBS else 0.0 for jobs in of))
+        name: Prospects(*(round(jobs, 3) if jobs >= _LEAST_JOBS else 0.0 for jobs in of))
         for name, of in sums.items()
     }

@@ -40,7 +40,6 @@ from gwmond.reports.sites.time_by_hour import RANGES
 from gwmond.web.advise import advice
 from gwmond.web.asking import (
     AdviseAsked,
-    AsOf,
     ChangesAsked,
     EntriesListed,
     FailuresOfPeriod,
@@ -48,6 +47,7 @@ from gwmond.web.asking import (
     IdleListed,
     Listed,
     PilotsListed,
+    PollAsked,
     ProblemsListed,
     Refused,
     ReportListed,
@@ -96,7 +96,7 @@ class Answers:
         rows = [row for row in every if asked.entry in ("", row.entry)]
         return self._rows(asked, rows, "entries", then)
 
-    def _then(self, asked: AsOf) -> PastPoll | None:
+    def _then(self, asked: PollAsked) -> PastPoll | None:
         """Return the poll of the past that is asked for; None: the last one."""
         if not asked.as_of:
             return None

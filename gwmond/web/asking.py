@@ -228,7 +228,7 @@ class OfPeriod(OfPlace):
         return period
 
 
-class AsOf(Listed):
+class PollAsked(Listed):
     """A list of one poll."""
 
     as_of: Annotated[
@@ -236,7 +236,7 @@ class AsOf(Listed):
     ] = ""
 
 
-class SitesListed(AsOf):
+class SitesListed(PollAsked):
     rows = "sites"
     site: Name = ""
     state: State | Literal[""] = ""
@@ -320,7 +320,7 @@ class ProblemsListed(Listed):
     rows = "problems"
 
 
-class IdleListed(AsOf):
+class IdleListed(PollAsked):
     rows = "idle"
 
 

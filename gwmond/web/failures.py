@@ -13,7 +13,7 @@ from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import NAMES, FailureLine
-from gwmond.reports.failures.outages import Outage, Server
+from gwmond.reports.failures.outages import Outage, ServerAttempts
 from gwmond.reports.failures.recent_failures import (
     JobOf,
     RecentFailures,
@@ -278,13 +278,13 @@ def _transfers(found: RecentFailures, chosen: FailuresAsked) -> Table:
 
 
 def _recorded(found: RecentFailures) -> Table:
-    def last(line: Server, told: Callable[[Outage], str]) -> str:
+    def last(line: ServerAttempts, told: Callable[[Outage], str]) -> str:
         return told(line.outages[-1]) if line.outages else ""
 
-    def sites(line: Server) -> str:
+    def sites(line: ServerAttempts) -> str:
         return str(line.sites) if line.sites else ""
 
-    columns: list[Column[Server]] = [
+    columns: list[Column[ServerAttempts]] = [
         Column("direction", lambda line: line.server.way, name=True),
         Column("server", lambda line: line.server.server if line.sites else "", name=True),
         Column("sites", sites),
@@ -300,7 +300,7 @@ def _recorded(found: RecentFailures) -> Table:
     lines = found.servers
     arrived = sum(line.files for line in lines)
     failed, again = sum(line.failed for line in lines), sum(line.again for line in lines)
-    whole = Server(FailedTransfer("all", "", ""), 0, arrived, failed, again, ())
+    whole = ServerAttempts(FailedTransfer("all", "", ""), 0, arrived, failed, again, ())
     return _table("Caches and storages", columns, lines, whole, _RECORDED)
 
 

@@ -22,7 +22,7 @@ from gwmond.model.facts import DemandGroup, EntryKey, Pilot, Size
 from gwmond.model.poll.snapshot import Snapshot
 from gwmond.model.states import State
 from gwmond.reports.render.document import Document
-from gwmond.sites.whatif import Fate, JobsMove, Outcome, PlaceMove, PlaceNow
+from gwmond.sites.whatif import AllMoves, JobsMove, PlaceMove, PlaceNow, Prospects
 from gwmond.web import now
 from gwmond.web.explain import Answering, Explanations, Turns
 from gwmond.web.pages import Pages, style_sheet
@@ -92,11 +92,11 @@ _CHANGE = what_if("memory", "cms", "2000")
 _HERE = EntryKey("Site-A", "entry-a")
 _NOW = PlaceNow(State.INSUFFICIENT_DEMAND, 0.0, 0.0, 0)
 _THEN = PlaceNow(State.PROVISIONING_BOTTLENECK, 16.0, 0.0, 2)
-_MOVED = Outcome(
+_MOVED = AllMoves(
     (PlaceMove(_HERE, _NOW, _THEN, 5, None),),
     (
-        JobsMove("cms", 20, Fate(0.0, 0.0, 20.0), Fate(2.0, 16.0, 2.0)),
-        JobsMove("", 3, Fate(2.0, 1.0, 0.0), Fate(0.0, 1.0, 2.0)),
+        JobsMove("cms", 20, Prospects(0.0, 0.0, 20.0), Prospects(2.0, 16.0, 2.0)),
+        JobsMove("", 3, Prospects(2.0, 1.0, 0.0), Prospects(0.0, 1.0, 2.0)),
     ),
     20,
 )

@@ -28,7 +28,7 @@ from gwmond.model.units import RESOURCES, Resource
 from gwmond.service.poller import Poller
 from gwmond.service.pool.explainer import NoAnswer, NotRead
 from gwmond.service.pool.pool import Pool
-from gwmond.service.pool.whatif import Polled, answered
+from gwmond.service.pool.whatif import JudgedPoll, answered
 from gwmond.sites.capacity import provisioned
 from tests.daemon.running import configuration
 from tests.pool.condor import CondorPool
@@ -212,7 +212,7 @@ class Oracle:
                 told: CapacityEvidence = "limit" if change.kind == "limit" else "pledge"
                 capacities[key, resource] = Capacity(units, told)
         question = Question(change.of, what="whatif", change=change.kind, value=change.value)
-        polled = Polled(facts._replace(capacities=capacities), self._now)
+        polled = JudgedPoll(facts._replace(capacities=capacities), self._now)
         try:
             record: Any = answered(self._config, polled, question, 300).record()
         except NotRead:

@@ -12,7 +12,7 @@ from gwmond.model.demand.question import Question
 from gwmond.model.demand.what_if import WhatIfKind
 from gwmond.service.pool import whatif
 from gwmond.service.pool.explainer import BadQuestion, NoAnswer, NotRead
-from gwmond.service.pool.whatif import Polled, answered
+from gwmond.service.pool.whatif import JudgedPoll, answered
 from tests.build.polls import Polls, job
 
 Ask = Callable[..., dict[str, Any]]
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 def ask(world: World) -> Ask:
     def asked(change: WhatIfKind, of: str, value: str = "", **more: Any) -> dict[str, Any]:
         assert world.poller.facts is not None
-        polled = Polled(world.poller.facts, world.pool.time.tick().wall)._replace(**more)
+        polled = JudgedPoll(world.poller.facts, world.pool.time.tick().wall)._replace(**more)
         question = Question(of, what="whatif", change=change, value=value)
         record = answered(world.config, polled, question, 60).record()
         assert isinstance(record, dict)

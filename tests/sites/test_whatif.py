@@ -12,7 +12,7 @@ from gwmond.model.entries.evaluation import Capacity
 from gwmond.model.facts import DemandGroup, EntryKey, Size, Template
 from gwmond.model.states import State
 from gwmond.sites.site_time import Facts, Settings
-from gwmond.sites.whatif import Fate, Outcome, PlaceNow, applied, judged, plain
+from gwmond.sites.whatif import AllMoves, PlaceNow, Prospects, applied, judged, plain
 from tests.build.facts import BIG, NOW, A, B, facts, group, peak, pilot, request, template, totals
 
 MIB = 2000
@@ -24,13 +24,13 @@ def asked(
     what: WhatIf,
     groups: Sequence[DemandGroup] | None = None,
     templates: Sequence[Template] | None = None,
-) -> Outcome:
+) -> AllMoves:
     after = given._replace(groups=groups or given.groups, templates=templates or given.templates)
     after = applied(given, after, what, MIB)
     return judged(plain(given), plain(after), what, 1, NOW, Settings())[0]
 
 
-def places(found: Outcome) -> Mapping[EntryKey, tuple[PlaceNow, PlaceNow]]:
+def places(found: AllMoves) -> Mapping[EntryKey, tuple[PlaceNow, PlaceNow]]:
     return {place.entry: (place.before, place.after) for place in found.places}
 
 
@@ -53,7 +53,7 @@ def test_a_limit_moves_a_capacity_that_a_limit_told() -> None:
     )
     assert places(fewer)[A][1] == PlaceNow(State.FULL, 0, 0, 0)
     (jobs,) = more.groups
-    assert (jobs.before, jobs.after, jobs.gain) == (Fate(0, 16, 24), Fate(0, 32, 8), 16)
+    assert (jobs.before, jobs.after, jobs.gain) == (Prospects(0, 16, 24), Prospects(0, 32, 8), 16)
     assert fewer.groups[0].gain == -16
 
 
@@ -93,8 +93,8 @@ def test_jobs_that_ask_for_less_find_more() -> None:
     )
     smaller = [group(9, Size(4, 1000))]
     found = asked(given, what_if("cores", "users", "4"), groups=smaller)
-    assert found.groups[0].before == Fate(0, 1, 8)
-    assert found.groups[0].after == Fate(1, 2, 6)
+    assert found.groups[0].before == Prospects(0, 1, 8)
+    assert found.groups[0].after == Prospects(1, 2, 6)
     assert (found.changed, places(found)) == (1, {})  # 8 units are lacking, before and after
 
 
@@ -115,8 +115,8 @@ def test_jobs_go_elsewhere_when_a_site_is_down(factory: bool) -> None:
     assert sum(place.units for place in now) == 8
     assert [place.units for place in then] == [0, 8]
     assert then[0].state is (State.DOWN if factory else State.FULL)
-    assert found.groups[0].before == Fate(2, 8, 0)
-    assert found.groups[0].after == Fate(0, 8, 2)
+    assert found.groups[0].before == Prospects(2, 8, 0)
+    assert found.groups[0].after == Prospects(0, 8, 2)
 
 
 def test_pilots_that_may_wait_change_nothing_but_rounds() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from gwmond.model.facts import Place
 from gwmond.model.times import HOUR_US
-from gwmond.reports.changes.gather import LOSSES, SHORTEST_H, Change, Found, Loss, Of
+from gwmond.reports.changes.gather import LOSSES, SHORTEST_H, Found, Loss, Of, ValueChange
 from gwmond.reports.changes.since import Effect
 from gwmond.reports.ledger.ledger_reading import Age
 from gwmond.reports.render.document import Document, Paragraph, Part
@@ -90,7 +90,7 @@ def changes_parts(found: Found) -> Iterator[Part]:
         note=_LOSSES,
         nothing="Nothing is lost more than before, as far as chance allows to tell.",
     )
-    what: list[Column[Change]] = [
+    what: list[Column[ValueChange]] = [
         Column("time (UTC)", lambda change: short(change.time_us)[:16], name=True),
         Column("what", lambda change: words(change.name), name=True),
         Column("where", _places, text=True, wrap=20),
@@ -133,7 +133,7 @@ def _near(loss: Loss) -> str:
     )
 
 
-def _places(change: Change) -> str:
+def _places(change: ValueChange) -> str:
     left = len(change.places) - _PLACES
     text = ", ".join(map(_where, change.places[:_PLACES]))
     return f"{text} and {left} more" if left > 0 else text
@@ -171,7 +171,7 @@ def _loss_json(found: Found, loss: Loss) -> dict[str, Any]:
     }
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: ValueChange) -> dict[str, Any]:
     return {
         **both("time", change.time_us),
         "name": change.name,

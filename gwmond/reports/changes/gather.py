@@ -21,7 +21,7 @@ from gwmond.model.pilots.stored_pilots import PilotSeries
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
-from gwmond.reports.changes.since import Effect, Series, Stretch, effect, stretch, told
+from gwmond.reports.changes.since import Effect, HourlyLoss, Stretch, effect, stretch, told
 
 Of: TypeAlias = Literal["runs", "pilots", "time", "capacity"]
 """Of what a loss is a share: of runs or pilots that ended, of pilots' time, of capacity."""
@@ -59,7 +59,7 @@ _MOST_OF = 0.5
 _Amounts: TypeAlias = dict[Place, list[float]]
 
 
-class Change(NamedTuple):
+class ValueChange(NamedTuple):
     """A value that was changed at places at about the same time; ``effect``: on goodput."""
 
     time_us: int
@@ -87,7 +87,7 @@ class Loss(NamedTuple):
     hours: float
     mostly: tuple[Place, float] | None
     effect: Effect | None
-    changes: tuple[Change, ...]
+    changes: tuple[ValueChange, ...]
 
 
 class Found(NamedTuple):
@@ -98,7 +98,7 @@ class Found(NamedTuple):
 
     period: Period
     losses: tuple[Loss, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ValueChange, ...]
     looked: int = 0
     too_little: int = 0
 
@@ -198,19 +198,19 @@ class _Known:
         """Of how many hours a block is."""
         return max(_BLOCK[LOSSES[name]], -(-self.hours // _MOST_BLOCKS))
 
-    def series(self, name: str, units: Iterable[Place], of: Of | None = None) -> Series:
+    def series(self, name: str, units: Iterable[Place], of: Of | None = None) -> HourlyLoss:
         """Return a loss of some units together; ``of``: as a share of another measure."""
         of, units = of or LOSSES[name], list(units)
         lost, whole = (
             [amounts[unit] for unit in units if unit in amounts] or [[0.0] * self.hours]
             for amounts in (self._lost[f"{of} {name}"], self.whole[of])
         )
-        return Series(*(list(map(sum, zip(*rows, strict=True))) for rows in (lost, whole)))
+        return HourlyLoss(*(list(map(sum, zip(*rows, strict=True))) for rows in (lost, whole)))
 
 
 def _loss(
     known: _Known,
-    changes: Iterable[Change],
+    changes: Iterable[ValueChange],
     stretches: Iterable[tuple[Place, str, Stretch]],
     place: Place,
     name: str,
@@ -247,7 +247,7 @@ def is_of_place(place: Place, name: str, rise: Effect | None) -> bool:
     return name not in _OF_DEMAND or not place.site or (rise is not None and rise.low > 0)
 
 
-def _more(series: Series, since: Stretch) -> float:
+def _more(series: HourlyLoss, since: Stretch) -> float:
     """Return how much more was lost in a stretch than at the share of the rest."""
     inside = slice(since.first, since.end)
     lost, whole = sum(series.lost[inside]), sum(series.whole[inside])
@@ -277,10 +277,10 @@ def _is_of_another(loss: Loss, losses: Iterable[Loss]) -> bool:
     )
 
 
-def _changes(values: Iterable[Value], since_us: int) -> Iterator[Change]:
+def _changes(values: Iterable[Value], since_us: int) -> Iterator[ValueChange]:
     """Yield what was changed since; alike changes of many entries within an hour are one."""
     before: dict[ValueKey, str] = {}
-    open_: dict[tuple[str, str, str], Change] = {}
+    open_: dict[tuple[str, str, str], ValueChange] = {}
     for row in values:
         old = before.get(row.key)
         before[row.key] = row.value
@@ -294,16 +294,16 @@ def _changes(values: Iterable[Value], since_us: int) -> Iterator[Change]:
             continue
         if known is not None:
             yield known
-        open_[what] = Change(row.time_us, *what, (place,))
+        open_[what] = ValueChange(row.time_us, *what, (place,))
     yield from open_.values()
 
 
-def _did(known: _Known, change: Change) -> Effect | None:
+def _did(known: _Known, change: ValueChange) -> Effect | None:
     """Return what a change did to goodput, against sites where nothing was changed."""
     at = change.time_us // HOUR_US - known.first
     before, after = slice(max(0, at - _AROUND_H), at), slice(at + 1, at + 1 + _AROUND_H)
 
-    def goodput(units: Iterable[Place]) -> Series:
+    def goodput(units: Iterable[Place]) -> HourlyLoss:
         return known.series(Category.GOODPUT, units, "time")
 
     changed = {unit for place in change.places for unit in known.within(place)}

@@ -39,14 +39,14 @@ _CHANCE = 0.01
 """And if they would have so few failures seldom, were they as bad."""
 
 
-class Cause(NamedTuple):
+class FaultCause(NamedTuple):
     """What failed: a class and test, an outcome, or a way, protocol and host."""
 
     kind: Kind
     name: str
 
 
-class Mark(NamedTuple):
+class FaultMark(NamedTuple):
     """A pilot or a run that began; what it ``failed``, empty: nothing so far.
 
     ``micros``: None: not settled yet.  ``user`` and ``job_group`` are of runs only; ``over``: it
@@ -78,7 +78,7 @@ class Fault(NamedTuple):
     - ``outages``: in and around it, of the server that failed, whoever asked.
     """
 
-    cause: Cause
+    cause: FaultCause
     entries: tuple[str, ...]
     nodes: tuple[tuple[str, int, int], ...]
     since_us: int
@@ -107,14 +107,14 @@ class Fault(NamedTuple):
         return there.failed >= LEAST and there.failed * self.begun * 2 >= self.failed * there.begun
 
 
-def faults(kind: Kind, marks: Iterable[Mark]) -> list[Fault]:
+def faults(kind: Kind, marks: Iterable[FaultMark]) -> list[Fault]:
     """Return the faults of one kind, the most failures first; of very many causes the largest.
 
     Runs are compared with runs of the same groups of jobs: others may not have used what failed.
     Of runs that go on only the user is known; that their output was not sent says nothing.
     """
     every = sorted(marks)
-    of_cause: defaultdict[str, list[Mark]] = defaultdict(list)
+    of_cause: defaultdict[str, list[FaultMark]] = defaultdict(list)
     for mark in every:
         if mark.failed:
             of_cause[mark.failed].append(mark)
@@ -131,12 +131,12 @@ def faults(kind: Kind, marks: Iterable[Mark]) -> list[Fault]:
             if mark.failed in ("", name)
             and (mark.job_group in jobs if mark.over else mark.user in users and not at_end)
         ]
-        if (fault := _fault(Cause(kind, name), same)) is not None:
+        if (fault := _fault(FaultCause(kind, name), same)) is not None:
             found.append(fault)
     return sorted(found, key=lambda fault: (-fault.failed, fault.cause))
 
 
-def _fault(cause: Cause, marks: list[Mark]) -> Fault | None:
+def _fault(cause: FaultCause, marks: list[FaultMark]) -> Fault | None:
     first, last = _stretch([bool(mark.failed) for mark in marks])
     bad = _bad_nodes(marks[first : last + 1])
     if bad:
@@ -164,7 +164,7 @@ def _fault(cause: Cause, marks: list[Mark]) -> Fault | None:
     )
 
 
-def _by_node(marks: Iterable[Mark]) -> list[tuple[str, int, int]]:
+def _by_node(marks: Iterable[FaultMark]) -> list[tuple[str, int, int]]:
     """Return how many failed and began at each node where any failed, the most failures first."""
     begun, failed = Counter[str](), Counter[str]()
     for mark in marks:
@@ -174,7 +174,7 @@ def _by_node(marks: Iterable[Mark]) -> list[tuple[str, int, int]]:
     return sorted(nodes, key=lambda line: (-line[1], line[0]))
 
 
-def _bad_nodes(marks: Sequence[Mark]) -> frozenset[str]:
+def _bad_nodes(marks: Sequence[FaultMark]) -> frozenset[str]:
     """Return the nodes whose fault it is; none: it is the whole place's, or it is not known."""
     nodes = _by_node(marks)
     worst = max((failed / begun for _, failed, begun in nodes if failed >= LEAST), default=0.0)

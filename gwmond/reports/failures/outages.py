@@ -39,7 +39,7 @@ class Outage(NamedTuple):
     micros: int
 
 
-class Server(NamedTuple):
+class ServerAttempts(NamedTuple):
     """Attempts at files of one server, one way; ``failed`` and ``again`` as of ``Move``."""
 
     server: FailedTransfer
@@ -62,13 +62,13 @@ def outage_json(outage: Outage) -> dict[str, Any]:
     }
 
 
-def servers(moved: Iterable[Moved]) -> list[Server]:
+def servers(moved: Iterable[Moved]) -> list[ServerAttempts]:
     """Return the servers where attempts failed, those with most failures first."""
     by_server: defaultdict[FailedTransfer, list[Moved]] = defaultdict(list)
     for one in moved:
         by_server[FailedTransfer(*one.move[:3])].append(one)
     lines = [
-        Server(
+        ServerAttempts(
             server,
             len({one.site for one in of_server}),
             sum(one.move.files for one in of_server),

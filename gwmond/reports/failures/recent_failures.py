@@ -25,7 +25,7 @@ from gwmond.model.pilots.stored_pilots import PilotFilter
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.failures import Failures
-from gwmond.reports.failures.outages import Server, outage_json, servers
+from gwmond.reports.failures.outages import ServerAttempts, outage_json, servers
 from gwmond.reports.ledger.ledger_reading import DEADLINE_S, ledger_for_page
 from gwmond.reports.render.categories import CPU
 from gwmond.reports.render.formats import seconds
@@ -95,7 +95,7 @@ class RecentFailures:
     runs_ended: Counter[Node] = field(default_factory=Counter)
     transfers: Counter[tuple[str, FailedTransfer]] = field(default_factory=Counter)
     jobs: dict[RunCause, JobOf] = field(default_factory=dict)
-    servers: list[Server] = field(default_factory=list)
+    servers: list[ServerAttempts] = field(default_factory=list)
     moved_since_us: int = 0
 
     @property
@@ -216,7 +216,7 @@ def failures_json(found: RecentFailures, suspects: Sequence[Suspect], most: int)
     }
 
 
-def _server_json(line: Server) -> dict[str, Any]:
+def _server_json(line: ServerAttempts) -> dict[str, Any]:
     return {
         **line.server._asdict(),
         "host": line.server.host or None,

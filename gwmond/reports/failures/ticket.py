@@ -24,7 +24,7 @@ from gwmond.model.pilots.stored_pilots import EVERY_PILOT
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.common_failures import split
-from gwmond.reports.failures.faults import Cause, Fault, Mark, faults
+from gwmond.reports.failures.faults import Fault, FaultCause, FaultMark, faults
 from gwmond.reports.failures.outages import Outage, outage_json, outages
 from gwmond.reports.ledger.ledger_reading import Age, Unreadable
 from gwmond.reports.render.categories import CPU
@@ -64,10 +64,10 @@ def faults_at(
     if runs is None:
         raise Unreadable(f"More than {most} runs began there: choose a shorter period.")
     passed, failed = pilots_begun_at(ledger, period, place)
-    pilots = [Mark(*pilot, "") for pilot in passed]
+    pilots = [FaultMark(*pilot, "") for pilot in passed]
     for row in failed:
         where = row.identity.key.entry, row.identity.node, row.identity.group
-        pilots.append(Mark(row.start_us, *where, row.failure, of_kinds(row.settled)[CPU]))
+        pilots.append(FaultMark(row.start_us, *where, row.failure, of_kinds(row.settled)[CPU]))
     found = [
         *faults("validation", pilots),
         *faults("run", (_mark(x, x.outcome) for x in runs if x.outcome not in _NOT_OF_RUNS)),
@@ -82,9 +82,9 @@ def faults_at(
     return sorted(found, key=lambda fault: (fault.is_elsewhere, fault.gone, -fault.failed))
 
 
-def _mark(run: BegunRun, failed: str) -> Mark:
+def _mark(run: BegunRun, failed: str) -> FaultMark:
     where = run.start_us, run.entry, run.node, run.group
-    return Mark(*where, failed, run.micros, run.user, run.job_group, run.over)
+    return FaultMark(*where, failed, run.micros, run.user, run.job_group, run.over)
 
 
 def _around(fault: Fault) -> Period:
@@ -141,7 +141,7 @@ def _subject(site: str, fault: Fault) -> str:
     )
 
 
-def _what(cause: Cause) -> str:
+def _what(cause: FaultCause) -> str:
     if cause.kind == "validation":
         kind, test = split(cause.name)
         return f"validation of pilots fails: {' '.join(filter(None, (kind, test))) or 'no reason'}"
@@ -155,7 +155,7 @@ def _server(transfer: FailedTransfer) -> str:
     return "no server is named" if transfer.protocol == "unknown" else transfer.server
 
 
-def _look(cause: Cause) -> str:
+def _look(cause: FaultCause) -> str:
     if cause.kind == "transfer":
         server = _server(FailedTransfer.of(cause.name))
         return f"storage, caches, and the way to them from these nodes ({server})"

@@ -16,7 +16,7 @@ from gwmond.model.times import SECOND_US
 from gwmond.reports.render.document import Document
 from gwmond.service.pool.explainer import BadQuestion, Explainer, NoAnswer, NotRead
 from gwmond.service.pool.pool import Pool
-from gwmond.service.pool.whatif import Polled, answered
+from gwmond.service.pool.whatif import JudgedPoll, answered
 from gwmond.sites.site_time import Facts
 from gwmond.sources import child
 from gwmond.sources.pool_name import pool_name
@@ -146,7 +146,7 @@ class PageQuestions:
         try:
             if question.what == "whatif":
                 missing, aside = explainer.missing, self._found.aside
-                polled = Polled(self._facts, self._snapshot.pool_time, missing, aside)
+                polled = JudgedPoll(self._facts, self._snapshot.pool_time, missing, aside)
                 return answered(self._config, polled, question, PAGE_DEADLINE_S)
             return explained(self._config, explainer, question, shows_jobs=self.shows_jobs)
         except NotRead as error:

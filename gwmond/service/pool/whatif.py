@@ -21,7 +21,7 @@ from gwmond.sites.demand import Verdicts
 from gwmond.sites.site_time import Facts
 from gwmond.sources import child
 from gwmond.sources.gather import Gatherer
-from gwmond.sources.htcondor.changed import Changed, changed
+from gwmond.sources.htcondor.changed import ChangedKinds, changed
 from gwmond.sources.htcondor.demand import JobGrouping
 from gwmond.sources.round import Targets
 
@@ -31,7 +31,7 @@ MOST_PAIRS = 200_000
 _LEAST_S = 1.0
 
 
-class Polled(NamedTuple):
+class JudgedPoll(NamedTuple):
     """What a poll left: the facts that it judged, and when (epoch seconds, by the pool's clock).
 
     ``missing``: what could not be read, in words; ``aside``: signatures of jobs and pilots that
@@ -44,7 +44,7 @@ class Polled(NamedTuple):
     aside: frozenset[str] = frozenset()
 
 
-def answered(config: Config, polled: Polled, question: Question, deadline_s: float) -> Document:
+def answered(config: Config, polled: JudgedPoll, question: Question, deadline_s: float) -> Document:
     """Return what a change moves; raises NoAnswer."""
     try:
         if not question.change:
@@ -63,7 +63,7 @@ def answered(config: Config, polled: Polled, question: Question, deadline_s: flo
 class _Asker:
     """Finds what one change moves, until ``until`` (monotonic seconds)."""
 
-    def __init__(self, config: Config, polled: Polled, what: WhatIf, until: float) -> None:
+    def __init__(self, config: Config, polled: JudgedPoll, what: WhatIf, until: float) -> None:
         self._config, self._what, self._until = config, what, until
         self._facts, self._now, self._missing, self._aside = polled
 
@@ -116,7 +116,7 @@ class _Asker:
             return facts
         with_all = groups if of_jobs else facts.groups
         grouping = JobGrouping(self._config.attributes, self._config.demand)
-        new: Changed | None = self._run(changed, with_all, templates, self._what, grouping)
+        new: ChangedKinds | None = self._run(changed, with_all, templates, self._what, grouping)
         if new is None:
             raise BadQuestion(f"{self._what.start} is no ClassAd expression")
         if new.ungrouped:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _REQUESTS = {"memory": "RequestMemory", "cores": "RequestCpus"}
 
 
-class Changed(NamedTuple):
+class ChangedKinds(NamedTuple):
     """Groups of jobs, and empty pilots, with the change, in the order in which they were given.
 
     ``ungrouped``: of these attributes of jobs, which a new START names, it is not known which jobs
@@ -37,7 +37,7 @@ def changed(
     templates: Sequence[Template],
     what: WhatIf,
     grouping: demand.JobGrouping,
-) -> tuple[Changed | None, int]:
+) -> tuple[ChangedKinds | None, int]:
     """Return groups and templates with a change, and their number; None: START is no expression.
 
     Of a new START the groups are all that there are: they say then what they do not have of it.
@@ -57,7 +57,7 @@ def changed(
         after = [_requesting(group, what) for group in groups]
     else:
         after = list(groups)
-    return Changed(tuple(after), pilots, ungrouped), len(after) + len(pilots)
+    return ChangedKinds(tuple(after), pilots, ungrouped), len(after) + len(pilots)
 
 
 def _requesting(group: DemandGroup, what: WhatIf) -> DemandGroup:
