@@ -151,23 +151,7 @@ def build(
     entries = sorted(set().union(*(spare[resource] for resource in RESOURCES)))
     sinks: list[Berth | Rest | EntryKey] = [*berths, *rests, *entries]
     sink_at = {sink: at for at, sink in enumerate(sinks)}
-    alike: defaultdict[_Choice, list[DemandClass]] = defaultdict(list)
-    same: defaultdict[tuple[object, ...], list[DemandClass]] = defaultdict(list)
-    for item in classes:
-        if item.jobs > 0:
-            parts = item.spare, item.free, item.leaves, item.beside
-            same[item.own, *map(id, parts)].append(item)
-    for members in same.values():
-        item = members[0]
-        edges_to = (*item.free.items(), *item.beside.items(), *item.spare.items())
-        chosen = [(sink_at[to], edge) for to, edge in edges_to if to in sink_at and edge.jobs > 0]
-        if chosen:
-            left = [
-                (sink_at[rest], sink_at[rest.berth], part)
-                for rest, part in item.leaves.items()
-                if rest in sink_at
-            ]
-            alike[item.own, tuple(sorted(chosen)), tuple(sorted(left))] += members
+    alike = _alike(classes, sink_at)
     bundles: list[Bundle] = []
     tables: list[Floats] = [np.zeros((0, 8))]  # one for each bundle: tuples would be ten times that
     leaves: list[tuple[float, int, int]] = []
@@ -202,6 +186,30 @@ def build(
         (made_by[0], made_by[1].astype(np.int64), made_by[2].astype(np.int64)),
     )
     return made._replace(room=_usable(made))
+
+
+def _alike(
+    classes: Sequence[DemandClass], sink_at: dict[Berth | Rest | EntryKey, int]
+) -> Mapping[_Choice, list[DemandClass]]:
+    """Return the classes that have jobs and somewhere to go, by their choice among the sinks."""
+    alike: defaultdict[_Choice, list[DemandClass]] = defaultdict(list)
+    same: defaultdict[tuple[object, ...], list[DemandClass]] = defaultdict(list)
+    for item in classes:
+        if item.jobs > 0:
+            parts = item.spare, item.free, item.leaves, item.beside
+            same[item.own, *map(id, parts)].append(item)
+    for members in same.values():
+        item = members[0]
+        edges_to = (*item.free.items(), *item.beside.items(), *item.spare.items())
+        chosen = [(sink_at[to], edge) for to, edge in edges_to if to in sink_at and edge.jobs > 0]
+        if chosen:
+            left = [
+                (sink_at[rest], sink_at[rest.berth], part)
+                for rest, part in item.leaves.items()
+                if rest in sink_at
+            ]
+            alike[item.own, tuple(sorted(chosen)), tuple(sorted(left))] += members
+    return alike
 
 
 def _rank(rest: Rest) -> tuple[object, ...]:

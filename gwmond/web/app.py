@@ -191,6 +191,13 @@ def create(
     _add_files(app)
     app.mount(api.ROOT, api.mounted(state, desks))
 
+    _add_refusals(app)
+    return app
+
+
+def _add_refusals(app: FastAPI) -> None:
+    """Add what is said where there is no answer."""
+
     @app.exception_handler(NoTurn)
     async def busy(_request: Request, _error: NoTurn) -> Response:
         again = {"Retry-After": str(AGAIN_S)}
@@ -235,8 +242,6 @@ def create(
             return await request_validation_exception_handler(request, error)
         what = "; ".join(f"{problem['loc'][-1]}: {problem['msg']}" for problem in error.errors())
         return _no_page(f"The address asks for what cannot be shown. {what}.", 422)
-
-    return app
 
 
 def _wants_page(request: Request) -> bool:
