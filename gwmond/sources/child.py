@@ -31,6 +31,8 @@ from gwmond.sources.garbage import COMMAND, collect_after
 
 T = TypeVar("T")
 
+_NICER = 5
+"""A scrape needs a core for a moment, and some thirty children ask and decode then."""
 _STACK = 120 << 20
 """Bytes.  A schedd has 8 MiB: what it lives through, a child does."""
 _context: Any = multiprocessing.get_context("forkserver")
@@ -244,6 +246,8 @@ def child_main(
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
     os.umask(0o077)
+    with contextlib.suppress(OSError):  # a sandbox may allow no process to change its priority
+        os.nice(_NICER)
     gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
     collect_after(COMMAND)
     with contextlib.suppress(ValueError, OSError):

@@ -74,6 +74,12 @@ def test_result_and_what_it_cost() -> None:
     assert 5 < usage.peak_mib < 1024
 
 
+def test_children_come_behind_the_daemon() -> None:
+    """A child has a lower priority than what started it: a scrape does not wait for queries."""
+    value, _ = child.run(os.nice, 0, deadline_s=60)
+    assert value == min(19, os.nice(0) + 5)
+
+
 def test_large_result() -> None:
     """A result larger than any pipe's buffer comes back whole."""
     value, usage = child.run(tasks.many, 50 << 20, deadline_s=60)

@@ -28,6 +28,8 @@ def _possible() -> None:
 
 
 PORT = free_port()
+_DROP_IN = "RestartSec=1\nExecStartPost=sh -c 'nice -n 5 nice >${STATE_DIRECTORY}/niceness'\n"
+"""What runs after the start is in the same sandbox."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +38,7 @@ def machine() -> Iterator[Machine]:
     check()
     with (
         collector("refuses") as address,
-        Machine(config_text(address, PORT), drop_in="RestartSec=1\n") as running,
+        Machine(config_text(address, PORT), drop_in=_DROP_IN) as running,
     ):
         running.wait_state("active", "running")
         yield running
@@ -86,6 +88,12 @@ def test_has_no_power(machine: Machine) -> None:
     assert {status[f"Cap{kind}"] for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")} == {"0" * 16}
     assert status["NoNewPrivs"].strip() == "1"
     assert status["Seccomp"].strip() == "2"
+
+
+def test_queries_may_come_behind_the_daemon(machine: Machine) -> None:
+    """What the service starts can lower its priority, which is the only call of its kind."""
+    found = machine.run("cat", "/var/lib/private/gwmond/niceness")
+    assert found.stdout.strip() == "15", found.stderr  # the unit's Nice=10, and 5
 
 
 def test_writes_only_its_state(machine: Machine) -> None:
