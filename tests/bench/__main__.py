@@ -1,7 +1,8 @@
 """Run benchmarks: ``python -m tests.bench [NAME] [OPTION ...]``, or all of them.
 
-Names: poll, backlog (of job records), steady, import (of pilots' outputs), early
-(verdicts on early failures against simulated truth), suspicions (of them), demo (its recording),
+Names: poll, growth (of polls with a pool's size), backlog (of job records), steady,
+import (of pilots' outputs), early (verdicts on early failures against simulated truth),
+suspicions (of them), demo (its recording),
 changes (since when more is lost, and what a change did, in simulated weeks),
 examples (many random ones of all properties), referee (verdicts against a real negotiator),
 whatif (changes against a real pool in which they are made),
@@ -28,6 +29,7 @@ from tests.bench import (
     early,
     explain,
     forecast,
+    growth,
     http_load,
     monitors,
     names,
@@ -46,6 +48,7 @@ from tests.bench import (
 
 _ALL: dict[str, Callable[[], None]] = {
     "poll": poll_cycle.main,
+    "growth": growth.main,
     "backlog": backlog.main,
     "steady": steady.main,
     "changes": changes.main,

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tests.build.meanwhile import Meanwhile
 
@@ -45,6 +45,16 @@ def chunks(values: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(values)
     while some := list(islice(rest, size)):
         yield some
+
+
+def svg(width: int, height: int, parts: Iterable[str]) -> str:
+    """Return a drawing of these lines and texts; texts that name no colour first are grey."""
+    body = "\n".join(parts).replace("<text x", '<text fill="#333" x')
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        'font-family="sans-serif" font-size="11" fill="none">\n'
+        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
+    )
 
 
 def in_child(module: str, asked: dict[str, Any], env: dict[str, str] | None = None) -> Numbers:
@@ -136,17 +146,25 @@ def profiled(path: str) -> Iterator[None]:
     pstats.Stats(profiler).dump_stats(path)
 
 
-def children() -> list[Any]:
-    """Return a list to which what each child from now on has used is added."""
+class Asked(NamedTuple):
+    """What a child has used, and how many records its answer was made of."""
+
+    cpu_s: float
+    peak_mib: float
+    records: int
+
+
+def children() -> list[Asked]:
+    """Return a list to which each child from now on is added when it ends."""
     from gwmond.sources import child  # noqa: PLC0415 (bare reading is measured without gwmond)
 
-    usages: list[Any] = []
+    asked: list[Asked] = []
     run = child.run
 
     def noted(*args: Any, **options: Any) -> Any:
-        value, usage = run(*args, **options)
-        usages.append(usage)
-        return value, usage
+        (value, records), usage = run(*args, **options)
+        asked.append(Asked(usage.cpu_s, usage.peak_mib, records))
+        return (value, records), usage
 
     child.run = noted
-    return usages
+    return asked

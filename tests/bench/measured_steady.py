@@ -12,7 +12,7 @@ from pathlib import Path
 from gwmond.config.settings import load
 from gwmond.ledger.store import Ledger
 from gwmond.model.entries.evaluation import Evaluation
-from gwmond.model.facts import EntryKey, Pilot, Size, Status
+from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.packed import Packed
 from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.service.accounting.accountant import Accountant, Seen
@@ -25,6 +25,7 @@ from gwmond.sources.htcondor.pilots.claims import Claims
 from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned, Run
+from tests.bench.harness import Asked, children
 from tests.bench.measured_history import resident
 
 _MINUTE = 60
@@ -41,21 +42,22 @@ def main() -> None:
 
 def _play(
     config: str,
-    schedd: list[str],
-    epochs: str,
+    schedds: list[list[str]],
+    epochs: list[str],
     template: str,
     feigned: list[int],
     warm: int,
     minutes: int,
     profile: str,
 ) -> dict[str, float]:
+    asked = children()
     settings, of = load(Path(config)), Feigned(*feigned)
     pool = Pool.open(settings)
     keeper = LedgerKeeper(settings)
     accountant = Accountant(settings, pool.gatherer, pool.targets, keeper)
     ledger = Ledger.open(settings.ledger.url)
     keeper.use(ledger)
-    host, daemon = pool.targets.collectors[0], Daemon(*schedd)
+    host, daemons = pool.targets.collectors[0], tuple(Daemon(*schedd) for schedd in schedds)
     profiler = cProfile.Profile()
     sums: dict[str, float] = {}
     first = of.until - (warm + minutes) * _MINUTE
@@ -63,8 +65,9 @@ def _play(
         now = first + (minute + 1) * _MINUTE
         last = of.ended(now)
         mode = "a" if minute else "w"
-        part = range(max(0, of.ended(now - _MINUTE)), last)
-        feigned_runs.write_epochs(Path(epochs), of, template, part, mode)
+        for at, path in enumerate(epochs):
+            part = range(max(0, of.ended(now - _MINUTE)) + at, last, len(epochs))
+            feigned_runs.write_epochs(Path(path), of, template, part, mode)
         pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
         whole = minute % 10 == 0
         claims = tuple(_claim(r, now) for r in of.running(now) if whole or r.start >= now - 600)
@@ -82,20 +85,20 @@ def _play(
         terms = Terms(access, host, settings.attributes, real, since)
         pool.gatherer.run(host, CLAIMS, tasks.ask, terms, CLAIMS, keep=False)
         spent.note("claims asked, parent")
+        _add(sums, "claims", asked)
         shown = Answer((), time.monotonic())
         answers = {
             (host, SLOTS): shown,
             (host, CLAIMS): shown._replace(value=Claims(Packed(claims), ())),
         }
         found = Round(answers, (), (), {}, ())
-        seen = Seen(now, began, pilots, True, (daemon,), Evaluation({}, {}, {}))
+        seen = Seen(now, began, pilots, True, daemons, Evaluation({}, {}, {}))
         problems = accountant.step(access, found, seen, _MINUTE)
         keeper.commit()
-        noted = _note_children(pool, sums, frozenset())
         while accountant.behind:
             problems += accountant.drain(access, now)
-            noted = _note_children(pool, sums, noted)
         spent.note("accounting, parent")
+        _add(sums, "histories", asked)
         _ = keeper.shown()
         spent.note("what is shown, parent")
         profiler.disable()
@@ -108,16 +111,14 @@ def _play(
     return {**sums, "resident": resident()}
 
 
-def _note_children(
-    pool: Pool, sums: dict[str, float], noted: frozenset[Status]
-) -> frozenset[Status]:
-    """Add up what queries took that are not ``noted``; return all of the minute."""
-    statuses = frozenset(pool.gatherer.last().statuses)
-    for status in statuses - noted:
-        name = f"{status.kind}, child"
-        sums[name] = sums.get(name, 0.0) + status.cpu_s
-        sums[f"{status.kind} records"] = sums.get(f"{status.kind} records", 0) + status.records
-    return statuses
+def _add(sums: dict[str, float], name: str, asked: list[Asked]) -> None:
+    """Add up what children took since the last call, and their records."""
+    for what, value in (
+        ("child", sum(one.cpu_s for one in asked)),
+        ("records", sum(one.records for one in asked)),
+    ):
+        sums[f"{name}, {what}"] = sums.get(f"{name}, {what}", 0.0) + value
+    asked.clear()
 
 
 class _Spent:

@@ -6,15 +6,13 @@ attributes, as many at once as gwmond makes, (b) queries of 15 attributes of eac
 poll cycle of gwmond, from the queries to the snapshot and its exposition; then the latency of
 scrapes while a daemon polls.  Jobs of a group may run at all entries but one.
 
-``--double jobs,slots`` doubles each of these several times instead, and says by which power wall
-time, CPU and memory grow.  Run it with ``make bench``.  Machines differ: the ratios count.
+Run it with ``make bench``.  Machines differ: the ratios count.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -70,41 +68,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--scrapes", type=int, default=2000)
     parser.add_argument("--profile", default="", help="write cProfile's output of a poll to PATH")
-    parser.add_argument("--double", type=lambda text: text.split(","), default=[])
-    parser.add_argument("--times", type=int, default=3, help="to double each")
     options = parser.parse_args()
     scale = Scale(*(getattr(options, name) for name in Scale._fields))
-    if options.double:
-        _double(scale, options)
-        return
     with staged(scale, options.interval) as bench:
         rounds = bench.rounds(options.rounds, options.profile)
         _report(rounds)
         _scrapes(_without_pause(bench.config, options.interval, rounds), options.scrapes)
-
-
-def _double(scale: Scale, options: argparse.Namespace) -> None:
-    """Print what each size costs, and the slopes of its logarithm over that of the size."""
-    columns = ("groupby wall", "poll wall", "poll cpu", "poll own", "poll memory")
-    print("| doubled | size | " + " | ".join(columns) + " |\n|---|---|" + "---|" * len(columns))
-    base: list[float] = []
-    for name in options.double:
-        rows = [base] if base else []
-        for power in range(len(rows), options.times + 1):
-            size = getattr(scale, name) << power
-            with staged(scale._replace(**{name: size}), options.interval) as bench:
-                rounds = bench.rounds(options.rounds)
-            medians = [_median(rounds, *column.split()) for column in columns]
-            rows.append(medians)
-            print(_row(name, size, medians), flush=True)
-        base = rows[0]
-        logs = [[math.log2(row[at]) for row in rows] for at in range(len(columns))]
-        slopes = [statistics.linear_regression(range(len(rows)), values).slope for values in logs]
-        print(_row(name, "exponent", slopes), flush=True)
-
-
-def _row(name: str, size: object, numbers: list[float]) -> str:
-    return f"| {name} | {size} | {' | '.join(f'{number:.2f}' for number in numbers)} |"
 
 
 class Bench(NamedTuple):
@@ -288,7 +257,8 @@ def _line(told: Numbers) -> str:
     return f"{told['wall']:.2f} s, {told['cpu']:.2f} s of CPU, {told['memory']:.0f} MiB"
 
 
-def _median(rounds: list[dict[str, Numbers]], what: str, key: str) -> float:
+def median(rounds: list[dict[str, Numbers]], what: str, key: str) -> float:
+    """Return what most rounds measured of one operation."""
     return statistics.median(numbers[what][key] for numbers in rounds)
 
 
@@ -300,7 +270,7 @@ def _report(rounds: list[dict[str, Numbers]]) -> None:
     }
     print(f"{'':28}{'wall s':>10}{'CPU s':>10}{'peak MiB':>10}   (medians of {len(rounds)})")
     for what, title in names.items():
-        wall, cpu, memory = (_median(rounds, what, key) for key in ("wall", "cpu", "memory"))
+        wall, cpu, memory = (median(rounds, what, key) for key in ("wall", "cpu", "memory"))
         print(f"{title:28}{wall:10.2f}{cpu:10.2f}{memory:10.0f}")
     print(f"{'(d) (c), with all claims':28}{_line(rounds[-1]['claims'])}")
     for other, aim in (("groupby", "aim <= 1.3"), ("per_job", "aim < 0.33")):
@@ -316,7 +286,7 @@ def _report(rounds: list[dict[str, Numbers]]) -> None:
 
 def _without_pause(config: Path, interval: int, rounds: list[dict[str, Numbers]]) -> Path:
     """Return a configuration with which one poll follows the other: so all scrapes meet one."""
-    short = min(interval, max(10, round(_median(rounds, "poll", "wall"))))
+    short = min(interval, max(10, round(median(rounds, "poll", "wall"))))
     text = config.read_text().replace(f'"{interval}s"', f'"{short}s"')
     polling = config.with_name("polling.toml")
     polling.write_text(text.replace(f'"{interval - 1}s"', f'"{short - 1}s"'))
@@ -324,31 +294,45 @@ def _without_pause(config: Path, interval: int, rounds: list[dict[str, Numbers]]
 
 
 def _scrapes(config: Path, number: int) -> None:
-    """Scrape a daemon that polls all the while."""
+    """Scrape a daemon that polls all the while, in turn as Prometheus does and unpacked."""
     daemon = subprocess.Popen(
         [sys.executable, "-m", "gwmond", "run", "--config", str(config), "--log-level", "error"]
     )
     url = f"http://{_listen(config)}"
+    took: dict[str, list[float]] = {name: [] for name in _ASKED}
+    sizes: dict[str, int] = {}
     try:
         _until_ready(url)
-        took = []
         with Together(daemon.pid) as together:
             for _ in range(number):
-                began = time.perf_counter()
-                with urllib.request.urlopen(f"{url}/metrics") as answer:
-                    size = len(answer.read())
-                took.append(time.perf_counter() - began)
-                time.sleep(0.02)
-        took.sort()
-        p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
-        print(
-            f"scrapes while polling: {number} of {size / 1024:.0f} KiB, p50 {p50 * 1e3:.1f} ms, "
-            f"p99 {p99 * 1e3:.1f} ms (aim < 25 ms), max {took[-1] * 1e3:.1f} ms; "
-            f"all processes {together.peak_mib:.0f} MiB at most"
-        )
+                for name, headers in _ASKED.items():
+                    asked = urllib.request.Request(f"{url}/metrics", headers=headers)
+                    began = time.perf_counter()
+                    with urllib.request.urlopen(asked) as answer:
+                        sizes[name] = len(answer.read())
+                    took[name].append(time.perf_counter() - began)
+                    time.sleep(0.02)
     finally:
         daemon.terminate()
         daemon.wait(15)
+    for name, times in took.items():
+        times.sort()
+        p50, p99 = times[number // 2] * 1e3, times[number * 99 // 100] * 1e3
+        print(
+            f"scrapes while polling, {name}: {number} of {sizes[name] / 1024:.0f} KiB, "
+            f"p50 {p50:.1f} ms, p99 {p99:.1f} ms (aim < 25 ms), max {times[-1] * 1e3:.1f} ms"
+        )
+    print(f"all processes {together.peak_mib:.0f} MiB at most")
+
+
+_ASKED = {
+    "as Prometheus asks": {
+        "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2",
+        "Accept-Encoding": "gzip",
+    },
+    "unpacked": {"Accept-Encoding": "identity"},
+}
+"""Headers of scrapes."""
 
 
 def _listen(config: Path) -> str:

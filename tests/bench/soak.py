@@ -26,7 +26,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.harness import memory_mib
+from tests.bench.harness import memory_mib, svg
 from tests.chaos.work import CONFIG, Work
 from tests.daemon.running import RunningDaemon, Tables, patient
 from tests.pool.condor import CondorPool
@@ -146,12 +146,7 @@ def drawing(minutes: Sequence[Sample]) -> str:
     lines.append(
         f'<text x="{width - 10}" y="{foot}" text-anchor="end">{len(minutes)} minutes</text>'
     )
-    box = f'viewBox="0 0 {width} {foot + 10}" width="{width}" font-family="sans-serif"'
-    body = "\n".join(lines).replace("<text", '<text fill="#333" stroke="none"')
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} font-size="11" fill="none">\n'
-        f'<rect width="100%" height="100%" fill="#fff"/>\n{body}\n</svg>\n'
-    )
+    return svg(width, foot + 10, lines)
 
 
 def main() -> None:

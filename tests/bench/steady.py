@@ -1,11 +1,11 @@
 """Benchmark: what accounting pilots' time costs a daemon in the steady state, in CPU time.
 
-A real collector has the slots of 60,000 pilots and of the jobs on them, a real schedd an epoch
-history to which 2,000 records a minute come; on each pilot two runs end an hour.  Minutes are
+A real collector has the slots of 60,000 pilots and of the jobs on them, real schedds epoch
+histories to which 2,000 records a minute come; on each pilot two runs end an hour.  Minutes are
 played one after the other without waiting.  In each: all that a poll does because of pilots' time:
 
 - the child that asks the collector for claims (all every ten minutes, else those of ten minutes);
-- the children that ask the schedd for its histories;
+- the children that ask schedds for their histories;
 - the accountant's step: sightings, claims, records, settling, the commit to a ledger on disk.
 
 The times of sightings, claims and records are played; so what the child says of the collector's
@@ -25,14 +25,17 @@ from pathlib import Path
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import chunks, in_child, say
+from tests.bench.harness import NO_DNS, chunks, in_child, say, schedds
 from tests.ledger.server import Server
 from tests.pool import feign
 from tests.pool.adtext import Ad
 from tests.pool.condor import CondorPool
 
-_CONFIG = feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
+_CONFIG = (
+    NO_DNS + feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
+)
 _AT_ONCE = 5000
+_DAEMON = ("Name", "MyAddress", "CondorVersion")
 
 
 def main() -> None:
@@ -42,17 +45,20 @@ def main() -> None:
     parser.add_argument(
         "--runs", type=int, default=0, help="that end a minute (two an hour a pilot)"
     )
+    parser.add_argument(
+        "--schedds", type=int, default=1, help="one has some 2,000 records a minute at most"
+    )
     parser.add_argument("--minutes", type=int, default=10)
     parser.add_argument("--warm", type=int, default=3, help="minutes before, not counted")
     parser.add_argument("--profile", default="", help="write cProfile's output to PATH")
     parser.add_argument("--postgresql", action="store_true", help="the ledger (else SQLite)")
     options = parser.parse_args()
     with (
-        CondorPool(config=_CONFIG) as pool,
+        CondorPool(config=_CONFIG + schedds(options.schedds)) as pool,
         tempfile.TemporaryDirectory() as directory,
         Server() if options.postgresql else nullcontext() as server,
     ):
-        template = feigned_runs.template(pool)
+        template = feigned_runs.template(pool, NO_DNS)
         pool.off("NEGOTIATOR")  # it would look at all slots, on the same cores
         period = options.pilots * 60 // options.runs if options.runs else feigned_runs.PERIOD_S
         runs = options.pilots * (2 * 3600 // period)
@@ -60,7 +66,8 @@ def main() -> None:
         say("advertising slots")
         for some in chunks(_slots(feigned), _AT_ONCE):
             pool.advertise(some, "UPDATE_STARTD_AD")
-        (ad,) = pool.query("Schedd", f'Name == "{pool.schedds[0]}"')
+        names = [f"bench{n}@pool.test" for n in range(options.schedds)]
+        by_name = {ad["Name"]: ad for ad in pool.query("Schedd")}
         config = Path(directory) / "gwmond.toml"
         config.write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n'
@@ -69,8 +76,8 @@ def main() -> None:
         )
         asked = {
             "config": str(config),
-            "schedd": [ad[name] for name in ("Name", "MyAddress", "CondorVersion")],
-            "epochs": str(pool.local / "spool" / "epoch_history"),
+            "schedds": [[by_name[name][of] for of in _DAEMON] for name in names],
+            "epochs": [str(pool.local / f"BENCH{n}" / "epochs") for n in range(options.schedds)],
             "template": template,
             "feigned": list(feigned),
             "warm": options.warm,
