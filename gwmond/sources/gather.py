@@ -11,6 +11,7 @@ thread that asks nobody else, until another one of these does not answer either.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -101,6 +102,7 @@ class Gatherer:
         self._ungrouped: dict[tuple[str, str], float] = {}
         self._all_claims_at = 0.0
         self._ads: dict[tuple[str, str], int] = {}  # by collector and kind, when all were asked for
+        self._large: dict[str, threading.Lock] = {}  # by collector
         self._claims_every = config.pilots.claims_every / speed
         self._claims_overlap = max(600.0, 5 * config.poll.interval * speed)
         self.claims_since: float | None = None
@@ -356,9 +358,10 @@ class Gatherer:
     def _in_parts(
         self, task: Callable[..., tuple[Any, int]], terms: Terms, kind: str, **limits: Any
     ) -> tuple[tuple[Any, int], child.Usage]:
-        """Ask for very many ads, a part after the other: each child holds the ads of one.
+        """Ask for very many ads, a part after the other: a child holds the ads of one.
 
-        A job that begins meanwhile is seen by the next question for new claims.
+        Of a collector there is one such child at a time.  A job that begins meanwhile is seen by
+        the next question for new claims.
         """
         joined = SOURCES[kind].joined
         assert joined is not None
@@ -366,9 +369,10 @@ class Gatherer:
         n = _FIRST_PARTS[kind] if before is None else 1 + before // _AT_ONCE[kind]
         until = time.monotonic() + limits["deadline_s"]
         answers = []
-        for k in range(n):
-            limits["deadline_s"] = max(_LEAST_S, until - time.monotonic())
-            answers.append(child.run(task, terms._replace(part=(k, n)), kind, **limits))
+        with self._large.setdefault(terms.name, threading.Lock()):
+            for k in range(n):
+                limits["deadline_s"] = max(_LEAST_S, until - time.monotonic())
+                answers.append(child.run(task, terms._replace(part=(k, n)), kind, **limits))
         values, numbers = zip(*(answer for answer, _ in answers), strict=True)
         usages = [usage for _, usage in answers]
         self._ads[terms.name, kind] = sum(numbers)

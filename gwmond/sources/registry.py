@@ -18,10 +18,15 @@ def _registered() -> Iterator[CollectorSource]:
         yield from getattr(import_module(module.name), "SOURCES", ())
 
 
-SOURCES = {
-    source.kind: source
-    for source in sorted(_registered(), key=lambda s: (not s.discovers, not s.large, s.kind))
-}
+_FIRST = "slots"
+"""Of the large kinds: all rests on pilots."""
+
+
+def _order(source: CollectorSource) -> tuple[object, ...]:
+    return not source.discovers, not source.large, source.kind != _FIRST, source.kind
+
+
+SOURCES = {source.kind: source for source in sorted(_registered(), key=_order)}
 """By their kind, in the order in which they are asked."""
 
 POOL_SOURCES = tuple(source for source in SOURCES.values() if source.pool)

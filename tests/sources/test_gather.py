@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from gwmond.config.settings import Config
 from gwmond.model.facts import EntryKey, Size, Status
 from gwmond.model.names import DAY_S, OTHER_ENTRY, SCHEDDS, NameLimits, Names, Standing
-from gwmond.sources import gather
+from gwmond.sources import child, gather
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor import matching, templates
 from gwmond.sources.round import Round, Targets
@@ -145,6 +146,28 @@ def test_very_many_ads_are_asked_for_in_parts(
         jobs = [record.fact.job for record in found.answers["cm", "claims"].value.records]
         assert sorted(jobs) == [f"s#{n}.0" for n in range(7)]
         assert status(found, "cm", "claims").records == 7
+
+
+def test_one_child_at_a_time_has_very_many_ads(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claims are asked for after slots, or before them: so memory has room for one part."""
+    ask, under_way, most = child.run, Counter[str](), Counter[int]()
+
+    def noted(task: Callable[..., Any], terms: Any, *rest: Any, **limits: Any) -> Any:
+        kind = rest[0] if rest and rest[0] in ("slots", "claims") else ""
+        under_way[kind] += 1
+        most[under_way["slots"] + under_way["claims"]] += bool(kind)
+        try:
+            return ask(task, terms, *rest, **limits)
+        finally:
+            under_way[kind] -= 1
+
+    monkeypatch.setattr(child, "run", noted)
+    world.gatherer.ask_all_claims()
+    _, asked = world.round()
+    assert (asked.count("cm claims"), asked.count("cm slots")) == (4, 1)
+    assert +most == {1: 5}
 
 
 def test_last_answer_is_kept_and_marked(world: World) -> None:
