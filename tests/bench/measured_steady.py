@@ -9,20 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from gwmond.config.settings import load
-from gwmond.ledger.store import Ledger
 from gwmond.model.entries.evaluation import Evaluation
 from gwmond.model.facts import EntryKey, Pilot, Size
 from gwmond.model.packed import Packed
 from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
-from gwmond.service.accounting.accountant import Accountant, Seen
-from gwmond.service.accounting.ledger_keeper import LedgerKeeper
-from gwmond.service.pool.pool import Pool
-from gwmond.sources import tasks
 from gwmond.sources.garbage import RUNNING, few_collections
-from gwmond.sources.htcondor.access import Daemon, Terms
-from gwmond.sources.htcondor.pilots.claims import Claims
-from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned, Run
 from tests.bench.harness import Asked, children
@@ -50,7 +41,17 @@ def _play(
     minutes: int,
     profile: str,
 ) -> dict[str, float]:
-    asked = children()
+    asked = children()  # before what runs them is imported
+    from gwmond.config.settings import load  # noqa: PLC0415
+    from gwmond.ledger.store import Ledger  # noqa: PLC0415
+    from gwmond.service.accounting.accountant import Accountant, Seen  # noqa: PLC0415
+    from gwmond.service.accounting.ledger_keeper import LedgerKeeper  # noqa: PLC0415
+    from gwmond.service.pool.pool import Pool  # noqa: PLC0415
+    from gwmond.sources import tasks  # noqa: PLC0415
+    from gwmond.sources.htcondor.access import Daemon, Terms  # noqa: PLC0415
+    from gwmond.sources.htcondor.pilots.claims import Claims  # noqa: PLC0415
+    from gwmond.sources.round import CLAIMS, SLOTS, Answer, Round  # noqa: PLC0415
+
     settings, of = load(Path(config)), Feigned(*feigned)
     pool = Pool.open(settings)
     keeper = LedgerKeeper(settings)
@@ -71,6 +72,7 @@ def _play(
         pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
         whole = minute % 10 == 0
         claims = tuple(_claim(r, now) for r in of.running(now) if whole or r.start >= now - 600)
+        packed = Packed(claims)  # as a child does
         if minute == warm:
             sums.clear()
         spent = _Spent(sums)
@@ -89,7 +91,7 @@ def _play(
         shown = Answer((), time.monotonic())
         answers = {
             (host, SLOTS): shown,
-            (host, CLAIMS): shown._replace(value=Claims(Packed(claims), ())),
+            (host, CLAIMS): shown._replace(value=Claims(packed, ())),
         }
         found = Round(answers, (), (), {}, ())
         seen = Seen(now, began, pilots, True, daemons, Evaluation({}, {}, {}))

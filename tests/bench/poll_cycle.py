@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -312,6 +313,7 @@ def _scrapes(config: Path, number: int) -> None:
                         sizes[name] = len(answer.read())
                     took[name].append(time.perf_counter() - began)
                     time.sleep(0.02)
+            pages = {path: _page(url + path) for path in _PAGES}
     finally:
         daemon.terminate()
         daemon.wait(15)
@@ -323,6 +325,30 @@ def _scrapes(config: Path, number: int) -> None:
             f"p50 {p50:.1f} ms, p99 {p99:.1f} ms (aim < 25 ms), max {times[-1] * 1e3:.1f} ms"
         )
     print(f"all processes {together.peak_mib:.0f} MiB at most")
+    for path, said in pages.items():
+        print(f"page {path}: {said}")
+
+
+def _page(url: str) -> str:
+    """Ask for a page five times, each with another query; return its size and how long it took."""
+    took = []
+    for turn in range(5):
+        began = time.perf_counter()
+        try:
+            with urllib.request.urlopen(f"{url}{'&' if '?' in url else '?'}turn={turn}") as answer:
+                size = len(answer.read())
+        except urllib.error.HTTPError as error:
+            return f"{error.code} {error.reason}"
+        took.append(time.perf_counter() - began)
+        time.sleep(1)
+    return f"{size / 1024:.0f} KiB, {statistics.median(took):.2f} s, at most {max(took):.2f} s"
+
+
+_PAGES = (
+    *("/", "/pilots", "/time", "/failures", "/runs", "/report", "/forecast", "/past", "/problems"),
+    *("/site?site=Site001", "/explain?all=1", "/advise"),
+    *("/api/v1/sites", "/api/v1/pilots", "/api/v1/totals"),
+)
 
 
 _ASKED = {
