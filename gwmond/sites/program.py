@@ -36,7 +36,7 @@ _EFFORT = 500_000  # edges x rounds: a huge pool is evened out less thoroughly
 _ROUNDS = 50
 _PRIMAL = 4  # kSimplexStrategyPrimal of HiGHS
 _ALL_AT_ONCE = 10_000  # edges
-_AT_ONCE = 12  # edges of a bundle
+_AT_ONCE = 40  # edges of a bundle
 _STEP = 7919  # a prime: bundles begin with other sinks
 
 
