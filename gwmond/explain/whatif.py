@@ -159,7 +159,7 @@ _PLACES: tuple[Datum[PlaceMove], ...] = (
 )
 
 
-def _fate(key: str, at: int, header: str) -> tuple[Datum[JobsMove], ...]:
+def _prospect(key: str, at: int, header: str) -> tuple[Datum[JobsMove], ...]:
     def of(when: str) -> Datum[JobsMove]:
         def value(move: JobsMove) -> float:
             jobs: float = getattr(getattr(move, when), key)
@@ -180,9 +180,9 @@ _GROUPS: tuple[Datum[JobsMove], ...] = (
         name=True,
     ),
     Datum("idle_jobs", lambda move: move.jobs, 2, "idle jobs"),
-    *_fate("soon", 3, "soon"),
-    *_fate("more_pilots", 5, "on more pilots"),
-    *_fate("nowhere", 7, "nowhere"),
+    *_prospect("soon", 3, "soon"),
+    *_prospect("more_pilots", 5, "on more pilots"),
+    *_prospect("nowhere", 7, "nowhere"),
     Datum("gain", lambda move: move.gain, 9, "gain", cell=lambda move: f"{move.gain:+.1f}"),
 )
 

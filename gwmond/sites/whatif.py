@@ -190,13 +190,13 @@ def judged(
         total = (before.totals or {}).get(key)
         requested = None if total is None else total.requested_idle
         moves.append(PlaceMove(key, one, other, running[key], requested))
-    fates = [_fates(evaluation) for evaluation in evaluations]
+    prospects = [_prospects(evaluation) for evaluation in evaluations]
     jobs = Counter[str]()
     for group in before.groups:
         jobs[group.accounting_group] += group.jobs
     nothing = Prospects(0.0, 0.0, 0.0)
     groups = (
-        JobsMove(name, n, *(fate.get(name, nothing) for fate in fates))
+        JobsMove(name, n, *(prospect.get(name, nothing) for prospect in prospects))
         for name, n in sorted(jobs.items())
         if n > 0
     )
@@ -246,7 +246,7 @@ def _bottleneck(row: EntryTime) -> float:
     return sum(parts) / SCALE
 
 
-def _fates(evaluation: Evaluation) -> dict[str, Prospects]:
+def _prospects(evaluation: Evaluation) -> dict[str, Prospects]:
     """Return what becomes of the idle jobs of each accounting group."""
     sums: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for idle in evaluation.idle:

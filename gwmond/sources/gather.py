@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from itertools import product
 from typing import Any, NamedTuple, TypeVar
 
@@ -135,7 +136,7 @@ class Gatherer:
         ):
             self._one_was_silent = False
             pools = second, alone
-            discovery, others = self._ask_collectors(first, access, now)
+            discovery, others, claims = self._ask_collectors(first, access, now)
             early = self._targets.groups and not self._rounds  # START is not known yet
             asked = {} if early else self._ask_schedds(pools, access, self._seen.values(), {})
             for future in discovery:
@@ -150,7 +151,7 @@ class Gatherer:
             fresh = [s for s in self._seen.values() if s.daemon not in asked]
             asked = {**asked, **self._ask_schedds(pools, access, fresh, asked)}
             queues = self._ask_factory_schedds(pools, access, now, asked)
-            for future in others:
+            for future in (*others, *claims):
                 future.result()
             if not answered:
                 self._ask_templates(access, now)
@@ -304,8 +305,8 @@ class Gatherer:
 
     def _ask_collectors(
         self, pool: ThreadPoolExecutor, access: Access, now: float
-    ) -> tuple[list[Future[Any]], list[Future[Any]]]:
-        """Ask all collectors; return the answers with schedds to ask, and the others."""
+    ) -> tuple[list[Future[Any]], list[Future[Any]], list[Future[Any]]]:
+        """Ask all collectors; return the answers with schedds to ask, the others, and claims."""
         self._plan_claims(now)
         targets = self._targets
         plan = (
@@ -321,16 +322,19 @@ class Gatherer:
                 together.setdefault((name, host, part), []).append(source.kind)
         discovery: list[Future[Any]] = []
         others: list[Future[Any]] = []
+        claims: list[Future[Any]] = []
         for (name, host, _), kinds in together.items():
             terms = Terms(access, host, self._config.attributes, now, self.claims_since)
             future = pool.submit(self._ask_together, name, terms, kinds)
-            (discovery if SOURCES[kinds[0]].discovers else others).append(future)
-        return discovery, others
+            rest = claims if kinds == [CLAIMS] else others
+            (discovery if SOURCES[kinds[0]].discovers else rest).append(future)
+        return discovery, others, claims
 
     def _ask_together(self, collector: str, terms: Terms, kinds: Sequence[str]) -> None:
         """Ask for small answers in one child; where that fails, for each in its own for an hour.
 
-        So a kind that does not answer takes the others with it once.
+        So a kind that does not answer takes the others with it once.  Of very many ads of a
+        collector one kind is asked for at a time, unless it came too late so before.
         """
         answers: dict[str, tuple[tuple[Any, int], child.Usage]] = {}
         began, left_s = time.monotonic(), self.left_s
@@ -351,17 +355,20 @@ class Gatherer:
         for kind in kinds:
             few = kind == CLAIMS and terms.claims_since is not None
             in_parts = SOURCES[kind].joined is not None and not few
-            self.run(
-                *(collector, kind, tasks.ask, terms, kind), how=self._in_parts if in_parts else how
-            )
+            before = self._statuses.get((collector, kind))
+            waits = in_parts and (before is None or before.up)
+            with self._large.setdefault(collector, threading.Lock()) if waits else nullcontext():
+                self.run(
+                    *(collector, kind, tasks.ask, terms, kind),
+                    how=self._in_parts if in_parts else how,
+                )
 
     def _in_parts(
         self, task: Callable[..., tuple[Any, int]], terms: Terms, kind: str, **limits: Any
     ) -> tuple[tuple[Any, int], child.Usage]:
-        """Ask for very many ads, a part after the other: a child holds the ads of one.
+        """Ask for very many ads, a part after the other: each child holds the ads of one.
 
-        Of a collector there is one such child at a time.  A job that begins meanwhile is seen by
-        the next question for new claims.
+        A job that begins meanwhile is seen by the next question for new claims.
         """
         joined = SOURCES[kind].joined
         assert joined is not None
@@ -369,10 +376,12 @@ class Gatherer:
         n = _FIRST_PARTS[kind] if before is None else 1 + before // _AT_ONCE[kind]
         until = time.monotonic() + limits["deadline_s"]
         answers = []
-        with self._large.setdefault(terms.name, threading.Lock()):
-            for k in range(n):
-                limits["deadline_s"] = max(_LEAST_S, until - time.monotonic())
-                answers.append(child.run(task, terms._replace(part=(k, n)), kind, **limits))
+        for k in range(n):
+            left = until - time.monotonic()
+            if left < -_LATE_S:
+                raise child.QueryError(ProblemName.TIMEOUT, f"{k} of {n} parts came in time")
+            limits["deadline_s"] = max(_LEAST_S, left)
+            answers.append(child.run(task, terms._replace(part=(k, n)), kind, **limits))
         values, numbers = zip(*(answer for answer, _ in answers), strict=True)
         usages = [usage for _, usage in answers]
         self._ads[terms.name, kind] = sum(numbers)

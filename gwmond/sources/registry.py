@@ -11,6 +11,7 @@ from importlib import import_module
 
 from gwmond.sources import htcondor
 from gwmond.sources.htcondor.access import CollectorSource
+from gwmond.sources.round import SLOTS
 
 
 def _registered() -> Iterator[CollectorSource]:
@@ -18,12 +19,9 @@ def _registered() -> Iterator[CollectorSource]:
         yield from getattr(import_module(module.name), "SOURCES", ())
 
 
-_FIRST = "slots"
-"""Of the large kinds: all rests on pilots."""
-
-
 def _order(source: CollectorSource) -> tuple[object, ...]:
-    return not source.discovers, not source.large, source.kind != _FIRST, source.kind
+    """Return what sorts questions: of the large ones that for slots first, as all rests on it."""
+    return not source.discovers, not source.large, source.kind != SLOTS, source.kind
 
 
 SOURCES = {source.kind: source for source in sorted(_registered(), key=_order)}

@@ -47,7 +47,7 @@ from gwmond.web.asking import (
     IdleListed,
     Listed,
     PilotsListed,
-    PollAsked,
+    PollListed,
     ProblemsListed,
     Refused,
     ReportListed,
@@ -96,7 +96,7 @@ class Answers:
         rows = [row for row in every if asked.entry in ("", row.entry)]
         return self._rows(asked, rows, "entries", then)
 
-    def _then(self, asked: PollAsked) -> PastPoll | None:
+    def _then(self, asked: PollListed) -> PastPoll | None:
         """Return the poll of the past that is asked for; None: the last one."""
         if not asked.as_of:
             return None

@@ -303,7 +303,7 @@ async def _of_poll(
     make: Callable[[Answers], Record],
 ) -> Response:
     """Answer of the last poll at a desk that is never waited for; of another from the ledger."""
-    past = isinstance(asked, asking.PollAsked) and asked.as_of
+    past = isinstance(asked, asking.PollListed) and asked.as_of
     return await _answered(state, desks.ledger if past else desks.memory, request, asked, make)
 
 

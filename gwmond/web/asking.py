@@ -228,7 +228,7 @@ class OfPeriod(OfPlace):
         return period
 
 
-class PollAsked(Listed):
+class PollListed(Listed):
     """A list of one poll."""
 
     as_of: Annotated[
@@ -236,7 +236,7 @@ class PollAsked(Listed):
     ] = ""
 
 
-class SitesListed(PollAsked):
+class SitesListed(PollListed):
     rows = "sites"
     site: Name = ""
     state: State | Literal[""] = ""
@@ -320,7 +320,7 @@ class ProblemsListed(Listed):
     rows = "problems"
 
 
-class IdleListed(PollAsked):
+class IdleListed(PollListed):
     rows = "idle"
 
 

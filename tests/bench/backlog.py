@@ -19,13 +19,12 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import NO_DNS, Numbers, in_child, numbers, say, schedds
+from tests.bench.harness import NO_DNS, Numbers, daemons, in_child, numbers, say, schedds
 from tests.pool.condor import CondorPool
 
 _WINDOW = 10_000
@@ -61,12 +60,7 @@ class Bench:
         self._pool, self._directory, self._options = pool, directory, options
         self._template = feigned_runs.template(pool, NO_DNS)
         self._feigned = Feigned(options.pilots, 0, 0)
-        columns = ["Name", "MyAddress", "CondorVersion"]
-        self._schedds: list[list[str]] = []
-        for number in range(options.schedds):
-            wanted = f'Name == "bench{number}@pool.test"'
-            ads = pool.wait_for("a schedd", partial(pool.query, "Schedd", wanted, columns))
-            self._schedds.append([ads[0][name] for name in columns])
+        self._schedds = daemons(pool, [f"bench{n}@pool.test" for n in range(options.schedds)])
 
     def write(self, number: int) -> None:
         """Write histories of so many runs."""

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias
 
 from gwmond.model.facts import Place
 from gwmond.reports.changes.gather import LOSSES, is_of_place
-from gwmond.reports.changes.since import Effect, HourlyLoss, Stretch, effect, stretch, told
+from gwmond.reports.changes.since import Effect, HourlyShare, Stretch, effect, stretch, told
 from tests.bench.harness import say
 from tests.simulator.parts import Pilot
 from tests.simulator.pool import Pool
@@ -110,7 +110,7 @@ def _spent(pilot: Pilot, now: int) -> Iterator[tuple[str, int, int, float]]:
 
 def series(
     week: Week, injected: Injected | None = None, draw: Random | None = None
-) -> tuple[dict[Key, HourlyLoss], float | None]:
+) -> tuple[dict[Key, HourlyShare], float | None]:
     """Return the hours by site and loss; and the expected share of an injection in its first day.
 
     Who is drawn is expected to be bad with the injection's probability: this expectation, over the
@@ -135,25 +135,25 @@ def series(
             if of in ("runs", "pilots"):
                 lost, whole = counts[site, name], wholes[site, of == "pilots"]
                 rows = [[float(hours[hour]) for hour in range(HOURS)] for hours in (lost, whole)]
-                found[site, str(name)] = HourlyLoss(*rows)
+                found[site, str(name)] = HourlyShare(*rows)
         idle, busy = (week.time.get((site, w), [0.0] * HOURS) for w in ("pilot_overhead", "busy"))
         sums = [a + b for a, b in zip(idle, busy, strict=True)]
-        found[site, "pilot_overhead"] = HourlyLoss(idle, sums)
+        found[site, "pilot_overhead"] = HourlyShare(idle, sums)
     true = injected.share * could / runs if injected is not None and runs else None
     return found, true
 
 
-def looked_at(found: dict[Key, HourlyLoss]) -> dict[Key, Stretch]:
+def looked_at(found: dict[Key, HourlyShare]) -> dict[Key, Stretch]:
     """Return the stretch of each series that has one."""
     stretches = ((key, _stretch(key, of)) for key, of in found.items())
     return {key: since for key, since in stretches if since is not None}
 
 
-def _stretch(key: Key, of: HourlyLoss) -> Stretch | None:
+def _stretch(key: Key, of: HourlyShare) -> Stretch | None:
     return stretch(of, BLOCK[LOSSES[key[1]]])
 
 
-def alarms(found: dict[Key, HourlyLoss], looked: dict[Key, Stretch]) -> dict[Key, Stretch]:
+def alarms(found: dict[Key, HourlyShare], looked: dict[Key, Stretch]) -> dict[Key, Stretch]:
     """Return what is told of a week."""
     is_told = told([since.chance for since in looked.values()])
     chosen = {key: since for (key, since), yes in zip(looked.items(), is_told, strict=True) if yes}
@@ -164,7 +164,7 @@ def alarms(found: dict[Key, HourlyLoss], looked: dict[Key, Stretch]) -> dict[Key
     }
 
 
-def did(found: dict[Key, HourlyLoss], key: Key, at: int, until: int = HOURS) -> Effect | None:
+def did(found: dict[Key, HourlyShare], key: Key, at: int, until: int = HOURS) -> Effect | None:
     """Return the effect on a loss of a change at an hour."""
     others = [one for (site, name), one in found.items() if name == key[1] and site != key[0]]
     after = slice(at, min(at + _AROUND_H, until))

@@ -2,7 +2,7 @@
 
 Jobs, slots, pilots, groups, entries and schedds are doubled several times, each alone, from a
 smaller pool (see ``poll_cycle``).  The exponent is the slope of the logarithm over that of the
-size: 0 is flat, 1 linear.  The part that does not grow is in it, so a larger pool has more.
+size: 0 is flat, 1 linear.  What does not grow is in it, so that of the last doubling is higher.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _COLUMNS = {
     "groupby wall": "GroupBy, s",
     "poll wall": "poll, s",
     "poll cpu": "CPU, s",
-    "poll own": "of its own process, s",
+    "poll own": "CPU of its own process, s",
     "poll memory": "MiB",
 }
-_COLORS = {"poll cpu": "#06c", "poll memory": "#c60"}
-"""Of what is drawn."""
-_SMALL = Scale(25_000, 160, 2, 12_000, 1_500, 20, roomy=10)
+_DRAWN = {"poll cpu": "CPU", "poll memory": "memory"}
+_COLORS = dict(zip(_DRAWN, ("#06c", "#c60"), strict=True))
+_SMALL = Scale(25_600, 160, 3, 24_000, 1_500, 20, roomy=10)
 
 
 class Growth(NamedTuple):
@@ -36,9 +36,9 @@ class Growth(NamedTuple):
     sizes: list[int]
     columns: dict[str, list[float]]
 
-    def exponent(self, column: str) -> float:
-        """Return the slope of the logarithm over that of the size."""
-        logs = [math.log2(value) for value in self.columns[column]]
+    def exponent(self, column: str, last: int = 0) -> float:
+        """Return the slope of the logarithm over that of the size, or of the last sizes."""
+        logs = [math.log2(value) for value in self.columns[column][-last:]]
         return statistics.linear_regression(range(len(logs)), logs).slope
 
 
@@ -69,8 +69,9 @@ def main() -> None:
         first = rows[0]
         columns = dict(zip(_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
         grown.append(Growth(name, sizes, columns))
-        slopes = [grown[-1].exponent(column) for column in _COLUMNS]
-        print(_row(f"**{name}**", "exponent", slopes), flush=True)
+        for said, last in (("exponent", 0), ("of the last doubling", 2)):
+            slopes = [grown[-1].exponent(column, last) for column in _COLUMNS]
+            print(_row(f"**{name}**", said, slopes), flush=True)
         if options.plot:
             options.plot.write_text(drawing(grown))
 
@@ -102,7 +103,7 @@ def drawing(grown: Sequence[Growth]) -> str:
                 f"{x0 + k * step:.1f},{base - step * math.log2(ratio):.1f}"
                 for k, ratio in enumerate(ratios)
             )
-            said = f"{'CPU' if n == 0 else 'memory'} x {ratios[-1]:.2g}"
+            said = f"{_DRAWN[column]} x {ratios[-1]:.2g}"
             parts += [
                 f'<polyline points="{points}" stroke="{color}" stroke-width="1.5"/>',
                 f'<text fill="{color}" x="{x0 + n * side // 2}" y="{base + 16}">{said}</text>',

@@ -15,11 +15,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tests.build.meanwhile import Meanwhile
+from tests.pool.condor import CondorPool
 
 T = TypeVar("T")
 Numbers = dict[str, float]
@@ -123,6 +125,17 @@ def schedds(number: int) -> str:
     return "".join(map(_schedd, names)) + f"DAEMON_LIST = $(DAEMON_LIST) {' '.join(names)}\n"
 
 
+def daemons(pool: CondorPool, names: Iterable[str]) -> list[list[str]]:
+    """Return name, address and version of schedds, once the collector knows them."""
+    columns = ["Name", "MyAddress", "CondorVersion"]
+    found = []
+    for name in names:
+        ask = partial(pool.query, "Schedd", f'Name == "{name}"', columns)
+        (ad,) = pool.wait_for(f"the schedd {name}", ask)
+        found.append([ad[column] for column in columns])
+    return found
+
+
 def _schedd(name: str) -> str:
     return (
         f"{name} = $(SCHEDD)\n{name}_ARGS = -f -local-name {name.lower()}\n"
@@ -146,7 +159,7 @@ def profiled(path: str) -> Iterator[None]:
     pstats.Stats(profiler).dump_stats(path)
 
 
-class Asked(NamedTuple):
+class ChildCost(NamedTuple):
     """What a child has used, and how many records its answer was made of."""
 
     cpu_s: float
@@ -154,16 +167,19 @@ class Asked(NamedTuple):
     records: int
 
 
-def children() -> list[Asked]:
-    """Return a list to which each child from now on is added when it ends."""
+def children() -> list[ChildCost]:
+    """Return a list to which each child from now on is added when it ends.
+
+    The answers of all are values with the number of their records.
+    """
     from gwmond.sources import child  # noqa: PLC0415 (bare reading is measured without gwmond)
 
-    asked: list[Asked] = []
+    asked: list[ChildCost] = []
     run = child.run
 
     def noted(*args: Any, **options: Any) -> Any:
         (value, records), usage = run(*args, **options)
-        asked.append(Asked(usage.cpu_s, usage.peak_mib, records))
+        asked.append(ChildCost(usage.cpu_s, usage.peak_mib, records))
         return (value, records), usage
 
     child.run = noted

@@ -16,7 +16,7 @@ from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.sources.garbage import RUNNING, few_collections
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned, Run
-from tests.bench.harness import Asked, children
+from tests.bench.harness import ChildCost, children
 from tests.bench.measured_history import resident
 
 _MINUTE = 60
@@ -113,7 +113,7 @@ def _play(
     return {**sums, "resident": resident()}
 
 
-def _add(sums: dict[str, float], name: str, asked: list[Asked]) -> None:
+def _add(sums: dict[str, float], name: str, asked: list[ChildCost]) -> None:
     """Add up what children took since the last call, and their records."""
     for what, value in (
         ("child", sum(one.cpu_s for one in asked)),

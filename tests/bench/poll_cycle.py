@@ -4,7 +4,7 @@ On real schedds with 200,000 idle jobs in 40 groups and a real collector with 16
 of 4,000 pilots at 60 entries, in one run, side by side: (a) the bare GroupBy queries with the same
 attributes, as many at once as gwmond makes, (b) queries of 15 attributes of each job, (c) a whole
 poll cycle of gwmond, from the queries to the snapshot and its exposition; then the latency of
-scrapes while a daemon polls.  Jobs of a group may run at all entries but one.
+scrapes and pages while a daemon polls.  Jobs of a group may run at all entries but one.
 
 Run it with ``make bench``.  Machines differ: the ratios count.
 """
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,8 +41,22 @@ _LIVES: dict[str, Any] = {"ClassAdLifetime": 86400}
 # Else schedds look through their queues every five seconds, as nobody's do.
 _CONFIG = "SCHEDD_INTERVAL = 300\nUPDATE_INTERVAL = 60\n"
 _CHILD = [sys.executable, "-m", "tests.bench.measured"]
+_PRIME = 7919
+"""Pilots with room are at all entries: their number does not depend on that of entries."""
 _WARM = 40
 """So many polls at most until all jobs are matched."""
+_ACCEPT = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2"
+_ASKED = {
+    "as Prometheus asks": {"Accept": _ACCEPT, "Accept-Encoding": "gzip"},
+    "unpacked": {"Accept": _ACCEPT, "Accept-Encoding": "identity"},
+}
+"""Headers of scrapes."""
+_PAGES = (
+    *("/", "/pilots", "/time", "/failures", "/runs", "/report", "/forecast", "/past", "/problems"),
+    *("/site?site=Site001", "/explain?all=1", "/advise"),
+    *("/api/v1/sites", "/api/v1/pilots", "/api/v1/totals"),
+)
+"""Whose making is timed, once, after the scrapes."""
 
 
 class Scale(NamedTuple):
@@ -143,6 +158,8 @@ def staged(
     with CondorPool(config=config) as pool, tempfile.TemporaryDirectory() as directory:
         first(pool)
         pool.off("NEGOTIATOR")  # it would look for jobs' slots, on the same cores
+        pool.tool("condor_off", "-fast", "-subsystem", "SCHEDD2")  # it is none of the scale's
+        pool.wait_for("its end", lambda: pool.schedds[1] not in _known(pool))
         began = time.monotonic()
         crowd(pool, scale)
         say(f"{scale}: made in {time.monotonic() - began:.0f} s")
@@ -153,14 +170,16 @@ def _schedds(pool: CondorPool, scale: Scale) -> list[str]:
     return [pool.schedds[0], *(f"bench{n}@pool.test" for n in range(scale.schedds - 1))]
 
 
+def _known(pool: CondorPool) -> set[str]:
+    """Return the names of the schedds that the collector knows."""
+    return {ad["Name"] for ad in pool.query("Schedd", None, ["Name"])}
+
+
 def crowd(pool: CondorPool, scale: Scale) -> str:
     """Feign a pool's slots and entries, and submit jobs; return the number of one of the last."""
     schedds = _schedds(pool, scale)
 
-    def complete() -> bool:
-        return {*schedds} <= {ad["Name"] for ad in pool.query("Schedd", None, ["Name"])}
-
-    pool.wait_for("the schedds", complete)
+    pool.wait_for("the schedds", lambda: {*schedds} <= _known(pool))
 
     def submit(number: int) -> int:
         if number % 100 == 0:
@@ -217,8 +236,8 @@ def _slots(scale: Scale) -> Iterator[Ad]:
             for k in range(1, most + 1)
         ]
         slots += most
-        turn = number // scale.entries // len(_CLIENTS)
-        places = most + (scale.roomy > 0 and turn % scale.roomy == 0)
+        drawn = number * _PRIME % scale.pilots
+        places = most + (scale.roomy > 0 and drawn < scale.pilots // scale.roomy)
         yield feign.partitionable_slot(
             name,
             cpus=2 * places,
@@ -258,7 +277,7 @@ def _line(told: Numbers) -> str:
 
 
 def median(rounds: list[dict[str, Numbers]], what: str, key: str) -> float:
-    """Return what most rounds measured of one operation."""
+    """Return the median of all rounds."""
     return statistics.median(numbers[what][key] for numbers in rounds)
 
 
@@ -312,7 +331,7 @@ def _scrapes(config: Path, number: int) -> None:
                         sizes[name] = len(answer.read())
                     took[name].append(time.perf_counter() - began)
                     time.sleep(0.02)
-            pages = {path: _page(url + path) for path in _PAGES}
+        pages = {path: _page(url + path) for path in _PAGES}
     finally:
         daemon.terminate()
         daemon.wait(15)
@@ -333,27 +352,13 @@ def _page(url: str) -> str:
     took = []
     for _ in range(2):
         began = time.perf_counter()
-        with urllib.request.urlopen(url) as answer:
-            size = len(answer.read())
+        try:
+            with urllib.request.urlopen(url) as answer:
+                size = len(answer.read())
+        except urllib.error.HTTPError as error:
+            return f"{error.code} {error.reason}"
         took.append(time.perf_counter() - began)
     return f"{size / 1024:.0f} KiB, {took[0]:.2f} s, again {took[1]:.2f} s"
-
-
-_PAGES = (
-    *("/", "/pilots", "/time", "/failures", "/runs", "/report", "/forecast", "/past", "/problems"),
-    *("/site?site=Site001", "/explain?all=1", "/advise"),
-    *("/api/v1/sites", "/api/v1/pilots", "/api/v1/totals"),
-)
-
-
-_ASKED = {
-    "as Prometheus asks": {
-        "Accept": "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.2",
-        "Accept-Encoding": "gzip",
-    },
-    "unpacked": {"Accept-Encoding": "identity"},
-}
-"""Headers of scrapes."""
 
 
 def _listen(config: Path) -> str:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import NO_DNS, chunks, in_child, say, schedds
+from tests.bench.harness import NO_DNS, chunks, daemons, in_child, say, schedds
 from tests.ledger.server import Server
 from tests.pool import feign
 from tests.pool.adtext import Ad
@@ -35,7 +35,6 @@ _CONFIG = (
     NO_DNS + feigned_runs.EPOCHS + "CLASSAD_LIFETIME = 86400\nCOLLECTOR_UPDATE_INTERVAL = 60\n"
 )
 _AT_ONCE = 5000
-_DAEMON = ("Name", "MyAddress", "CondorVersion")
 
 
 def main() -> None:
@@ -67,7 +66,6 @@ def main() -> None:
         for some in chunks(_slots(feigned), _AT_ONCE):
             pool.advertise(some, "UPDATE_STARTD_AD")
         names = [f"bench{n}@pool.test" for n in range(options.schedds)]
-        by_name = {ad["Name"]: ad for ad in pool.query("Schedd")}
         config = Path(directory) / "gwmond.toml"
         config.write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n'
@@ -76,7 +74,7 @@ def main() -> None:
         )
         asked = {
             "config": str(config),
-            "schedds": [[by_name[name][of] for of in _DAEMON] for name in names],
+            "schedds": daemons(pool, names),
             "epochs": [str(pool.local / f"BENCH{n}" / "epochs") for n in range(options.schedds)],
             "template": template,
             "feigned": list(feigned),

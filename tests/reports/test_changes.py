@@ -21,7 +21,7 @@ from gwmond.model.poll.batch import Batch
 from gwmond.model.times import HOUR_US, SECOND_US, Period
 from gwmond.reports.changes import since
 from gwmond.reports.changes.gather import Found, found_in
-from gwmond.reports.changes.since import HourlyLoss, effect, stretch, told
+from gwmond.reports.changes.since import HourlyShare, effect, stretch, told
 from tests.promql import ROOT
 from tests.simulator.story import EVENTS, What
 from tests.simulator.world import BEGINS, PRESENT_H
@@ -113,11 +113,11 @@ def test_the_command_says_it_and_json_has_the_same(
     assert said["losses"][1]["changes"] == said["changes"][1:]
 
 
-def _draw(seed: int, share: float = 0.1, begin: int = 168, then: float = 0.1) -> HourlyLoss:
+def _draw(seed: int, share: float = 0.1, begin: int = 168, then: float = 0.1) -> HourlyShare:
     """A week of hours of ten trials each, of which another share fails from an hour on."""
     draw = Random(seed)
     shares = [share if hour < begin else then for hour in range(168)]
-    return HourlyLoss(
+    return HourlyShare(
         [float(sum(draw.random() < x for _ in range(10))) for x in shares], [10.0] * 168
     )
 

@@ -13,7 +13,7 @@ from gwmond.ledger.reading.reader import LedgerReader
 from gwmond.ledger.store import Ledger
 from gwmond.model.facts import Place
 from gwmond.model.times import SECOND_US, Period
-from gwmond.reports.failures.faults import Fault, FaultMark, faults
+from gwmond.reports.failures.faults import BegunMark, Fault, faults
 from gwmond.reports.failures.ticket import faults_at
 from gwmond.reports.ledger.ledger_reading import Unreadable
 from tests.promql import ROOT
@@ -107,10 +107,10 @@ def test_what_a_page_reads_is_bounded(ledger: Path) -> None:
         faults_at(reader, WEEK, Place("Po"), most=100)
 
 
-def _marks(pattern: str, node: str = "n1", job_group: str = "g") -> list[FaultMark]:
+def _marks(pattern: str, node: str = "n1", job_group: str = "g") -> list[BegunMark]:
     """A mark a second: x failed."""
     return [
-        FaultMark(at, "e", node, "main", "test" * (what == "x"), user="u", job_group=job_group)
+        BegunMark(at, "e", node, "main", "test" * (what == "x"), user="u", job_group=job_group)
         for at, what in enumerate(pattern)
     ]
 

@@ -90,8 +90,8 @@ def test_has_no_power(machine: Machine) -> None:
     assert status["Seccomp"].strip() == "2"
 
 
-def test_queries_may_come_behind_the_daemon(machine: Machine) -> None:
-    """What the service starts can lower its priority, which is the only call of its kind."""
+def test_the_sandbox_lets_a_priority_be_lowered(machine: Machine) -> None:
+    """Queries come behind the daemon by that."""
     found = machine.run("cat", "/var/lib/private/gwmond/niceness")
     assert found.stdout.strip() == "15", found.stderr  # the unit's Nice=10, and 5
 

@@ -515,7 +515,7 @@ class OpenPilot:
             or self.offered[0] is not self.derived
             or self.offered[1] != memory_per_unit_mib
         ):
-            gpus = any(step.size.gpus for step in self.steps)  # as few have
+            gpus = any(step.size.gpus for step in self.steps)  # few pilots have any
             totals = {
                 resource: self.canonical_total(resource, memory_per_unit_mib)
                 for resource in RESOURCES

@@ -21,7 +21,7 @@ from gwmond.model.pilots.stored_pilots import PilotSeries
 from gwmond.model.states import State
 from gwmond.model.times import HOUR_US, Period
 from gwmond.model.totals import SiteKey
-from gwmond.reports.changes.since import Effect, HourlyLoss, Stretch, effect, stretch, told
+from gwmond.reports.changes.since import Effect, HourlyShare, Stretch, effect, stretch, told
 
 Of: TypeAlias = Literal["runs", "pilots", "time", "capacity"]
 """Of what a loss is a share: of runs or pilots that ended, of pilots' time, of capacity."""
@@ -198,14 +198,14 @@ class _Known:
         """Of how many hours a block is."""
         return max(_BLOCK[LOSSES[name]], -(-self.hours // _MOST_BLOCKS))
 
-    def series(self, name: str, units: Iterable[Place], of: Of | None = None) -> HourlyLoss:
+    def series(self, name: str, units: Iterable[Place], of: Of | None = None) -> HourlyShare:
         """Return a loss of some units together; ``of``: as a share of another measure."""
         of, units = of or LOSSES[name], list(units)
         lost, whole = (
             [amounts[unit] for unit in units if unit in amounts] or [[0.0] * self.hours]
             for amounts in (self._lost[f"{of} {name}"], self.whole[of])
         )
-        return HourlyLoss(*(list(map(sum, zip(*rows, strict=True))) for rows in (lost, whole)))
+        return HourlyShare(*(list(map(sum, zip(*rows, strict=True))) for rows in (lost, whole)))
 
 
 def _loss(
@@ -247,7 +247,7 @@ def is_of_place(place: Place, name: str, rise: Effect | None) -> bool:
     return name not in _OF_DEMAND or not place.site or (rise is not None and rise.low > 0)
 
 
-def _more(series: HourlyLoss, since: Stretch) -> float:
+def _more(series: HourlyShare, since: Stretch) -> float:
     """Return how much more was lost in a stretch than at the share of the rest."""
     inside = slice(since.first, since.end)
     lost, whole = sum(series.lost[inside]), sum(series.whole[inside])
@@ -303,7 +303,7 @@ def _did(known: _Known, change: ValueChange) -> Effect | None:
     at = change.time_us // HOUR_US - known.first
     before, after = slice(max(0, at - _AROUND_H), at), slice(at + 1, at + 1 + _AROUND_H)
 
-    def goodput(units: Iterable[Place]) -> HourlyLoss:
+    def goodput(units: Iterable[Place]) -> HourlyShare:
         return known.series(Category.GOODPUT, units, "time")
 
     changed = {unit for place in change.places for unit in known.within(place)}

@@ -40,7 +40,7 @@ _SEED = 1
 _Z = 1.959964  # of a normal distribution 95 % are within
 
 
-class HourlyLoss(NamedTuple):
+class HourlyShare(NamedTuple):
     """Of each hour what was lost, and of how much."""
 
     lost: Sequence[float]
@@ -75,7 +75,7 @@ class Effect(NamedTuple):
     placebos: int
 
 
-def stretch(series: HourlyLoss, block: int) -> Stretch | None:
+def stretch(series: HourlyShare, block: int) -> Stretch | None:
     """Return the stretch with the largest excess; None where there is too little data.
 
     ``block``: of how many hours; the last one is whole, hours before the first are left out.
@@ -172,7 +172,7 @@ def told(chances: Sequence[float]) -> list[bool]:
 
 
 def effect(
-    changed: HourlyLoss, others: Sequence[HourlyLoss], before: slice, after: slice, block: int
+    changed: HourlyShare, others: Sequence[HourlyShare], before: slice, after: slice, block: int
 ) -> Effect | None:
     """Return what a change did; None where there is too little data, or too few placebos."""
     mine = _rise(changed, before, after, block)
@@ -191,7 +191,7 @@ def effect(
 
 
 def _rise(
-    series: HourlyLoss, before: slice, after: slice, block: int
+    series: HourlyShare, before: slice, after: slice, block: int
 ) -> tuple[float, float] | None:
     """Return by how much the share rose, and its standard error by blocks."""
     first, second = (_rate(series, within, block) for within in (before, after))
@@ -200,7 +200,7 @@ def _rise(
     return second[0] - first[0], sqrt(first[1] + second[1])
 
 
-def _rate(series: HourlyLoss, within: slice, block: int) -> tuple[float, float] | None:
+def _rate(series: HourlyShare, within: slice, block: int) -> tuple[float, float] | None:
     """Return a share and its variance: by blocks, at least that of so many independent events."""
     lost, whole = series.lost[within], series.whole[within]
     total = sum(whole)

@@ -46,7 +46,7 @@ class FaultCause(NamedTuple):
     name: str
 
 
-class FaultMark(NamedTuple):
+class BegunMark(NamedTuple):
     """A pilot or a run that began; what it ``failed``, empty: nothing so far.
 
     ``micros``: None: not settled yet.  ``user`` and ``job_group`` are of runs only; ``over``: it
@@ -107,14 +107,14 @@ class Fault(NamedTuple):
         return there.failed >= LEAST and there.failed * self.begun * 2 >= self.failed * there.begun
 
 
-def faults(kind: Kind, marks: Iterable[FaultMark]) -> list[Fault]:
+def faults(kind: Kind, marks: Iterable[BegunMark]) -> list[Fault]:
     """Return the faults of one kind, the most failures first; of very many causes the largest.
 
     Runs are compared with runs of the same groups of jobs: others may not have used what failed.
     Of runs that go on only the user is known; that their output was not sent says nothing.
     """
     every = sorted(marks)
-    of_cause: defaultdict[str, list[FaultMark]] = defaultdict(list)
+    of_cause: defaultdict[str, list[BegunMark]] = defaultdict(list)
     for mark in every:
         if mark.failed:
             of_cause[mark.failed].append(mark)
@@ -136,7 +136,7 @@ def faults(kind: Kind, marks: Iterable[FaultMark]) -> list[Fault]:
     return sorted(found, key=lambda fault: (-fault.failed, fault.cause))
 
 
-def _fault(cause: FaultCause, marks: list[FaultMark]) -> Fault | None:
+def _fault(cause: FaultCause, marks: list[BegunMark]) -> Fault | None:
     first, last = _stretch([bool(mark.failed) for mark in marks])
     bad = _bad_nodes(marks[first : last + 1])
     if bad:
@@ -164,7 +164,7 @@ def _fault(cause: FaultCause, marks: list[FaultMark]) -> Fault | None:
     )
 
 
-def _by_node(marks: Iterable[FaultMark]) -> list[tuple[str, int, int]]:
+def _by_node(marks: Iterable[BegunMark]) -> list[tuple[str, int, int]]:
     """Return how many failed and began at each node where any failed, the most failures first."""
     begun, failed = Counter[str](), Counter[str]()
     for mark in marks:
@@ -174,7 +174,7 @@ def _by_node(marks: Iterable[FaultMark]) -> list[tuple[str, int, int]]:
     return sorted(nodes, key=lambda line: (-line[1], line[0]))
 
 
-def _bad_nodes(marks: Sequence[FaultMark]) -> frozenset[str]:
+def _bad_nodes(marks: Sequence[BegunMark]) -> frozenset[str]:
     """Return the nodes whose fault it is; none: it is the whole place's, or it is not known."""
     nodes = _by_node(marks)
     worst = max((failed / begun for _, failed, begun in nodes if failed >= LEAST), default=0.0)

@@ -24,7 +24,7 @@ from gwmond.model.pilots.stored_pilots import EVERY_PILOT
 from gwmond.model.runs.phases import FailedTransfer
 from gwmond.model.times import SECOND_US, Period
 from gwmond.reports.failures.common_failures import split
-from gwmond.reports.failures.faults import Fault, FaultCause, FaultMark, faults
+from gwmond.reports.failures.faults import BegunMark, Fault, FaultCause, faults
 from gwmond.reports.failures.outages import Outage, outage_json, outages
 from gwmond.reports.ledger.ledger_reading import Age, Unreadable
 from gwmond.reports.render.categories import CPU
@@ -64,10 +64,10 @@ def faults_at(
     if runs is None:
         raise Unreadable(f"More than {most} runs began there: choose a shorter period.")
     passed, failed = pilots_begun_at(ledger, period, place)
-    pilots = [FaultMark(*pilot, "") for pilot in passed]
+    pilots = [BegunMark(*pilot, "") for pilot in passed]
     for row in failed:
         where = row.identity.key.entry, row.identity.node, row.identity.group
-        pilots.append(FaultMark(row.start_us, *where, row.failure, of_kinds(row.settled)[CPU]))
+        pilots.append(BegunMark(row.start_us, *where, row.failure, of_kinds(row.settled)[CPU]))
     found = [
         *faults("validation", pilots),
         *faults("run", (_mark(x, x.outcome) for x in runs if x.outcome not in _NOT_OF_RUNS)),
@@ -82,9 +82,9 @@ def faults_at(
     return sorted(found, key=lambda fault: (fault.is_elsewhere, fault.gone, -fault.failed))
 
 
-def _mark(run: BegunRun, failed: str) -> FaultMark:
+def _mark(run: BegunRun, failed: str) -> BegunMark:
     where = run.start_us, run.entry, run.node, run.group
-    return FaultMark(*where, failed, run.micros, run.user, run.job_group, run.over)
+    return BegunMark(*where, failed, run.micros, run.user, run.job_group, run.over)
 
 
 def _around(fault: Fault) -> Period:
