@@ -31,8 +31,13 @@ from gwmond.sources.garbage import COMMAND, collect_after
 
 T = TypeVar("T")
 
-_NICER = 5
+_NICER = 10
 """A scrape needs a core for a moment, and some thirty children ask and decode then."""
+_OF_A_SERVICE = "INVOCATION_ID"
+"""What systemd tells a service, which has a control group: priorities count within it alone.
+
+Elsewhere a busy host would starve queries of a lower priority.
+"""
 _STACK = 120 << 20
 """Bytes.  A schedd has 8 MiB: what it lives through, a child does."""
 _context: Any = multiprocessing.get_context("forkserver")
@@ -246,8 +251,9 @@ def child_main(
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.alarm(int(deadline_s) + 5)  # should the parent die first
     os.umask(0o077)
-    with contextlib.suppress(OSError):  # a sandbox may allow no process to change its priority
-        os.nice(_NICER)
+    if _OF_A_SERVICE in os.environ:
+        with contextlib.suppress(OSError):  # a sandbox may forbid it
+            os.nice(_NICER)
     gc.freeze()  # what the fork server has loaded stays, and in memory that all children share
     collect_after(COMMAND)
     with contextlib.suppress(ValueError, OSError):

@@ -315,7 +315,8 @@ def _without_pause(config: Path, interval: int, rounds: list[dict[str, Numbers]]
 def _scrapes(config: Path, number: int) -> None:
     """Scrape a daemon that polls all the while, in turn as Prometheus does and unpacked."""
     daemon = subprocess.Popen(
-        [sys.executable, "-m", "gwmond", "run", "--config", str(config), "--log-level", "error"]
+        [sys.executable, "-m", "gwmond", "run", "--config", str(config), "--log-level", "error"],
+        env={**os.environ, "INVOCATION_ID": "bench"},  # as a service
     )
     url = f"http://{_listen(config)}"
     took: dict[str, list[float]] = {name: [] for name in _ASKED}

@@ -74,10 +74,27 @@ def test_result_and_what_it_cost() -> None:
     assert 5 < usage.peak_mib < 1024
 
 
-def test_children_come_behind_the_daemon() -> None:
-    """A child has a lower priority than what started it: a scrape does not wait for queries."""
-    value, _ = child.run(os.nice, 0, deadline_s=60)
-    assert value == min(19, os.nice(0) + 5)
+_NICENESS = """\
+import os
+from gwmond.sources import child
+child.start(files=False)
+print(os.nice(0), child.run(os.nice, 0, deadline_s=60)[0])
+"""
+
+
+@pytest.mark.parametrize(("service", "lower"), [({"INVOCATION_ID": "1"}, 10), ({}, 0)])
+def test_children_of_a_service_come_behind_it(service: dict[str, str], lower: int) -> None:
+    """A scrape does not wait for queries; without a control group these would wait for all."""
+    env = {name: value for name, value in os.environ.items() if name != "INVOCATION_ID"}
+    told = subprocess.run(
+        [sys.executable, "-c", _NICENESS],
+        env=env | service,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    own, niceness = map(int, told.stdout.split())
+    assert niceness == min(19, own + lower)
 
 
 def test_large_result() -> None:
