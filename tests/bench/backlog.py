@@ -24,7 +24,16 @@ from typing import Any
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import NO_DNS, Numbers, daemons, in_child, numbers, say, schedds
+from tests.bench.harness import (
+    NO_DNS,
+    Numbers,
+    daemons,
+    epoch_files,
+    in_child,
+    numbers,
+    say,
+    schedds,
+)
 from tests.pool.condor import CondorPool
 
 _WINDOW = 10_000
@@ -60,14 +69,14 @@ class Bench:
         self._pool, self._directory, self._options = pool, directory, options
         self._template = feigned_runs.template(pool, NO_DNS)
         self._feigned = Feigned(options.pilots, 0, 0)
-        self._schedds = daemons(pool, [f"bench{n}@pool.test" for n in range(options.schedds)])
+        self._schedds = daemons(pool, options.schedds)
 
     def write(self, number: int) -> None:
         """Write histories of so many runs."""
         say(f"writing {number} records")
         self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
-        for of, part in enumerate(feigned_runs.parts(number, self._options.schedds)):
-            path = self._pool.local / f"BENCH{of}" / "epochs"
+        files = epoch_files(self._pool, self._options.schedds)
+        for path, part in zip(files, feigned_runs.parts(number, len(files)), strict=True):
             feigned_runs.write_epochs(path, self._feigned, self._template, part)
 
     def round(self, number: int) -> dict[str, Numbers]:

@@ -24,8 +24,8 @@ _COLUMNS = {
     "poll own": "CPU of its own process, s",
     "poll memory": "MiB",
 }
-_DRAWN = {"poll cpu": "CPU", "poll memory": "memory"}
-_COLORS = dict(zip(_DRAWN, ("#06c", "#c60"), strict=True))
+_DRAWN = {"poll cpu": ("CPU", "#06c"), "poll memory": ("memory", "#c60")}
+"""How columns are called, and their colours, in the drawing."""
 _SMALL = Scale(25_600, 160, 3, 24_000, 1_500, 20, roomy=10)
 
 
@@ -97,16 +97,16 @@ def drawing(grown: Sequence[Growth]) -> str:
             f'<path d="M{x0},{y0}V{base}H{x0 + side}" stroke="#bbb"/>',
             f'<path d="M{x0},{base}L{x0 + side},{y0}" stroke="#ddd"/>',
         ]
-        for n, (column, color) in enumerate(_COLORS.items()):
+        for n, (column, (said, color)) in enumerate(_DRAWN.items()):
             ratios = [value / growth.columns[column][0] for value in growth.columns[column]]
             points = " ".join(
                 f"{x0 + k * step:.1f},{base - step * math.log2(ratio):.1f}"
                 for k, ratio in enumerate(ratios)
             )
-            said = f"{_DRAWN[column]} x {ratios[-1]:.2g}"
             parts += [
                 f'<polyline points="{points}" stroke="{color}" stroke-width="1.5"/>',
-                f'<text fill="{color}" x="{x0 + n * side // 2}" y="{base + 16}">{said}</text>',
+                f'<text fill="{color}" x="{x0 + n * side // 2}" y="{base + 16}">'
+                f"{said} x {ratios[-1]:.2g}</text>",
             ]
     width, height = across * (side + 50), top + -(-len(grown) // across) * (side + 60) - 20
     return svg(width, height, parts)

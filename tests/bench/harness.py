@@ -125,11 +125,21 @@ def schedds(number: int) -> str:
     return "".join(map(_schedd, names)) + f"DAEMON_LIST = $(DAEMON_LIST) {' '.join(names)}\n"
 
 
-def daemons(pool: CondorPool, names: Iterable[str]) -> list[list[str]]:
-    """Return name, address and version of schedds, once the collector knows them."""
+def schedd_names(number: int) -> list[str]:
+    """Return the names of the schedds that ``schedds`` adds to a pool."""
+    return [f"bench{n}@pool.test" for n in range(number)]
+
+
+def epoch_files(pool: CondorPool, number: int) -> list[Path]:
+    """Return where these schedds keep their epoch histories."""
+    return [pool.local / f"BENCH{n}" / "epochs" for n in range(number)]
+
+
+def daemons(pool: CondorPool, number: int) -> list[list[str]]:
+    """Return name, address and version of these schedds, once the collector knows them."""
     columns = ["Name", "MyAddress", "CondorVersion"]
     found = []
-    for name in names:
+    for name in schedd_names(number):
         ask = partial(pool.query, "Schedd", f'Name == "{name}"', columns)
         (ad,) = pool.wait_for(f"the schedd {name}", ask)
         found.append([ad[column] for column in columns])

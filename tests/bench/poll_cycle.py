@@ -167,7 +167,7 @@ def staged(
 
 
 def _schedds(pool: CondorPool, scale: Scale) -> list[str]:
-    return [pool.schedds[0], *(f"bench{n}@pool.test" for n in range(scale.schedds - 1))]
+    return [pool.schedds[0], *harness.schedd_names(scale.schedds - 1)]
 
 
 def _known(pool: CondorPool) -> set[str]:

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from tests.bench import feigned_runs
 from tests.bench.feigned_runs import Feigned
-from tests.bench.harness import NO_DNS, chunks, daemons, in_child, say, schedds
+from tests.bench.harness import NO_DNS, chunks, daemons, epoch_files, in_child, say, schedds
 from tests.ledger.server import Server
 from tests.pool import feign
 from tests.pool.adtext import Ad
@@ -65,7 +65,6 @@ def main() -> None:
         say("advertising slots")
         for some in chunks(_slots(feigned), _AT_ONCE):
             pool.advertise(some, "UPDATE_STARTD_AD")
-        names = [f"bench{n}@pool.test" for n in range(options.schedds)]
         config = Path(directory) / "gwmond.toml"
         config.write_text(
             f'[pool]\ncollectors = ["{pool.collector}"]\n'
@@ -74,8 +73,8 @@ def main() -> None:
         )
         asked = {
             "config": str(config),
-            "schedds": daemons(pool, names),
-            "epochs": [str(pool.local / f"BENCH{n}" / "epochs") for n in range(options.schedds)],
+            "schedds": daemons(pool, options.schedds),
+            "epochs": [*map(str, epoch_files(pool, options.schedds))],
             "template": template,
             "feigned": list(feigned),
             "warm": options.warm,

@@ -186,6 +186,8 @@ def offered(
 
     It has the first size from the start of its life on.
     """
+    if kind[0] == "gpu" and not any(step.size.gpus for step in steps):
+        return 0  # few pilots have any
     start, until = interval
     amount, first = 0, min(start, until)
     for index, step in enumerate(steps):

@@ -515,11 +515,9 @@ class OpenPilot:
             or self.offered[0] is not self.derived
             or self.offered[1] != memory_per_unit_mib
         ):
-            gpus = any(step.size.gpus for step in self.steps)  # few pilots have any
             totals = {
                 resource: self.canonical_total(resource, memory_per_unit_mib)
                 for resource in RESOURCES
-                if gpus or resource != "gpu"
             }
             offered = {resource: micros for resource, micros in totals.items() if micros}
             self.offered = self.derived, memory_per_unit_mib, offered
