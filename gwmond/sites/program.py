@@ -34,7 +34,7 @@ _PRICE = 1e-9
 _PRIORITY = 1000.0  # of a unit absorbed over a unit assigned
 _EFFORT = 500_000  # edges x rounds: a huge pool is evened out less thoroughly
 _ROUNDS = 50
-_PRIMAL = 4  # kSimplexStrategyPrimal of HiGHS
+_DUAL, _PRIMAL = 1, 4  # kSimplexStrategyDual and kSimplexStrategyPrimal of HiGHS
 _ALL_AT_ONCE = 10_000  # edges
 _AT_ONCE = 40  # edges of a bundle
 _STEP = 7919  # a prime: bundles begin with other sinks
@@ -288,8 +288,7 @@ def _solve(
         part = (cost[new], np.zeros(len(new)), most[new], len(held), first, rows[held])
         solver.addCols(len(new), *part, values[held])
         used = np.concatenate((used, new))
-        solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        if not _run(solver):
             return None
         solution = solver.getSolution()
         prices = -np.array(solution.row_dual)
@@ -302,6 +301,24 @@ def _solve(
     amounts = np.zeros(len(cost))
     amounts[used] = solution.col_value
     return np.maximum(amounts, 0.0), prices
+
+
+def _run(solver: Any) -> bool:
+    """Solve the program that HiGHS has, and return whether it could.
+
+    It may stop on the way from the solution before (its issues 1528 and 1785), with the status
+    Unknown.  Mostly it gets there when it is run again; else it begins anew.
+    """
+    import highspy  # noqa: PLC0415 (few commands poll)
+
+    for start_anew in (False, False, True):
+        if start_anew:
+            solver.clearSolver()
+            solver.setOptionValue("simplex_strategy", _DUAL)
+        solver.run()
+        if solver.getModelStatus() == highspy.HighsModelStatus.kOptimal:
+            return True
+    return False
 
 
 def _in_order(values: Floats, rows: Ints, columns: Ints) -> _Coordinates:

@@ -243,13 +243,25 @@ def test_many_different_ratios_are_found_at_once() -> None:
     assert cores(found) == {key: i * SCALE for i, key in enumerate(keys)}
 
 
-@pytest.fixture(scope="module", params=["whole", "by columns"])
+@pytest.fixture(scope="module", params=["whole", "by columns", "with stops"])
 def _solved(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The program is given to HiGHS at once, or one edge of each bundle after the other."""
+    """The program is given to HiGHS at once, or one edge of each bundle after the other.
+
+    HiGHS may stop on the way, once or twice before each solution.
+    """
+    stops = itertools.cycle((True, False, True, True, False))
+
+    class Stopping(program._silent_solver()):  # type: ignore[misc]
+        def run(self) -> object:
+            self.setOptionValue("simplex_iteration_limit", 0 if next(stops) else 2**31 - 1)
+            return super().run()
+
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "whole":
             patch.setattr(program, "_ALL_AT_ONCE", 0)
             patch.setattr(program, "_AT_ONCE", 1)
+        if request.param == "with stops":
+            patch.setattr(program, "_silent_solver", lambda: Stopping)
         yield
 
 
