@@ -211,12 +211,17 @@ class Accountant:
     def _ask(
         self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
     ) -> None:
-        """Take in new records, and add to ``problems``.  Raises LedgerError."""
-        now_us = round(now * SECOND_US)
+        """Take in new records, and add to ``problems``.  Raises LedgerError.
+
+        A backlog is settled in parts, so that it is never all in memory.
+        """
+        now_us, unsettled = round(now * SECOND_US), 0
         for batch in self._histories.read(access, self._schedds, now, only_behind=only_behind):
             problems += batch.problems
-            if batch.behind:
+            unsettled += batch.records
+            if batch.behind and unsettled >= self._config.histories.records:
                 self._settle(now_us)
+                unsettled = 0
         if self._live and self._config.factory.directories:
             problems += self._remembered("files", self._files.read(now))
         if self._live:

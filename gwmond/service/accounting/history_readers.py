@@ -74,6 +74,7 @@ class HistoryBatch(NamedTuple):
     """What was read of one history and reported to the keeper; ``behind``: there is more."""
 
     cursor: Cursor
+    records: int
     behind: bool
     problems: tuple[Problem, ...] = ()
 
@@ -195,7 +196,7 @@ class HistoryReader:
             problems.append(Problem(cursor.source, ProblemName.HISTORY_GAP, answer.gap.detail))
         if answer.behind:
             self._say(cursor, answer.progress)
-        return HistoryBatch(cursor, answer.behind, tuple(problems))
+        return HistoryBatch(cursor, len(answer.records), answer.behind, tuple(problems))
 
     def _say(self, cursor: Cursor, progress: Progress | None) -> None:
         """Say now and then how far a backlog is."""
