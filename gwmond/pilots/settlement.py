@@ -20,7 +20,7 @@ from gwmond.pilots.life.rules import FAR_US, ExpectedInput, Rules
 from gwmond.pilots.memory import posting
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.runs.later_runs import LaterRuns, goes_on, is_decided
+from gwmond.pilots.runs.later_runs import LaterRuns, is_decided, resting
 from gwmond.pilots.runs.matcher import RunMatcher
 from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
@@ -57,7 +57,7 @@ class Settlement:
         self._cache, self._matcher, self._files = cache, matcher, files
         self._central_log, self._experiments, self._rules = central_log, experiments, rules
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
-        self._before_us = 0  # and the time before
+        self._turns = posting.Turns()
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
@@ -70,7 +70,8 @@ class Settlement:
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
         self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
-        self._before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
+        before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
+        self._turns = posting.Turns.of(before_us, now_us, len(self._cache.pilots), self._rules)
         self._silent = silent
         self._left_out = []
         self._use()
@@ -116,7 +117,7 @@ class Settlement:
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
         now_us, clock_us, known_us = self._at
-        if not posting.needs_posting(pilot, self._before_us, now_us, known_us, self._rules):
+        if not posting.needs_posting(pilot, self._turns, known_us, self._rules):
             if pilot.derived.end_us is not None:
                 self._close(pilot, now_us)
             return True
@@ -186,33 +187,28 @@ class Settlement:
 
     def _decide_runs(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Decide on what is open, and anew on what has changed; False: runs are missing."""
-        at = self._at
-        if later.missing(pilot):
+        at, to_decide = self._at, resting(pilot)
+        if to_decide and later.missing(to_decide):
             return False
         over: defaultdict[str, list[RunFact]] = defaultdict(list)
-        for run in pilot.runs.values():
-            if not (run.merged.ending.over or goes_on(run) or is_decided(run)):
-                fact = given_up(
-                    run, later.after(run), at.now_us, at.clock_us, self._rules, self._silent
-                )
-                if fact is not None:
-                    over[fact.job].append(fact)
-        if not later.whole(over):
-            return False
-        for job, facts in over.items():
-            self._matcher.add(job, facts)
-        later.forget(over)
-        if over and later.missing(pilot):  # what has changed by that is decided anew, too
-            return False
+        for run in to_decide:
+            fact = given_up(
+                run, later.after(run), at.now_us, at.clock_us, self._rules, self._silent
+            )
+            if fact is not None:
+                over[fact.job].append(fact)
+        if over:
+            if not later.whole(over):
+                return False
+            for job, facts in over.items():
+                self._matcher.add(job, facts)
+            later.forget(over)
+            if later.missing(resting(pilot)):  # what has changed by that is decided anew, too
+                return False
         for run in list(pilot.runs.values()):
             if is_decided(run):
                 continue
             later_us = later.after(run) if run.merged.ending.over else None
             plain = plain_outcome(run, later_us, at.now_us, at.known_us, self._rules)
-            outcome, result = weighed(run, plain)
-            if (outcome, result) != (run.outcome, run.result):
-                run.dirty = True
-                if outcome != run.outcome:
-                    pilot.mark_changed(run.start_us)
-                run.outcome, run.result = outcome, result
+            run.decide(*weighed(run, plain))
         return True

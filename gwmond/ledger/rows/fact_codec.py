@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import isfinite
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
@@ -96,6 +97,7 @@ class _StoredFact(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 _SAME = {"pilot": "p", "user": "u", "job_group": "g", "start_us": "b", "end_us": "e", "size": "z"}
+_SAME_VALUES = attrgetter(*_SAME)
 _TRANSFERS = (("transfer_in", "i", "moved_in"), ("transfer_out", "o", "moved_out"))
 _JOB, _USED = "q", "m"
 _TEXTS = "wants", "project", "accounting_group"
@@ -116,10 +118,11 @@ def encode_facts(row: RunRow) -> str:
             record.job = clean(fact.job, IDENTITY_CHARACTERS)
         if fact.shadow_start != row.key.number:
             record.shadow_start = fact.shadow_start
-        for letter, name, other in zip(_SAME.values(), _SAME, base, strict=True):
-            value = getattr(fact, name)
-            if value is not None and value == other:
-                record.same += letter
+        for name, value, other in zip(_SAME, _SAME_VALUES(fact), base, strict=True):
+            if value is None:
+                continue
+            if value == other:
+                record.same += _SAME[name]
             else:
                 setattr(record, name, _clean(value))
         record.activated_us, record.executing_us = fact.activated_us, fact.executing_us

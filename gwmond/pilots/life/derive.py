@@ -472,10 +472,11 @@ def life_of(known: Known) -> PilotLife:
             max(life.effective_end_us, start_us + concluded),
         )
     assumed = {rule: within for rule, within in assumed.items() if within[0] < within[1]}
+    validation_end_us = _validation_end(known, life)
+    if not assumed and validation_end_us is None:
+        return life  # as most
     return life._replace(
-        validation_end_us=_validation_end(known, life),
-        assumed=assumed,
-        estimated=estimates(assumed),
+        validation_end_us=validation_end_us, assumed=assumed, estimated=estimates(assumed)
     )
 
 

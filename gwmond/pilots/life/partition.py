@@ -311,7 +311,7 @@ class _Gains:
 
     def __init__(self, memory_per_unit_mib: int) -> None:
         self._memory_per_unit_mib = memory_per_unit_mib
-        self._hourly: defaultdict[_Gain, Counter[int]] = defaultdict(Counter)
+        self._hourly: defaultdict[_Gain, dict[int, int]] = defaultdict(dict)
         self._runs: defaultdict[tuple[Sequence[Kind], RunKey], int] = defaultdict(int)
 
     def add(self, divided: _Divided, interval: Interval) -> None:
@@ -328,10 +328,10 @@ class _Gains:
                     self._runs[alike, key] += micros
                 posted = self._hourly[alike, outcome, key is None, segment.estimated]
                 if len(hours) == 1:
-                    posted[hours[0]] += micros
+                    posted[hours[0]] = posted.get(hours[0], 0) + micros
                     continue
-                for hour, early, late in zip(hours, at, at[1:], strict=False):
-                    posted[hour] += late - early
+                for hour, (early, late) in zip(hours, pairwise(at), strict=True):
+                    posted[hour] = posted.get(hour, 0) + late - early
 
     @property
     def increments(self) -> Increments:

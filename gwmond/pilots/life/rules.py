@@ -64,7 +64,8 @@ class Rules(NamedTuple):
       the output has no end, when that was not written to for so long.
     - ``check``: a pilot that registers checks the verdict on its entry by whether it runs a job
       within this time.
-    - ``refresh``: how often the idle time of a pilot is posted.
+    - ``refresh``: how often the idle time of a pilot is posted; of very many, less often
+      (``posting.Turns``).
     """
 
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB

@@ -110,16 +110,16 @@ def cut(life: PilotLife, window: Interval | None = None) -> list[Segment]:
     if len(spans) > 1:
         spans.sort(key=lambda span: _order(span[2]))
     known_us = life.known_us
-    edges = {start, until, known_us, *(step.at_us for step in steps)}
-    edges.update(edge for begin, end, _ in spans for edge in (begin, end))
-    edges.update(
-        edge for intervals in life.estimated for interval in intervals for edge in interval
-    )
-    cuts = sorted(edge for edge in edges if start <= edge <= until)
+    edges = {start, until, known_us, *[step.at_us for step in steps]}
+    for begin, end, _ in spans:
+        edges.update((begin, end))
+    anywhere, estimated = any(life.estimated), Estimated()
+    if anywhere:
+        edges.update(at for intervals in life.estimated for within in intervals for at in within)
+    cuts = sorted([edge for edge in edges if start <= edge <= until])
 
     waiting = sorted(range(len(spans)), key=lambda i: spans[i][0], reverse=True)
     running: list[int] = []
-    anywhere, estimated = any(life.estimated), Estimated()
     segments = []
     current = 0
     for begin, end in pairwise(cuts):

@@ -101,6 +101,7 @@ class OpenRun:
     was_settled: bool = False
     had_left: bool = False
     dirty: bool = True
+    _as_run: Run | None = field(init=False, default=None)
 
     @property
     def key(self) -> RunKey:
@@ -129,8 +130,8 @@ class OpenRun:
         """Return whether a claim that a slot shows now is this run."""
         if self.merged.ending.over:
             return False
-        claims = {claim for fact in self.facts if (claim := claim_of(fact)) is not None}
-        return not claims or claim_of(shown) in {None, *claims}
+        claims = [claim for fact in self.facts if (claim := claim_of(fact)) is not None]
+        return not claims or (claim := claim_of(shown)) is None or claim in claims
 
     @property
     def summarised(self) -> bool:
@@ -160,20 +161,32 @@ class OpenRun:
         self.dirty = False
 
     def as_run(self) -> Run:
-        """Return it as the accounting takes it."""
-        outcome = self.outcome
-        if outcome is not None and (
-            self.merged.evidence == "estimated" or self.merged.end_us is None
-        ):
-            outcome = outcome._replace(evidence="estimated")
-        size = self.merged.size or NOTHING
-        return Run(self.key, self.start_us, self.end_us, size, outcome, sends_us(self.facts))
+        """Return it as the accounting takes it; the same object until something changes."""
+        if self._as_run is None:
+            outcome = self.outcome
+            if outcome is not None and (
+                self.merged.evidence == "estimated" or self.merged.end_us is None
+            ):
+                outcome = outcome._replace(evidence="estimated")
+            size, sent_us = self.merged.size or NOTHING, sends_us(self.facts)
+            self._as_run = Run(self.key, self.start_us, self.end_us, size, outcome, sent_us)
+        return self._as_run
+
+    def decide(self, outcome: Outcome | None, result: str) -> None:
+        """Take in what is decided of it now."""
+        if (outcome, result) == (self.outcome, self.result):
+            return
+        if outcome != self.outcome:
+            self.pilot.mark_changed(self.start_us)
+        self.outcome, self.result = outcome, result
+        self.dirty, self._as_run = True, None
 
     def replace(self, merged: Merged, facts: tuple[RunFact, ...]) -> None:
         """Take in what more is known of it."""
         before = self.as_run()
         changed = merged != self.merged
-        self.merged, self.facts, self.dirty = merged, facts, True
+        self.merged, self.facts = merged, facts
+        self.dirty, self._as_run = True, None
         if changed or self.as_run() != before:
             self.pilot.mark_changed(min(before.start_us, self.start_us))
 
@@ -515,20 +528,25 @@ class OpenPilot:
             or self.offered[0] is not self.derived
             or self.offered[1] != memory_per_unit_mib
         ):
+            life = self.start_us, self.effective_end_us
             totals = {
-                resource: self.canonical_total(resource, memory_per_unit_mib)
+                resource: micros
                 for resource in RESOURCES
+                if (
+                    micros := offered(
+                        self.steps, (resource, "canonical"), life, memory_per_unit_mib
+                    )
+                )
             }
-            offered = {resource: micros for resource, micros in totals.items() if micros}
-            self.offered = self.derived, memory_per_unit_mib, offered
+            self.offered = self.derived, memory_per_unit_mib, totals
         return self.offered[2]
 
     def canonical_total(
-        self, resource: Resource, memory_per_unit_mib: int, within: Interval | None = None
+        self, resource: Resource, memory_per_unit_mib: int, within: Interval
     ) -> int:
-        """Return the canonical micros that it has had to offer up to now, or in an interval."""
+        """Return the canonical micros that it has had to offer in an interval."""
         memory_per_unit_mib = self.unit_mib or memory_per_unit_mib
-        start, end = within or (self.start_us, self.effective_end_us)
+        start, end = within
         interval = max(start, self.start_us), min(end, self.effective_end_us)
         return offered(self.steps, (resource, "canonical"), interval, memory_per_unit_mib)
 
@@ -595,8 +613,9 @@ class OpenPilot:
         ``rows``: its runs in memory, as they are stored.  They may differ from the runs
         that today's rules make of the same facts.
         """
+        posted = self.life(self.known_us)
         stored = tuple(row.as_run for row in sorted(rows, key=lambda row: row.key))
-        self.posted = self.life(self.known_us)._replace(runs=stored)
+        self.posted = posted if posted.runs == stored else posted._replace(runs=stored)
         ads, last_heard_us = self.facts.ads, self.stored_last_heard_us
         if last_heard_us > self.last_heard_us and self.end_us is None:
             self.derived = self.derived._replace(now_us=last_heard_us)

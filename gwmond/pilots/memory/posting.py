@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from gwmond.model.facts import EntryKey
 from gwmond.model.pilot_life import (
@@ -49,6 +50,7 @@ from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.open_pilot import Increments, OpenPilot, OpenRun, held_at_once
 
 RELABELLED, WITHDRAWN = "relabelled", "withdrawn"
+REFRESHED = 30_000  # pilots within ``Rules.refresh``
 
 
 def post(pilot: OpenPilot, known_us: int, now_us: int, rules: Rules) -> bool:
@@ -175,10 +177,27 @@ def unsettled(
     return dict(sums)
 
 
-def _is_refreshed(pilot: OpenPilot, before_us: int, now_us: int, refresh_us: int) -> bool:
-    """Return whether a pilot's turn has come since a time: a daemon started anew keeps to it."""
-    turn_us = pilot.id * SECOND_US
-    return refresh_us <= 0 or (before_us - turn_us) // refresh_us < (now_us - turn_us) // refresh_us
+class Turns(NamedTuple):
+    """When pilots are posted of which nothing has changed: each once in ``every_us``.
+
+    ``before_us``: when it was settled last; a daemon started anew keeps to the turns.
+    """
+
+    before_us: int = 0
+    now_us: int = 0
+    every_us: int = 0
+
+    @classmethod
+    def of(cls, before_us: int, now_us: int, pilots: int, rules: Rules) -> Turns:
+        """Return the turns of a number of pilots; of very many, each comes less often."""
+        return cls(before_us, now_us, rules.refresh_us * max(1, -(-pilots // REFRESHED)))
+
+    def is_next(self, pilot: OpenPilot) -> bool:
+        """Return whether a pilot's turn has come."""
+        turn_us, every_us = pilot.id * SECOND_US, self.every_us
+        if every_us <= 0:
+            return True
+        return (self.before_us - turn_us) // every_us < (self.now_us - turn_us) // every_us
 
 
 def _guard(pilot: OpenPilot, rules: Rules) -> int:
@@ -243,12 +262,10 @@ def _add_to_run(
         run.dirty = True
 
 
-def needs_posting(
-    pilot: OpenPilot, before_us: int, now_us: int, known_us: int, rules: Rules
-) -> bool:
-    """Return whether posting a pilot may change anything; ``before_us``: when it was settled last.
+def needs_posting(pilot: OpenPilot, turns: Turns, known_us: int, rules: Rules) -> bool:
+    """Return whether posting a pilot may change anything.
 
-    A pilot that runs is posted every ``refresh_us`` only, some at each time.  If it waits for its
+    A pilot that runs is posted in its turn only.  If it waits for its
     end it is not posted before: its time may then be estimated.
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
@@ -257,7 +274,7 @@ def needs_posting(
     if end_us is not None and not any(run.is_open for run in runs):
         limit = min(known_us, pilot.effective_end_us)
         return limit > pilot.settled_until_us or (pilot.counted is None and known_us >= end_us)
-    if not _is_refreshed(pilot, before_us, now_us, rules.refresh_us):
+    if not turns.is_next(pilot):
         return False
     guard = rules.start_guard_us
     running = [run for run in runs if run.is_open and not run.merged.ending.over]

@@ -55,10 +55,9 @@ class LaterRuns:
             self._known[job] = later_runs(self._cache.starts(job))
         return self._known[job].get(run.key)
 
-    def missing(self, pilot: OpenPilot) -> bool:
-        """Return whether runs of jobs are missing that bear on what is open of a pilot."""
-        jobs = {run.key.job for run in pilot.runs.values() if _rests_on_others(run)}
-        return not self._cache.has_starts(jobs)
+    def missing(self, resting: Iterable[OpenRun]) -> bool:
+        """Return whether runs of their jobs are missing that bear on these runs."""
+        return not self._cache.has_starts({run.key.job for run in resting})
 
     def whole(self, jobs: Iterable[str]) -> bool:
         """Return whether all runs of these jobs are in memory."""
@@ -70,12 +69,12 @@ class LaterRuns:
             self._known.pop(job, None)
 
 
-def _rests_on_others(run: OpenRun) -> bool:
-    """Return whether other runs of its job bear on what is to be decided of a run.
+def resting(pilot: OpenPilot) -> list[OpenRun]:
+    """Return the runs on a pilot that are to be decided, and on which others of their jobs bear.
 
     None bears on a run that a slot shows now.
     """
-    return not (is_decided(run) or goes_on(run))
+    return [run for run in pilot.runs.values() if not (is_decided(run) or goes_on(run))]
 
 
 def goes_on(run: OpenRun) -> bool:
