@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gwmond.model.facts import Cursor
 from gwmond.model.packed import Packed
 from gwmond.model.pilot_life import Assumption
 from gwmond.model.pilots.file_facts import CentralEvent, CentralKind, PilotOutput, QueueState
-from gwmond.model.pilots.pilot_facts import Decisions, OutputFacts, PilotFacts
+from gwmond.model.pilots.pilot_facts import AdFacts, Decisions, OutputFacts, PilotFacts
 from gwmond.model.pilots.stored_pilots import PilotIdentity
 from gwmond.model.pilots.update_gaps import FEW
 from gwmond.model.poll.batch import Batch
@@ -34,6 +35,7 @@ from gwmond.pilots.memory.ad_times import (
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.ends import is_given_up, may_run_at, read_until, waits_until
 from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.memory.posting import REFRESHED, Turns
 from gwmond.pilots.memory.sizes import Sizes
 from gwmond.pilots.sources import central_log
 from gwmond.pilots.sources.central_log import LineWaits
@@ -432,3 +434,21 @@ def test_what_is_put_off_again_and_again_takes_no_room() -> None:
     for due_us in range(1000):
         agenda.add("a", due_us)
     assert len(agenda) == 1
+
+
+@pytest.mark.parametrize(("pilots", "times"), [(1, 4), (REFRESHED, 4), (REFRESHED + 1, 2)])
+def test_each_pilot_has_its_turn_as_often_however_polls_fall(pilots: int, times: int) -> None:
+    """Within 20 minutes of polls: every five minutes, and of very many every ten."""
+    number, waits_us = 7, Rules().refresh_us
+    identity = PilotIdentity("glidein_7@node", 0, "", "", A, "", "node", "collector")
+    pilot = OpenPilot.new(number, identity, PilotFacts(ads=AdFacts(last_heard_us=us(0))))
+    for period_s in (1, 45, 60, 299):
+        polls = [us(at) for at in range(0, 4 * 300 + period_s + 1, period_s)]
+        until_us = polls[0] + 4 * waits_us
+        turns = [
+            min(now_us, until_us)
+            for before_us, now_us in pairwise(polls)
+            if before_us < until_us
+            and Turns.of(before_us, min(now_us, until_us), pilots, Rules()).is_next(pilot)
+        ]
+        assert len(turns) == times, period_s
