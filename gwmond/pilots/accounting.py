@@ -200,9 +200,11 @@ class PilotAccounting:
         yield from self.load_files(facts)
         return (yield from self.take_facts(facts, expected))
 
-    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> Lookup[None]:
+    def settle(
+        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+    ) -> Lookup[None]:
         """Settle what can be; see ``Settlement.settle``."""
-        self.settlement.settle(now_us, known_us, silent)
+        self.settlement.settle(now_us, known_us, silent, behind=behind)
         yield from self._go_on()
 
     def settle_changed(self) -> Lookup[None]:

@@ -26,16 +26,20 @@ from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
 from gwmond.pilots.sources.central_log import CentralLogEvents
 
+MOST_RUNS = 1_000_000
+"""So many may be in memory while a backlog is read: about 2 GB."""
+
 
 class DecisionTime(NamedTuple):
     """When it is decided: ``now_us`` for what waits, ``clock_us`` by the clock, which is said.
 
-    ``known_us``: runs that began before are known.
+    ``known_us``: runs that began before are known; if ``behind``, only those that have ended.
     """
 
     now_us: int
     clock_us: int
     known_us: int
+    behind: bool = False
 
 
 class Settlement:
@@ -63,13 +67,19 @@ class Settlement:
         self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
         self.residual: Counter[Measure] = Counter()
 
-    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
+    def settle(
+        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+    ) -> None:
         """Decide what can be decided, and post what is settled.
 
-        ``known_us``: runs that began before are known.  ``silent``: schedds whose records
+        ``known_us``: runs that began before are known; while records are ``behind``, only those
+        that have ended.  ``silent``: schedds whose records
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
-        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
+        if behind:  # of a backlog that memory cannot hold time is posted, and corrected later
+            behind = sum(len(pilot.runs) for pilot in self._cache.pilots.values()) <= MOST_RUNS
+        waited_us = min(now_us, known_us) if behind else now_us + self.expected.ahead_us
+        self._at = DecisionTime(waited_us, now_us, known_us, behind)
         before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
         self._turns = posting.Turns.of(before_us, now_us, len(self._cache.pilots), self._rules)
         self._silent = silent
@@ -112,11 +122,25 @@ class Settlement:
                 if pilot.changed_since_us < FAR_US and pilot.known_us and pilot.id not in left_out
             ]
         if not self._cache.missing:
-            self._experiments.settle(self._cache.pilots, self._at.known_us)
+            known_us = 0 if self._at.behind else self._at.known_us
+            self._experiments.settle(self._cache.pilots, known_us)
+
+    def _known_us(self, pilot: OpenPilot) -> int:
+        """Return up to when all runs on a pilot are known; 0: not further than they were.
+
+        The records of runs on a pilot that goes on may be in what is behind.
+        """
+        at = self._at
+        if not at.behind:
+            return at.known_us
+        end_us = pilot.end_us
+        ended = end_us is not None and end_us + self._rules.outcome_wait_us <= at.known_us
+        return at.known_us if ended else 0
 
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
-        now_us, clock_us, known_us = self._at
+        now_us, clock_us, read_us, _ = self._at
+        known_us = self._known_us(pilot)
         if not posting.needs_posting(pilot, self._turns, known_us, self._rules):
             if pilot.derived.end_us is not None:
                 self._close(pilot, now_us)
@@ -134,12 +158,13 @@ class Settlement:
             return False
         if pilot.known_from_jobs_only:
             posting.imply(pilot, self._rules.memory_per_unit_mib)
-            quiet = known_us >= pilot.last_heard_us + self._rules.quiet_us
+            quiet = read_us >= pilot.last_heard_us + self._rules.quiet_us
             if not quiet and not pilot.known_us:
                 return True
             if quiet and pilot.end_us is None:
                 quiet_decision = replace(pilot.facts.decisions, quiet=True)
                 pilot.learn(replace(pilot.facts, decisions=quiet_decision))
+                known_us = self._known_us(pilot)
         elif grows:
             posting.grow(pilot, self._rules.start_guard_us)
         pilot.derive()

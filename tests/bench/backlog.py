@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import feigned_runs
-from tests.bench.feigned_runs import Feigned
+from tests.bench.feigned_runs import PERIOD_S, Feigned
 from tests.bench.harness import (
     NO_DNS,
     Numbers,
@@ -46,6 +46,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=50_000)
     parser.add_argument("--schedds", type=int, default=1)
     parser.add_argument("--pilots", type=int, default=5_000, help="at any time")
+    parser.add_argument("--period", type=int, default=PERIOD_S, help="s between a pilot's runs")
+    parser.add_argument("--records", type=int, default=20_000, help="at once, see gwmond.toml")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=numbers, default=[12_500, 25_000, 50_000])
     parser.add_argument("--lift", action="store_true", help="let schedds look at more records")
@@ -68,20 +70,21 @@ class Bench:
     def __init__(self, pool: CondorPool, directory: Path, options: argparse.Namespace) -> None:
         self._pool, self._directory, self._options = pool, directory, options
         self._template = feigned_runs.template(pool, NO_DNS)
-        self._feigned = Feigned(options.pilots, 0, 0)
+        self.feigned = Feigned(options.pilots, 0, 0)
         self._schedds = daemons(pool, options.schedds)
 
     def write(self, number: int) -> None:
         """Write histories of so many runs."""
         say(f"writing {number} records")
-        self._feigned = Feigned(self._options.pilots, number, int(time.time()) - 60)
+        options, until = self._options, int(time.time()) - 60
+        self.feigned = Feigned(options.pilots, number, until, options.period)
         files = epoch_files(self._pool, self._options.schedds)
         for path, part in zip(files, feigned_runs.parts(number, len(files)), strict=True):
-            feigned_runs.write_epochs(path, self._feigned, self._template, part)
+            feigned_runs.write_epochs(path, self.feigned, self._template, part)
 
     def round(self, number: int) -> dict[str, Numbers]:
         """Measure the bare reading and gwmond, one after the other."""
-        windows = self._feigned.runs / self._options.schedds / _WINDOW
+        windows = self.feigned.runs / self._options.schedds / _WINDOW
         return {
             "bare, at once": self._bare(1),
             "bare, windows of 10,000": self._bare(max(1, round(windows))),
@@ -94,20 +97,21 @@ class Bench:
         for path in self._directory.glob("ledger*"):
             path.unlink()
         config = self._directory / "gwmond.toml"
-        hours = max(24, (self._feigned.until - self._feigned.end_of(0)) // 3600 + 2)
+        hours = max(24, (self.feigned.until - self.feigned.end_of(0)) // 3600 + 2)
         config.write_text(
             f'[pool]\ncollectors = ["{self._pool.collector}"]\n[ledger]\nurl = "{ledger}"\n'
-            f'[histories]\nlookback = "{hours}h"\nstartds = []\n'
+            f'[histories]\nlookback = "{hours}h"\nstartds = []\nrecords = {self._options.records}\n'
         )
-        return self._run("gwmond", config=str(config), schedds=self._schedds, profile=profile)
+        asked = {"config": str(config), "feigned": list(self.feigned), "profile": profile}
+        return self._run("gwmond", schedds=self._schedds, **asked)
 
     def _bare(self, windows: int) -> Numbers:
-        first, span = self._feigned.end_of(0), self._feigned.until - self._feigned.end_of(0) + 60
+        first, span = self.feigned.end_of(0), self.feigned.until - self.feigned.end_of(0) + 60
         edges = [first + span * number // windows for number in range(windows + 1)]
         return self._run("bare", schedds=self._schedds, edges=edges)
 
     def _run(self, what: str, **asked: Any) -> Numbers:
-        say(f"measuring {what} of {self._feigned.runs}")
+        say(f"measuring {what} of {self.feigned.runs}")
         return in_child("measured_history", {"what": what, **asked}, self._pool.client_env())
 
 

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from gwmond.model.facts import EntryKey, Pilot, Size
 from tests.pool.condor import CondorPool
 from tests.pool.sandbox import wait_until
 
 PERIOD_S = 1800
 LIFE_S = 8 * 3600
+RENEWED_S = 300
 SITES = 60
 SCHEDD = "schedd1@pool.test"
 EPOCHS = "JOB_EPOCH_HISTORY = $(SPOOL)/epoch_history\n"
@@ -129,6 +131,30 @@ class Run(NamedTuple):
     first: int
     job: str
     startd: str
+
+
+def pilot(feigned: Feigned, place: int, now: int) -> Pilot:
+    """Return the pilot that a place has, as a collector shows it."""
+    began = feigned.began(place, now)
+    renewed = now - (now + place) % RENEWED_S
+    site = f"Site{place % SITES:02}"
+    return Pilot(
+        name=f"glidein_{began % 99991}_{place}@node{place}.site{site[-2:]}.example",
+        started=began,
+        entry=EntryKey(site, f"Entry{site[-2:]}"),
+        group="frontend.main",
+        factory="factory",
+        size=Size(16, 32768),
+        free=(),
+        jobs=(),
+        accepting=True,
+        remaining_s=None,
+        last_heard=max(began, renewed),
+        node=f"node{place}",
+        factory_job=f"factory#{place}.{began}",
+        retires=began + LIFE_S - 1800,
+        dies=began + LIFE_S,
+    )
 
 
 def slot_of(run: Run, feigned: Feigned) -> int:

@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.bench import feigned_runs
+from tests.bench.feigned_runs import Feigned
 from tests.bench.harness import Numbers, answer, children, cpu_s, peak_mib, profiled
 
 
@@ -43,8 +45,11 @@ def _bare(schedds: list[list[str]], edges: list[int]) -> Numbers:
     return {"records": records, "wall": wall, "cpu": cpu_s(), "peak": peak_mib()}
 
 
-def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
-    """Drain a backlog into an empty ledger, as the daemon does after its first poll."""
+def _gwmond(config: str, schedds: list[list[str]], feigned: list[int], profile: str) -> Numbers:
+    """Drain a backlog into an empty ledger, as the daemon does after its first poll.
+
+    Collectors show the pilots that run now.
+    """
     usages = children()  # before what runs them is imported
     from gwmond.config.settings import load  # noqa: PLC0415
     from gwmond.ledger.store import Ledger  # noqa: PLC0415
@@ -64,10 +69,12 @@ def _gwmond(config: str, schedds: list[list[str]], profile: str) -> Numbers:
     ledger = Ledger.open(settings.ledger.url)
     keeper.use(ledger)
     host, now = pool.targets.collectors[0], time.time()
-    shown = Answer(Claims(Packed(), ()), time.monotonic() + 1e9)  # collectors show nothing
+    of = Feigned(*feigned)
+    pilots = tuple(feigned_runs.pilot(of, place, int(now)) for place in range(of.pilots))
+    shown = Answer(Claims(Packed(), ()), time.monotonic() + 1e9)
     found = Round({(host, SLOTS): shown, (host, CLAIMS): shown}, (), (), {}, ())
     daemons = tuple(Daemon(*schedd) for schedd in schedds)
-    seen = Seen(now, time.monotonic(), (), True, daemons, Evaluation({}, {}, {}))
+    seen = Seen(now, time.monotonic(), pilots, True, daemons, Evaluation({}, {}, {}))
     began, cpu = time.perf_counter(), cpu_s()
     with profiled(profile):
         pool.gatherer.allow(settings.poll.deadline)
@@ -112,6 +119,7 @@ def _stored(path: str) -> Numbers:
         "records": "SELECT count(*) FROM runs",
         "pilots": "SELECT count(*) FROM pilots",
         "open": "SELECT count(*) FROM runs WHERE open = 1",
+        "corrections": "SELECT count(*) FROM corrections",
     }
     counted = {name: connection.execute(query).fetchone()[0] for name, query in wanted.items()}
     connection.close()

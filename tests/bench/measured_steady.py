@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from gwmond.model.entries.evaluation import Evaluation
-from gwmond.model.facts import EntryKey, Pilot, Size
+from gwmond.model.facts import Size
 from gwmond.model.packed import Packed
 from gwmond.model.runs.run_facts import JobRecord, RunFact, Source
 from gwmond.sources.garbage import RUNNING, few_collections
@@ -21,7 +21,6 @@ from tests.bench.measured_history import resident
 
 _MINUTE = 60
 _OVERLAP_S = 600
-_RENEWED_S = 300
 
 
 def main() -> None:
@@ -69,7 +68,7 @@ def _play(
         for at, path in enumerate(epochs):
             part = range(max(0, of.ended(now - _MINUTE)) + at, last, len(epochs))
             feigned_runs.write_epochs(Path(path), of, template, part, mode)
-        pilots = tuple(_pilot(of, place, now) for place in range(of.pilots))
+        pilots = tuple(feigned_runs.pilot(of, place, now) for place in range(of.pilots))
         whole = minute % 10 == 0
         claims = tuple(_claim(r, now) for r in of.running(now) if whole or r.start >= now - 600)
         packed = Packed(claims)  # as a child does
@@ -136,35 +135,12 @@ class _Spent:
         self._since = time.process_time()
 
 
-def _pilot(feigned: Feigned, place: int, now: int) -> Pilot:
-    began = feigned.began(place, now)
-    renewed = now - (now + place) % _RENEWED_S
-    site = f"Site{place % feigned_runs.SITES:02}"
-    return Pilot(
-        name=f"glidein_{began % 99991}_{place}@node{place}.site{site[-2:]}.example",
-        started=began,
-        entry=EntryKey(site, f"Entry{site[-2:]}"),
-        group="frontend.main",
-        factory="factory",
-        size=Size(16, 32768),
-        free=(),
-        jobs=(),
-        accepting=True,
-        remaining_s=None,
-        last_heard=max(began, renewed),
-        node=f"node{place}",
-        factory_job=f"factory#{place}.{began}",
-        retires=began + feigned_runs.LIFE_S - 1800,
-        dies=began + feigned_runs.LIFE_S,
-    )
-
-
 def _claim(run: Run, now: int) -> JobRecord:
     fact = RunFact(
         source=Source.LIVE_SLOT,
         job=run.job,
         shadow_start=None,
-        written_us=(now - (now - run.start) % _RENEWED_S) * 10**6,
+        written_us=(now - (now - run.start) % feigned_runs.RENEWED_S) * 10**6,
         start_us=run.start * 10**6,
         size=Size(1 + run.first % 2, 2048 * (1 + run.first % 2)),
         user=f"user{run.first % 50}@pool.test",

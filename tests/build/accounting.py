@@ -36,8 +36,10 @@ class Steps(PilotSteps):
     ) -> list[NewFact]:
         return self.run(self.accounting.add_facts(facts, expected))
 
-    def settle(self, now_us: int, known_us: int, silent: Collection[str] = ()) -> None:
-        self.run(self.accounting.settle(now_us, known_us, silent))
+    def settle(
+        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+    ) -> None:
+        self.run(self.accounting.settle(now_us, known_us, silent, behind=behind))
 
     def store(self, now_us: int) -> Batch:
         """Store what was settled; return it."""

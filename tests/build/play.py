@@ -126,6 +126,7 @@ class Play(Steps):
         *,
         complete: bool = True,
         known: int | None = None,
+        behind: bool = False,
     ) -> None:
         """One poll at ``at`` seconds."""
         now = (T0 + at) * SECOND_US
@@ -133,7 +134,7 @@ class Play(Steps):
         self.add_claims(now, claims, complete=complete)
         self.add_records(records)
         until = T0 + (at - DELAY_S if known is None else known)
-        self.settle(now, until * SECOND_US)
+        self.settle(now, until * SECOND_US, behind=behind)
         for pilot in self.accounting.pilots:
             proved(pilot)
         self.store(now)

@@ -16,7 +16,7 @@ from gwmond.service.accounting.history_readers import HistoryReader, StartdHisto
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer
+from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, Progress
 from tests.build.play import T0, Play, claim, shown
 from tests.pool.adtext import ad_text
 from tests.sources.feigned_access import Feigned
@@ -73,6 +73,32 @@ def test_the_next_records_are_fetched_while_the_last_are_accounted() -> None:
     assert [batch.cursor.state for batch in batches] == ["2", "3", "4"]
     assert backlog.asked == ["", "", "1", "2", "3"]
     assert not histories.behind
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_the_history_that_is_furthest_behind_is_read_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is settled before all have been read up to then; what is read waits in memory."""
+    monkeypatch.setattr(history_readers, "_BACKLOGS", 1)
+    read_to = {"fast": 0, "slow": 0}
+    asked = []
+
+    def run(source: str, *_: Any, **__: Any) -> HistoryAnswer:
+        asked.append((source, dict(read_to)))
+        read_to[source] += 30 if source == "fast" else 10
+        done_us, behind = read_to[source], read_to[source] < 120
+        progress = Progress(0, done_us, 120)
+        return HistoryAnswer((), f"{done_us}", None, behind, progress, None, (), 0)
+
+    histories = reader(cast(Backlog, SimpleNamespace(run=run, left_s=100.0)))
+    schedds = [SCHEDD._replace(name=name) for name in read_to]
+    access = cast(Access, None)
+    list(histories.read(access, schedds, 0.0))
+    planned = len(asked)
+    list(histories.read(access, schedds, 0.0, only_behind=True))
+    assert not histories.behind
+    began = [(source, at) for source, at in asked[planned:] if at != asked[planned][1]]
+    assert len(began) > 10
+    assert all(at[source] == min(at.values()) for source, at in began if max(at.values()) < 120)
 
 
 @pytest.mark.usefixtures("one_kind")

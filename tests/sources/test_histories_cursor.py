@@ -131,8 +131,9 @@ def test_rotation_with_a_backlog_is_one_gap() -> None:
 def test_rotation_while_draining_is_a_gap() -> None:
     """Records that are rotated away before their window is read are told as lost."""
     fake = FakeHistory("epochs", rows(100))
-    first = fetch(fake, limits=LIMITS._replace(lookback_s=10_000))
-    assert first.behind
+    plan = fetch(fake, limits=LIMITS._replace(lookback_s=10_000))
+    first = fetch(fake, plan.state)
+    assert (plan.behind, plan.records, first.behind) == (True, (), True)
     assert first.records
     fake.rows = fake.rows[60:]
     answers = [first, *drain(fake, first.state)]

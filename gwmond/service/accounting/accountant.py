@@ -287,7 +287,9 @@ class Accountant:
         claims_us = self._claims_us or 0
         known_us = claims_us if read_us is None else min(claims_us, read_us)
         silent = self._histories.silent(self._schedds)
-        self._keeper.settle(now_us, max(0, known_us - self._delay_us), silent, store=store)
+        known_us = max(0, known_us - self._delay_us)
+        behind = self._histories.has_backlog(self._schedds)
+        self._keeper.settle(now_us, known_us, silent, behind=behind, store=store)
 
 
 def _verdicts(seen: Seen) -> Verdicts | None:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
+from heapq import heappop, heappush
+from threading import Semaphore
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import structlog
@@ -31,7 +34,12 @@ from gwmond.sources import child, tasks
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.htcondor.histories.histories import has_transfers
-from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, HistoryLimits, Progress
+from gwmond.sources.htcondor.histories.history_cursor import (
+    HistoryAnswer,
+    HistoryLimits,
+    Progress,
+    is_backlog,
+)
 from gwmond.sources.htcondor.histories.startd_history import KIND
 
 T = TypeVar("T")
@@ -39,6 +47,7 @@ log = structlog.get_logger()
 NOT_KEPT_S = 3600.0  # how long a schedd that keeps no epoch history is not asked for it
 SILENT_S = 600.0
 _QUERIES, _LEAST_RECORDS, _HALVINGS = 4, 1000, 4
+_BACKLOGS = 4  # read at once: with fewer and larger queries a schedd searches its files less often
 _SAY_EVERY_S = 10.0
 _DOUBLINGS = 10
 
@@ -86,12 +95,28 @@ _Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
 """Fetches from one source, after a cursor's state; None: after the one that is stored."""
 
 
+class _Later(NamedTuple):
+    """A source that is to be asked after a cursor's state; it is read up to a time."""
+
+    complete_us: int
+    number: int  # of the source
+    task: _Task
+    state: str | None = None
+
+
 class _Asked(NamedTuple):
-    """Sources that are being asked, in threads of a pool."""
+    """Sources that are being asked, in threads of a pool; and those that come ``later``, a heap."""
 
     pool: ThreadPoolExecutor
-    waiting: dict[Future[tuple[tuple[HistoryAnswer, Cursor] | None, float]], _Task]
+    waiting: dict[Future[tuple[tuple[HistoryAnswer, Cursor] | None, float]], _Later]
+    later: list[_Later]
     only_behind: bool
+
+    def go_on(self) -> None:
+        """Ask the source that is furthest behind, if any is to be asked."""
+        if self.later:
+            chosen = heappop(self.later)
+            self.waiting[self.pool.submit(_timed, chosen.task, chosen.state)] = chosen
 
 
 class HistoryReader:
@@ -109,6 +134,7 @@ class HistoryReader:
         self._config, self._gatherer, self._keeper = config, gatherer, keeper
         self._known: dict[tuple[str, str], _History] = {}
         self._begun: dict[tuple[str, str], int] = {}  # from when on what was never read is read
+        self._backlogs = Semaphore(_BACKLOGS)
         self._asked: _Asked | None = None
         self._records = 0
         self._said_at = 0.0
@@ -136,16 +162,30 @@ class HistoryReader:
         """
         if not self._config.histories.schedds:
             return None
+        cursors = self._cursors(schedds)
+        return min((cursor.complete_us or 0 if cursor else 0 for cursor in cursors), default=None)
+
+    def has_backlog(self, schedds: Sequence[Daemon]) -> bool:
+        """Return whether a schedd that answers has a backlog.
+
+        A run has its record once it has ended.  So of a time in a backlog only those runs are known
+        whose end was read; and what runs now says nothing about those that ran then.
+        """
+        return self.behind or any(
+            cursor is not None and is_backlog(cursor.state) for cursor in self._cursors(schedds)
+        )
+
+    def _cursors(self, schedds: Sequence[Daemon]) -> list[Cursor | None]:
+        """Return the cursors of all histories of schedds that answer."""
         silent = self.silent(schedds)
-        times = []
-        for schedd in schedds:
-            if schedd.name in silent:
-                continue
-            epochs = self._known.get((schedd.name, "epochs"))
-            kinds = [kind for kind in SCHEDD_KINDS if kind != "epochs" or not epochs or epochs.kept]
-            cursors = [self._keeper.cursor(schedd.name, kind) for kind in kinds]
-            times.append(min(cursor.complete_us or 0 if cursor else 0 for cursor in cursors))
-        return min(times, default=None)
+        return [
+            self._keeper.cursor(schedd.name, kind)
+            for schedd in schedds
+            if schedd.name not in silent
+            for epochs in [self._known.get((schedd.name, "epochs"))]
+            for kind in SCHEDD_KINDS
+            if kind != "epochs" or epochs is None or epochs.kept
+        ]
 
     def begin(self, access: Access, schedds: Sequence[Daemon], now: float) -> None:
         """Begin to ask for what is ``read`` next: sources answer while something else is done.
@@ -163,8 +203,9 @@ class HistoryReader:
     ) -> Iterator[HistoryBatch]:
         """Report what each source has that is new to the keeper, and yield each, as it comes.
 
-        Of a backlog (``only_behind``) a source's next records are fetched while those before are
-        being accounted, as long as there is time.  Raises LedgerError.
+        Of a backlog (``only_behind``) the next records are fetched while those before are
+        being accounted, as long as there is time; of the source that is furthest behind, as
+        nothing is settled before all have been read up to then.  Raises LedgerError.
         """
         asked, self._asked = self._asked, None
         ask = partial(self._ask, access, schedds, now, only_behind=only_behind)
@@ -176,14 +217,16 @@ class HistoryReader:
         with asked.pool:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    task = waiting.pop(future)
+                    source = waiting.pop(future)
                     fetched, took = future.result()
-                    if fetched is None:
-                        continue
-                    answer, cursor = fetched
-                    if asked.only_behind and answer.behind and self._gatherer.left_s > 3 * took:
-                        waiting[asked.pool.submit(_timed, task, cursor.state)] = task
-                    yield self._report(answer, cursor)
+                    if fetched is not None and asked.only_behind and fetched[0].behind:
+                        complete_us, state = fetched[1].complete_us or 0, fetched[1].state
+                        more = source._replace(complete_us=complete_us, state=state)
+                        heappush(asked.later, more)
+                    if self._gatherer.left_s > 3 * took:
+                        asked.go_on()
+                    if fetched is not None:
+                        yield self._report(*fetched)
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
         since_us = self._begun.pop((cursor.source, cursor.kind), None)
@@ -221,9 +264,11 @@ class HistoryReader:
         only_behind: bool,
     ) -> _Asked:
         due = self._tasks(access, schedds, kinds, now, only_behind=only_behind)
-        pool = ThreadPoolExecutor(self._config.poll.parallel, "history")
-        waiting = {pool.submit(_timed, task, None): task for task in due}
-        return _Asked(pool, waiting, only_behind)
+        parallel = self._config.poll.parallel
+        asked = _Asked(ThreadPoolExecutor(parallel, "history"), {}, due, only_behind)
+        for _ in range(_BACKLOGS if only_behind else len(due)):
+            asked.go_on()
+        return asked
 
     def _tasks(
         self,
@@ -233,7 +278,7 @@ class HistoryReader:
         now: float,
         *,
         only_behind: bool,
-    ) -> list[_Task]:
+    ) -> list[_Later]:
         options = self._config.histories
         asks: dict[tuple[str, str], _Ask] = {
             (schedd.name, kind): partial(tasks.records, access, schedd, kind)
@@ -253,8 +298,24 @@ class HistoryReader:
             and (history.behind or not only_behind)
         }
         many = min(self._config.poll.parallel, max(1, len(due)))
-        records = max(_LEAST_RECORDS, options.records // many)
-        return [partial(self._fetch, *query, ask, records, now) for query, ask in due.items()]
+        new, records = (
+            max(_LEAST_RECORDS, options.records // most) for most in (many, min(many, _BACKLOGS))
+        )
+        return sorted(
+            _Later(
+                self._read_to_us(*query),
+                number,
+                partial(self._fetch, *query, ask, new, records, now),
+            )
+            for number, (query, ask) in enumerate(due.items())
+        )
+
+    def _read_to_us(self, source: str, kind: str) -> int:
+        """Return up to when a backlog is read, 0 if it is none: these wait for each other."""
+        cursor = self._keeper.cursor(source, kind)
+        if cursor is None or not self._known[source, kind].behind:
+            return 0
+        return max(1, cursor.complete_us or 0)
 
     def _may_have_transfers(self, schedd: Daemon) -> bool:
         """Return whether it writes such records, and all of its epochs are read."""
@@ -267,6 +328,7 @@ class HistoryReader:
         source: str,
         kind: str,
         ask: _Ask,
+        new: int,
         records: int,
         now: float,
         state: str | None,
@@ -277,11 +339,13 @@ class HistoryReader:
         less = history.failures  # less is asked for at once where the time did not suffice before
         limits = HistoryLimits(
             records=max(_LEAST_RECORDS, records >> less),
+            new=max(_LEAST_RECORDS, new >> less),
             queries=max(1, _QUERIES >> less),
             lookback_s=self._config.histories.lookback,
             environment=self._config.traces.read_environment,
         )
-        answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
+        with self._backlogs if history.behind else nullcontext():
+            answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
         history.behind = answer is not None and answer.behind
         if answer is None:
             history.failures = min(less + 1, _HALVINGS)

@@ -445,10 +445,11 @@ class LedgerKeeper:
         known_us: int,
         silent: Collection[str],
         *,
+        behind: bool = False,
         verdicts: bool = True,
         store: bool = True,
     ) -> None:
-        """Settle what can be, and ``store`` it.
+        """Settle what can be, and ``store`` it; see ``Settlement.settle``.
 
         What is not stored now is to be stored with the site time of the same poll.
         ``verdicts`` on early failures are not to fall as long as evidence of any time may still
@@ -456,7 +457,7 @@ class LedgerKeeper:
         """
         self._silent = frozenset(silent)
         with self.steps() as steps:
-            steps.run(steps.accounting.settle(now_us, known_us, self._silent))
+            steps.run(steps.accounting.settle(now_us, known_us, self._silent, behind=behind))
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         # Not for as long as the clock was ahead, if it was stepped back since.

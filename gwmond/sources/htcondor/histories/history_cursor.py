@@ -118,14 +118,16 @@ class Drain(NamedTuple):
 
 
 class HistoryLimits(NamedTuple):
-    """How much one call takes: ``records`` (about) and ``queries``; ``lookback_s``: at the start.
+    """How much one call takes: ``records`` (about) and ``queries``.
 
-    A call that has no state asks for records that are at most so old.  ``disorder_s``: how far the
-    times of records can be out of their order in the file.  ``environment``: whether to look for a
-    traceparent in jobs' environments.
+    - ``new``: more records than these since the cursor are a backlog.
+    - ``lookback_s``: a call that has no state asks for records that are at most so old.
+    - ``disorder_s``: how far the times of records can be out of their order in the file.
+    - ``environment``: whether to look for a traceparent in jobs' environments.
     """
 
     records: int = 20_000
+    new: int = 20_000
     queries: int = 24
     lookback_s: float = 7 * 86400
     disorder_s: int = DISORDER_S
@@ -192,6 +194,14 @@ def load(text: str, floor: int) -> HistoryState:
         return msgspec.convert(state, HistoryState)
     except ValueError as error:
         raise ValueError(f"not the state of a cursor: {text[:100]} ({error})") from None
+
+
+def is_backlog(text: str) -> bool:
+    """Return whether the state that a text says is of a backlog that is not taken whole."""
+    try:
+        return load(text, 0).drain is not None
+    except ValueError:
+        return False
 
 
 def identity(kind: str, ad: classad2.ClassAd) -> Identity | None:

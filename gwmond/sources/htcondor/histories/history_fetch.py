@@ -1,7 +1,7 @@
 """Taking the records of a history since a cursor, in answers of bounded size.
 
 ``fetch`` asks for all records newer than the cursor.  If there are no more than the limit, that is
-all; else the backlog is drained over as many calls as it takes (``history_cursor``).
+all; else it plans how the backlog is drained, and later calls do that (``history_cursor``).
 
 Invariants, for any sequence of calls that each get the state which the one before returned:
 
@@ -104,26 +104,28 @@ class _Fetch:
         self._access, self._daemon, self._kind = access, daemon, kind
         self._now, self._limits = now, limits
         self._limit = min(limits.records, QUERY_RECORDS)
+        self._new = min(limits.new, self._limit)
         self._queries = 0
+        self._planned = False
 
     @property
     def goes_on(self) -> bool:
         """Whether another query may be made."""
         few = self.read < max(1, self._limits.records // 2)
         room = few or self.read + self._limit <= self._limits.records
-        return room and self._queries < self._limits.queries
+        return room and not self._planned and self._queries < self._limits.queries
 
     def probe(self, state: HistoryState) -> HistoryState:
         """Ask for all that is newer than the cursor."""
         newest, older = state.taken
         constraint = "" if newest else f"({histories.KINDS[self._kind].time} ?: 0) >= {state.floor}"
-        ads = self._ask(constraint, self._limit + 1, older)
+        ads = self._ask(constraint, self._new + 1, older)
         identities = [history_cursor.identity(self._kind, ad) for ad in ads]
         target = history_cursor.newest_two(identities, state.taken)
         if newest in identities and newest is not None:
             last = len(identities) - 1 - identities[::-1].index(newest)
             return self._all(state, ads[:last], target)
-        if len(ads) <= self._limit:
+        if len(ads) <= self._new:
             if newest is None:
                 return self._all(state, ads, self._second(state.floor, identities, target))
             if not self._exists(newest):
@@ -200,6 +202,7 @@ class _Fetch:
         query = histories.query(self._kind, f"({kind.time} ?: 0) >= {start}")
         query = query._replace(projection=(kind.time,))
         self._queries += 1
+        self._planned = True
         ads = self._access.history(self._daemon, self._kind, query, PLANNED_RECORDS, "")
         times = (histories.written(self._kind, ad) for ad in ads)
         return history_cursor.edges(times, self._limit)
