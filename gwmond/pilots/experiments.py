@@ -26,7 +26,7 @@ its result: so each counts once, whenever the process ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -62,12 +62,19 @@ class Experiments:
                 self._open[same.id] = experiment._replace(pilot=same.id)
                 self._changed[same.id] = self._open[same.id]
 
-    def settle(self, pilots: Mapping[PilotId, OpenPilot], known_us: int) -> None:
-        """Decide what can be; an experiment whose pilot is not there any more was none."""
+    def settle(
+        self, pilots: Mapping[PilotId, OpenPilot], known_us: Callable[[OpenPilot], int]
+    ) -> None:
+        """Decide what can be; an experiment whose pilot is not there any more was none.
+
+        ``known_us``: up to when all runs on a pilot are known.
+        """
         self._begun &= pilots.keys()
         for number, key in list(self._open.items()):
             pilot = pilots.get(number)
-            result = PilotResult.VOID if pilot is None else self._result(key, pilot, known_us)
+            result = PilotResult.VOID
+            if pilot is not None:
+                result = self._result(key, pilot, known_us(pilot))
             if result is not PilotResult.OPEN:
                 del self._open[number]
                 self._changed[number] = key._replace(result=result)

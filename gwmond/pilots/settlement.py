@@ -26,8 +26,8 @@ from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
 from gwmond.pilots.sources.central_log import CentralLogEvents
 
-MOST_RUNS = 1_000_000
-"""So many may be in memory while a backlog is read: about 2 GB."""
+MOST_RUNS = 250_000
+"""So many that have ended may wait for a backlog to be read, about 0.7 GB: beyond, none does."""
 
 
 class DecisionTime(NamedTuple):
@@ -61,6 +61,7 @@ class Settlement:
         self._cache, self._matcher, self._files = cache, matcher, files
         self._central_log, self._experiments, self._rules = central_log, experiments, rules
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
+        self._crowded = False  # more than memory may hold waits for what is behind
         self._turns = posting.Turns()
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
@@ -76,10 +77,8 @@ class Settlement:
         that have ended.  ``silent``: schedds whose records
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
-        if behind:  # of a backlog that memory cannot hold time is posted, and corrected later
-            behind = sum(len(pilot.runs) for pilot in self._cache.pilots.values()) <= MOST_RUNS
-        waited_us = min(now_us, known_us) if behind else now_us + self.expected.ahead_us
-        self._at = DecisionTime(waited_us, now_us, known_us, behind)
+        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us, behind)
+        self._crowded = behind and self._has_many_runs()
         before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
         self._turns = posting.Turns.of(before_us, now_us, len(self._cache.pilots), self._rules)
         self._silent = silent
@@ -122,20 +121,26 @@ class Settlement:
                 if pilot.changed_since_us < FAR_US and pilot.known_us and pilot.id not in left_out
             ]
         if not self._cache.missing:
-            known_us = 0 if self._at.behind else self._at.known_us
-            self._experiments.settle(self._cache.pilots, known_us)
+            self._experiments.settle(self._cache.pilots, self._known_us)
+
+    def _has_many_runs(self) -> bool:
+        """Return whether more than ``MOST_RUNS`` that have ended are in memory."""
+        runs = (run for pilot in self._cache.pilots.values() for run in pilot.runs.values())
+        return sum(run.merged.ending.over for run in runs) > MOST_RUNS
 
     def _known_us(self, pilot: OpenPilot) -> int:
-        """Return up to when all runs on a pilot are known; 0: not further than they were.
+        """Return up to when all runs on a pilot are known; 0: nothing new may be settled.
 
-        The records of runs on a pilot that goes on may be in what is behind.
+        The records of runs on a pilot that goes on, or that was found to be gone only now, may be
+        among what is behind.
         """
         at = self._at
-        if not at.behind:
+        if not at.behind or self._crowded:
             return at.known_us
-        end_us = pilot.end_us
-        ended = end_us is not None and end_us + self._rules.outcome_wait_us <= at.known_us
-        return at.known_us if ended else 0
+        if pilot.end_us is None:
+            return 0
+        there_us = max(pilot.end_us, pilot.missing_since_us or 0)
+        return at.known_us if there_us + self._rules.outcome_wait_us <= at.known_us else 0
 
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
@@ -216,7 +221,7 @@ class Settlement:
         if to_decide and later.missing(to_decide):
             return False
         over: defaultdict[str, list[RunFact]] = defaultdict(list)
-        for run in to_decide:
+        for run in () if at.behind else to_decide:  # their records may be among what is behind
             fact = given_up(
                 run, later.after(run), at.now_us, at.clock_us, self._rules, self._silent
             )

@@ -8,71 +8,112 @@ from __future__ import annotations
 
 import pytest
 
+from gwmond.model.facts import Pilot
 from gwmond.model.pilot_life import Category
+from gwmond.model.pilots.file_facts import CentralKind
 from gwmond.model.runs.run_facts import JobRecord
 from gwmond.pilots import settlement
 from gwmond.pilots.life.rules import Rules
-from tests.build.play import T0, Play, record, shown
+from tests.build.central_lines import line
+from tests.build.play import T0, Play, claim, record, shown
 
-BACK_S = 20_000
-"""When gwmond is back; it has polled until 600 s."""
+AWAY_S, BACK_S = 600, 20_000
+"""When gwmond polled last, and when it is back."""
+
+STAYS, GOES = "glidein_stays@node", "glidein_goes@node"
 
 
-def runs(startd: str) -> list[JobRecord]:
-    """Four runs from 1000 to 19,000 s; two are under way at most times."""
-    return [
-        record(f"{number}.0", 1000 + 4000 * number, 7000 + 4000 * number, startd=startd)
+def records() -> list[JobRecord]:
+    """Runs on two pilots, by their end: two are under way when gwmond stops, others overlap.
+
+    On the pilot that stays they hold 11,900 + 4 * 6000 core-seconds, on the other 14,000.
+    """
+    under_way = [record("8.0", 100, 12_000, startd=STAYS), record("9.0", 100, 14_100, startd=GOES)]
+    others = [
+        record(f"{number}.0", 1000 + 4000 * number, 7000 + 4000 * number, startd=STAYS)
         for number in range(4)
     ]
+    return sorted([*under_way, *others], key=lambda item: item.fact.end_us or 0)
 
 
 def away(play: Play, parts: int) -> None:
-    """Poll, be away, and read what was written meanwhile in parts; the pilot is still there."""
-    play.live(0, 600, [shown()])
-    records = runs("glidein@node")
-    there = [shown(heard=BACK_S)]
-    size = len(records) // parts
+    """Poll, be away, and read what was written meanwhile in parts; one pilot has gone."""
+    claims = [claim("8.0", 100, startd=STAYS), claim("9.0", 100, startd=GOES)]
+    play.live(0, 60, [shown(STAYS), shown(GOES)])
+    play.live(120, AWAY_S, [shown(STAYS), shown(GOES)], claims=claims)
+    every, there = records(), [shown(STAYS, heard=BACK_S)]
+    size = len(every) // parts
     for part in range(parts):
-        some = records[size * part : size * (part + 1)]
-        last = some[-1].fact.end_us or 0
+        some = every[size * part : size * (part + 1)]
+        read_to = (some[-1].fact.end_us or 0) // 10**6 - T0
         behind = part + 1 < parts
-        known = last // 10**6 - T0 - 120 if behind else None
-        at = BACK_S if not part else BACK_S + part
-        play.poll(at, there, some, known=known, behind=behind)
-    play.live(BACK_S + 60, BACK_S + 600, [shown(heard=BACK_S)])
+        known = read_to - 120 if behind else None
+        play.poll(BACK_S, there, some, known=known, behind=behind)
+    play.rest(BACK_S + 60)
 
 
-@pytest.mark.parametrize("parts", [1, 2, 4])
-def test_what_is_read_in_parts_is_posted_once_and_the_same(parts: int) -> None:
-    """Nothing is corrected; the runs have four times 6000 s of one core, the pilot the rest."""
+@pytest.fixture(scope="module")
+def at_once() -> dict[str, float]:
+    """What is posted where all is read at once."""
+    play = Play(Rules(refresh_us=0))
+    away(play, 1)
+    assert play.stored.corrected == 0
+    return play.seconds()
+
+
+@pytest.mark.parametrize("parts", [2, 3, 6])
+def test_what_is_read_in_parts_is_posted_once_and_the_same(
+    parts: int, at_once: dict[str, float]
+) -> None:
+    """Nothing is corrected, nor given up before its record was read."""
     play = Play(Rules(refresh_us=0))
     away(play, parts)
     assert play.stored.corrected == 0
-    seconds = play.seconds()
-    assert seconds[Category.GOODPUT] == 24_000
-    assert sum(seconds.values()) % 4 == 0
+    assert play.seconds() == at_once
+    assert at_once[Category.GOODPUT] == 11_900 + 4 * 6000 + 14_000
+    assert Category.UNCLASSIFIED not in at_once
 
 
 def test_without_waiting_idle_time_would_be_posted_that_was_none(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, at_once: dict[str, float]
 ) -> None:
     """As where memory cannot hold the backlog: all is right at last, but was corrected."""
     monkeypatch.setattr(settlement, "MOST_RUNS", 0)
     play = Play(Rules(refresh_us=0))
-    away(play, 4)
+    away(play, 6)
     assert play.stored.corrected > 0
-    assert play.seconds()[Category.GOODPUT] == 24_000
+    assert play.seconds() == at_once
 
 
-def test_a_pilot_that_has_ended_is_settled_while_the_rest_is_read() -> None:
-    """Its runs had ended by then; else all of a long backlog would have to be in memory."""
+def test_a_pilot_that_had_ended_before_is_settled_while_the_rest_is_read() -> None:
+    """Else all of a long backlog would have to be in memory."""
     play = Play(Rules(refresh_us=0))
-    ends, goes_on = shown("glidein_1@node"), shown("glidein_2@node")
-    play.live(0, 600, [ends, goes_on])
-    old = runs("glidein_1@node")[:1]
-    there = [goes_on._replace(last_heard=goes_on.last_heard + BACK_S)]
-    play.poll(BACK_S, there, old, known=BACK_S - 1000, behind=True)
-    gone, left = (play.pilot(f"glidein_{number}@node") for number in (1, 2))
-    assert gone.settled_until_us == gone.end_us
-    assert left.settled_until_us <= left.start_us + 600 * 10**6
+    old, young = shown("glidein_1@node"), shown("glidein_2@node")
+    play.live(0, 60, [old, young])
+    play.live(120, AWAY_S, [old, young], claims=[claim("1.0", 100, startd="glidein_1@node")])
+    play.live(AWAY_S + 60, 1200, [young])
+    run = record("1.0", 100, 590, startd="glidein_1@node")
+    known = AWAY_S + 60 + 3600
+
+    def read(known: int) -> tuple[bool, bool]:
+        """Read up to a time; return which of the two are settled whole."""
+        there: list[Pilot] = [young._replace(last_heard=T0 + BACK_S)]
+        play.poll(BACK_S, there, [run], known=known, behind=True)
+        rows = [play.pilot(f"glidein_{number}@node") for number in (1, 2)]
+        return rows[0].settled_until_us == rows[0].end_us, rows[1].settled_until_us > (
+            rows[1].start_us + 1200 * 10**6
+        )
+
+    assert read(known - 1) == (False, False)
+    assert read(known) == (True, False)
     assert play.stored.corrected == 0
+
+
+@pytest.mark.parametrize("known", [0, 3000])
+def test_a_live_line_of_a_central_log_counts_while_a_backlog_is_read(known: int) -> None:
+    """It is of now, however far back the records are that are read."""
+    play = Play(Rules(refresh_us=0))
+    play.live(0, AWAY_S, [shown()])
+    play.add_facts([line(CentralKind.PILOT_END, BACK_S - 50)])
+    play.poll(BACK_S, [], known=known, behind=True)
+    assert not play.accounting.central_log.unused

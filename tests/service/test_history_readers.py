@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,12 +13,19 @@ import pytest
 
 from gwmond.config.settings import Config
 from gwmond.model.cursor_kinds import SCHEDD_KINDS, TRANSFERS
+from gwmond.model.facts import Cursor
 from gwmond.service.accounting import history_readers
 from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.sources.gather import Gatherer
 from gwmond.sources.htcondor.access import Access, Daemon
-from gwmond.sources.htcondor.histories.history_cursor import HistoryAnswer, Progress
+from gwmond.sources.htcondor.histories.history_cursor import (
+    Drain,
+    HistoryAnswer,
+    HistoryState,
+    Pair,
+    Progress,
+)
 from tests.build.play import T0, Play, claim, shown
 from tests.pool.adtext import ad_text
 from tests.sources.feigned_access import Feigned
@@ -99,6 +108,57 @@ def test_the_history_that_is_furthest_behind_is_read_first(monkeypatch: pytest.M
     began = [(source, at) for source, at in asked[planned:] if at != asked[planned][1]]
     assert len(began) > 10
     assert all(at[source] == min(at.values()) for source, at in began if max(at.values()) < 120)
+
+
+DRAINED = HistoryState(Pair(), 0, Drain(False, None, 0, 0, 9, Pair(), ())).dump()
+
+
+@pytest.mark.usefixtures("one_kind")
+@pytest.mark.parametrize(("state", "most"), [(DRAINED, history_readers._BACKLOGS), ("", 10)])
+def test_few_backlogs_are_asked_for_at_once(state: str, most: int) -> None:
+    """Also right after a start, when only the ledger says which histories have one."""
+    running, counts, lock = [0], [0], threading.Lock()
+
+    def run(*_: Any, **__: Any) -> HistoryAnswer:
+        with lock:
+            running[0] += 1
+            counts.append(running[0])
+        time.sleep(0.05)
+        with lock:
+            running[0] -= 1
+        return HistoryAnswer((), state, None, bool(state), None, None, (), 0)
+
+    histories = reader(cast(Backlog, SimpleNamespace(run=run, left_s=100.0)))
+    cursor = Cursor("", "", state, None)
+    cast(SimpleNamespace, histories._keeper).cursor = lambda *_: cursor
+    schedds = [SCHEDD._replace(name=f"schedd{number}") for number in range(30)]
+    batches = list(histories.read(cast(Access, None), schedds, 0.0))
+    assert {batch.cursor.source for batch in batches} == {schedd.name for schedd in schedds}
+    assert max(counts) == most
+    assert histories.has_backlog(schedds) is bool(state)
+    assert not histories.has_backlog([])
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_a_history_for_which_there_is_no_time_does_not_keep_others_waiting() -> None:
+    """It is not begun again, as it would be killed; the others go on."""
+    took_s = {f"schedd{number}": 0.3 if not number else 0.01 for number in range(6)}
+    steps = Counter[str]()
+
+    def run(source: str, *_: Any, **__: Any) -> HistoryAnswer:
+        time.sleep(took_s[source])
+        steps[source] += 1
+        behind = steps[source] < 9
+        return HistoryAnswer((), "", None, behind, None, None, (), 0)
+
+    gatherer = SimpleNamespace(run=run, left_s=100.0)
+    histories = reader(cast(Backlog, gatherer))
+    schedds = [SCHEDD._replace(name=name) for name in took_s]
+    list(histories.read(cast(Access, None), schedds, 0.0))
+    gatherer.left_s = 0.6
+    list(histories.read(cast(Access, None), schedds, 0.0, only_behind=True))
+    assert steps.pop("schedd0") == 2  # once in each
+    assert set(steps.values()) == {9}
 
 
 @pytest.mark.usefixtures("one_kind")

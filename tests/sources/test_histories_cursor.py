@@ -131,9 +131,8 @@ def test_rotation_with_a_backlog_is_one_gap() -> None:
 def test_rotation_while_draining_is_a_gap() -> None:
     """Records that are rotated away before their window is read are told as lost."""
     fake = FakeHistory("epochs", rows(100))
-    plan = fetch(fake, limits=LIMITS._replace(lookback_s=10_000))
-    first = fetch(fake, plan.state)
-    assert (plan.behind, plan.records, first.behind) == (True, (), True)
+    first = fetch(fake, limits=LIMITS._replace(lookback_s=10_000))
+    assert first.behind
     assert first.records
     fake.rows = fake.rows[60:]
     answers = [first, *drain(fake, first.state)]
@@ -142,6 +141,19 @@ def test_rotation_while_draining_is_a_gap() -> None:
     (gap,) = [answer.gap for answer in answers if answer.gap]
     assert gap.start_us is not None
     assert all(gap.start_us <= time * 10**6 <= gap.end_us for time in lost)
+
+
+def test_where_windows_are_larger_a_backlog_is_only_planned_at_first() -> None:
+    """As many histories may be asked for what is new at once, and few for a window."""
+    fake, limits = FakeHistory("epochs", rows(100)), LIMITS._replace(lookback_s=10_000, new=5)
+    plan = fetch(fake, limits=limits)
+    assert (plan.behind, plan.records) == (True, ())
+    assert history_cursor.is_backlog(plan.state)
+    answers = drain(fake, plan.state)
+    assert set(jobs(answers)) == set(range(1, 101))
+    assert max(len(answer.records) for answer in answers) > limits.new
+    assert not history_cursor.is_backlog(answers[-1].state)
+    assert not history_cursor.is_backlog("garbage")
 
 
 def test_an_emptied_history_is_a_gap() -> None:

@@ -38,6 +38,7 @@ from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets
 
 _FEW = 5  # places that a problem names
+_MISSED_POLLS = 3
 
 
 class Seen(NamedTuple):
@@ -82,6 +83,7 @@ class Accountant:
         self._startds = StartdHistoryReader(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
         self._claims_us: int | None = None
+        self._claims_since_us: int | None = None  # without many polls between that did not
         self._schedds: tuple[Daemon, ...] = ()
         self.failure: LedgerError | None = None  # of the last step
         self._left: Mapping[ProblemName, int] = {}
@@ -204,6 +206,8 @@ class Accountant:
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
                 steps.run(steps.accounting.add_claims(now_us, records, complete=whole))
+            if self._claims_us is None or now_us - self._claims_us > _MISSED_POLLS * period_us:
+                self._claims_since_us = now_us
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()
@@ -287,8 +291,10 @@ class Accountant:
         claims_us = self._claims_us or 0
         known_us = claims_us if read_us is None else min(claims_us, read_us)
         silent = self._histories.silent(self._schedds)
+        # Of the time since claims are shown it is known what ran.
+        unwatched = read_us is not None and read_us < (self._claims_since_us or now_us)
+        behind = unwatched and self._histories.has_backlog(self._schedds)
         known_us = max(0, known_us - self._delay_us)
-        behind = self._histories.has_backlog(self._schedds)
         self._keeper.settle(now_us, known_us, silent, behind=behind, store=store)
 
 

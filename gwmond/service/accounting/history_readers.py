@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import partial
 from heapq import heappop, heappush
-from threading import Semaphore
 from typing import NamedTuple, TypeAlias, TypeVar
 
 import structlog
@@ -63,10 +61,12 @@ _STARTD_LIMITS = HistoryLimits(records=2000, lookback_s=30 * 86400.0)
 class _History:
     """How asking one history went; times are seconds of the monotonic clock.
 
-    ``answered_at``: when it answered last, else when it was asked first.  ``failures``: how many
-    there were lately.  ``again_at``: it is not asked before.  ``state``: of its cursor, where no
-    ledger keeps that.  ``holes``: how many runs had an unknown end when it was asked.  ``empty``:
-    how many answers in a row had nothing new.
+    - ``answered_at``: when it answered last, else when it was asked first; ``took_s``: how long it
+      took.
+    - ``failures``: how many there were lately; ``again_at``: it is not asked before.
+    - ``state``: of its cursor, where no ledger keeps that.
+    - ``holes``: how many runs had an unknown end when it was asked.
+    - ``empty``: how many answers in a row had nothing new.
     """
 
     answered_at: float = 0.0
@@ -77,6 +77,7 @@ class _History:
     state: str = ""
     holes: int = 0
     empty: int = 0
+    took_s: float = 0.0
 
 
 class HistoryBatch(NamedTuple):
@@ -95,28 +96,33 @@ _Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
 """Fetches from one source, after a cursor's state; None: after the one that is stored."""
 
 
-class _Later(NamedTuple):
-    """A source that is to be asked after a cursor's state; it is read up to a time."""
+class _Backlog(NamedTuple):
+    """The next query of a history that is behind; ``complete_us``: up to when it is read.
+
+    ``number`` is that of the history, ``state`` of the cursor, None: the one that is stored.
+    """
 
     complete_us: int
-    number: int  # of the source
+    number: int
+    query: tuple[str, str]
     task: _Task
     state: str | None = None
 
 
 class _Asked(NamedTuple):
-    """Sources that are being asked, in threads of a pool; and those that come ``later``, a heap."""
+    """Histories that are being asked, in threads of a pool, backlogs and what is none.
+
+    ``later``: a heap of backlogs that are not asked yet, the one that is furthest behind first.
+    """
 
     pool: ThreadPoolExecutor
-    waiting: dict[Future[tuple[tuple[HistoryAnswer, Cursor] | None, float]], _Later]
-    later: list[_Later]
+    waiting: dict[Future[tuple[HistoryAnswer, Cursor] | None], _Backlog | None]
+    later: list[_Backlog]
     only_behind: bool
 
-    def go_on(self) -> None:
-        """Ask the source that is furthest behind, if any is to be asked."""
-        if self.later:
-            chosen = heappop(self.later)
-            self.waiting[self.pool.submit(_timed, chosen.task, chosen.state)] = chosen
+    def begin(self, backlog: _Backlog) -> None:
+        """Ask for the next records of a backlog."""
+        self.waiting[self.pool.submit(backlog.task, backlog.state)] = backlog
 
 
 class HistoryReader:
@@ -134,7 +140,6 @@ class HistoryReader:
         self._config, self._gatherer, self._keeper = config, gatherer, keeper
         self._known: dict[tuple[str, str], _History] = {}
         self._begun: dict[tuple[str, str], int] = {}  # from when on what was never read is read
-        self._backlogs = Semaphore(_BACKLOGS)
         self._asked: _Asked | None = None
         self._records = 0
         self._said_at = 0.0
@@ -162,7 +167,7 @@ class HistoryReader:
         """
         if not self._config.histories.schedds:
             return None
-        cursors = self._cursors(schedds)
+        cursors = [self._keeper.cursor(*query) for query in self._histories(schedds)]
         return min((cursor.complete_us or 0 if cursor else 0 for cursor in cursors), default=None)
 
     def has_backlog(self, schedds: Sequence[Daemon]) -> bool:
@@ -171,21 +176,18 @@ class HistoryReader:
         A run has its record once it has ended.  So of a time in a backlog only those runs are known
         whose end was read; and what runs now says nothing about those that ran then.
         """
-        return self.behind or any(
-            cursor is not None and is_backlog(cursor.state) for cursor in self._cursors(schedds)
+        return self._config.histories.schedds and any(
+            map(self._is_behind, self._histories(schedds))
         )
 
-    def _cursors(self, schedds: Sequence[Daemon]) -> list[Cursor | None]:
-        """Return the cursors of all histories of schedds that answer."""
+    def _histories(self, schedds: Sequence[Daemon]) -> Iterator[tuple[str, str]]:
+        """Yield the histories in which schedds that answer keep runs, each with its kind."""
         silent = self.silent(schedds)
-        return [
-            self._keeper.cursor(schedd.name, kind)
-            for schedd in schedds
-            if schedd.name not in silent
-            for epochs in [self._known.get((schedd.name, "epochs"))]
-            for kind in SCHEDD_KINDS
-            if kind != "epochs" or epochs is None or epochs.kept
-        ]
+        for schedd in schedds:
+            epochs = self._known.get((schedd.name, "epochs"))
+            for kind in () if schedd.name in silent else SCHEDD_KINDS:
+                if kind != "epochs" or epochs is None or epochs.kept:
+                    yield schedd.name, kind
 
     def begin(self, access: Access, schedds: Sequence[Daemon], now: float) -> None:
         """Begin to ask for what is ``read`` next: sources answer while something else is done.
@@ -217,16 +219,24 @@ class HistoryReader:
         with asked.pool:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    source = waiting.pop(future)
-                    fetched, took = future.result()
-                    if fetched is not None and asked.only_behind and fetched[0].behind:
-                        complete_us, state = fetched[1].complete_us or 0, fetched[1].state
-                        more = source._replace(complete_us=complete_us, state=state)
-                        heappush(asked.later, more)
-                    if self._gatherer.left_s > 3 * took:
-                        asked.go_on()
+                    backlog = waiting.pop(future)
+                    fetched = future.result()
+                    if backlog is not None:
+                        if fetched is not None and fetched[0].behind and asked.only_behind:
+                            done_us, state = fetched[1].complete_us or 0, fetched[1].state
+                            more = backlog._replace(complete_us=done_us, state=state)
+                            heappush(asked.later, more)
+                        self._go_on(asked)
                     if fetched is not None:
                         yield self._report(*fetched)
+
+    def _go_on(self, asked: _Asked) -> None:
+        """Ask for more of the backlog that is furthest behind of those for which there is time."""
+        while asked.later:
+            backlog = heappop(asked.later)
+            if self._gatherer.left_s > 3 * self._known[backlog.query].took_s:
+                asked.begin(backlog)
+                return
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
         since_us = self._begun.pop((cursor.source, cursor.kind), None)
@@ -264,10 +274,19 @@ class HistoryReader:
         only_behind: bool,
     ) -> _Asked:
         due = self._tasks(access, schedds, kinds, now, only_behind=only_behind)
-        parallel = self._config.poll.parallel
-        asked = _Asked(ThreadPoolExecutor(parallel, "history"), {}, due, only_behind)
-        for _ in range(_BACKLOGS if only_behind else len(due)):
-            asked.go_on()
+        backlogs = sorted(
+            _Backlog(self._read_to_us(query), number, query, task)
+            for number, (query, task) in enumerate(due.items())
+            if self._is_behind(query)
+        )
+        first, later = backlogs[:_BACKLOGS], backlogs[_BACKLOGS:]
+        pool = ThreadPoolExecutor(self._config.poll.parallel, "history")
+        asked = _Asked(pool, {}, later, only_behind)
+        for query, task in due.items():
+            if not self._is_behind(query):
+                asked.waiting[pool.submit(task, None)] = None
+        for backlog in first:
+            asked.begin(backlog)
         return asked
 
     def _tasks(
@@ -278,7 +297,7 @@ class HistoryReader:
         now: float,
         *,
         only_behind: bool,
-    ) -> list[_Later]:
+    ) -> dict[tuple[str, str], _Task]:
         options = self._config.histories
         asks: dict[tuple[str, str], _Ask] = {
             (schedd.name, kind): partial(tasks.records, access, schedd, kind)
@@ -301,21 +320,18 @@ class HistoryReader:
         new, records = (
             max(_LEAST_RECORDS, options.records // most) for most in (many, min(many, _BACKLOGS))
         )
-        return sorted(
-            _Later(
-                self._read_to_us(*query),
-                number,
-                partial(self._fetch, *query, ask, new, records, now),
-            )
-            for number, (query, ask) in enumerate(due.items())
-        )
+        return {q: partial(self._fetch, *q, ask, new, records, now) for q, ask in due.items()}
 
-    def _read_to_us(self, source: str, kind: str) -> int:
-        """Return up to when a backlog is read, 0 if it is none: these wait for each other."""
-        cursor = self._keeper.cursor(source, kind)
-        if cursor is None or not self._known[source, kind].behind:
-            return 0
-        return max(1, cursor.complete_us or 0)
+    def _is_behind(self, query: tuple[str, str]) -> bool:
+        """Return whether a history has a backlog, by its last answer or by what is stored."""
+        history, cursor = self._known.get(query), self._keeper.cursor(*query)
+        if history is not None and history.behind:
+            return True
+        return cursor is not None and is_backlog(cursor.state)
+
+    def _read_to_us(self, query: tuple[str, str]) -> int:
+        cursor = self._keeper.cursor(*query)
+        return 0 if cursor is None else cursor.complete_us or 0
 
     def _may_have_transfers(self, schedd: Daemon) -> bool:
         """Return whether it writes such records, and all of its epochs are read."""
@@ -344,8 +360,9 @@ class HistoryReader:
             lookback_s=self._config.histories.lookback,
             environment=self._config.traces.read_environment,
         )
-        with self._backlogs if history.behind else nullcontext():
-            answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
+        began = time.monotonic()
+        answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
+        history.took_s = time.monotonic() - began
         history.behind = answer is not None and answer.behind
         if answer is None:
             history.failures = min(less + 1, _HALVINGS)
@@ -363,8 +380,8 @@ class HistoryReader:
         complete_us = answer.complete_us
         if complete_us is None and answer.progress is not None:
             complete_us = answer.progress.done_us
-        if complete_us is None and before is not None:
-            complete_us = before.complete_us
+        if answer.complete_us is None and before is not None:  # it was known up to then
+            complete_us = max(complete_us or 0, before.complete_us or 0) or None
         if not state:
             self._begun[source, kind] = round((now - limits.lookback_s) * SECOND_US)
         return answer, Cursor(source, kind, answer.state, complete_us)
@@ -377,11 +394,6 @@ class HistoryReader:
                 source=schedd,
             )
         history.kept, history.again_at = False, time.monotonic() + NOT_KEPT_S
-
-
-def _timed(task: _Task, state: str | None) -> tuple[tuple[HistoryAnswer, Cursor] | None, float]:
-    began = time.monotonic()
-    return task(state), time.monotonic() - began
 
 
 def _shown(progress: Progress | None) -> dict[str, str]:

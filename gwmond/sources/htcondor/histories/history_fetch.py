@@ -113,7 +113,8 @@ class _Fetch:
         """Whether another query may be made."""
         few = self.read < max(1, self._limits.records // 2)
         room = few or self.read + self._limit <= self._limits.records
-        return room and not self._planned and self._queries < self._limits.queries
+        planned = self._planned and self._new < self._limit  # windows are larger than this call's
+        return room and not planned and self._queries < self._limits.queries
 
     def probe(self, state: HistoryState) -> HistoryState:
         """Ask for all that is newer than the cursor."""
