@@ -352,8 +352,8 @@ FAMILIES = (
     ),
     Family(
         "gwmond_pilot_time_known_timestamp_seconds",
-        "Up to when pilots' time can be settled: all sources have been read up to there. While a "
-        "backlog is drained that of pilots which go on waits. Unit: seconds since the epoch."
+        "Up to when pilots' time can be settled: all sources have been read up to there. Pilots "
+        "that still run are settled only once a backlog is read. Unit: seconds since the epoch."
         + POLLED,
         (),
         lambda s: known([((), s.pilot_time.known_us if s.pilot_time else None)], MICRO),

@@ -44,7 +44,7 @@ from gwmond.pilots.memory.assign import PilotAssignment
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun, Unstored
 from gwmond.pilots.runs.matcher import RunMatcher
-from gwmond.pilots.settlement import Settlement
+from gwmond.pilots.settlement import NOTHING_UNREAD, Settlement, Unread
 from gwmond.pilots.sources.central_log import CentralLogEvents
 from gwmond.pilots.sources.collector_ads import CollectorAds
 
@@ -201,10 +201,14 @@ class PilotAccounting:
         return (yield from self.take_facts(facts, expected))
 
     def settle(
-        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+        self,
+        now_us: int,
+        known_us: int,
+        silent: Collection[str] = (),
+        unread: Unread = NOTHING_UNREAD,
     ) -> Lookup[None]:
         """Settle what can be; see ``Settlement.settle``."""
-        self.settlement.settle(now_us, known_us, silent, behind=behind)
+        self.settlement.settle(now_us, known_us, silent, unread)
         yield from self._go_on()
 
     def settle_changed(self) -> Lookup[None]:

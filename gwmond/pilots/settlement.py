@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gwmond.model.pilot_life import Assumption, Measure
@@ -19,7 +20,7 @@ from gwmond.pilots.factory.summaries import only_runs
 from gwmond.pilots.life.rules import FAR_US, ExpectedInput, Rules
 from gwmond.pilots.memory import posting
 from gwmond.pilots.memory.cache import PilotCache
-from gwmond.pilots.memory.open_pilot import OpenPilot
+from gwmond.pilots.memory.open_pilot import OpenPilot, OpenRun
 from gwmond.pilots.runs.later_runs import LaterRuns, is_decided, resting
 from gwmond.pilots.runs.matcher import RunMatcher
 from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
@@ -27,19 +28,32 @@ from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
 from gwmond.pilots.sources.central_log import CentralLogEvents
 
 MOST_RUNS = 250_000
-"""So many that have ended may wait for a backlog to be read, about 0.7 GB: beyond, none does."""
+"""So many that have ended may wait for what is unread, about 0.7 GB: with more, none waits."""
 
 
 class DecisionTime(NamedTuple):
     """When it is decided: ``now_us`` for what waits, ``clock_us`` by the clock, which is said.
 
-    ``known_us``: runs that began before are known; if ``behind``, only those that have ended.
+    ``known_us``: runs that began before are known (but see ``Unread``).
     """
 
     now_us: int
     clock_us: int
     known_us: int
-    behind: bool = False
+
+
+class Unread(NamedTuple):
+    """Schedds with records that were not read, and up to when each was read.
+
+    A run has its record once it has ended.  So of a time of which records are unread only those
+    runs are known that have ended, or that slots showed then.  ``unwatched``: no slot was seen.
+    """
+
+    schedds: Mapping[str, int] = MappingProxyType({})
+    unwatched: bool = False
+
+
+NOTHING_UNREAD = Unread()
 
 
 class Settlement:
@@ -61,7 +75,8 @@ class Settlement:
         self._cache, self._matcher, self._files = cache, matcher, files
         self._central_log, self._experiments, self._rules = central_log, experiments, rules
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
-        self._crowded = False  # more than memory may hold waits for what is behind
+        self._unread = NOTHING_UNREAD
+        self._waits = False  # whether pilots wait for what is unread
         self._turns = posting.Turns()
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
@@ -69,16 +84,21 @@ class Settlement:
         self.residual: Counter[Measure] = Counter()
 
     def settle(
-        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+        self,
+        now_us: int,
+        known_us: int,
+        silent: Collection[str] = (),
+        unread: Unread = NOTHING_UNREAD,
     ) -> None:
         """Decide what can be decided, and post what is settled.
 
-        ``known_us``: runs that began before are known; while records are ``behind``, only those
-        that have ended.  ``silent``: schedds whose records
+        ``known_us``: runs that began before are known.  ``silent``: schedds whose records
         are missing for now.  What needs something that is ``missing`` is left out: ``go_on``.
         """
-        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us, behind)
-        self._crowded = behind and self._has_many_runs()
+        self._at = DecisionTime(now_us + self.expected.ahead_us, now_us, known_us)
+        self._unread = unread
+        unwatched = unread.unwatched and bool(unread.schedds)
+        self._waits = unwatched and not self._has_many_runs()
         before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
         self._turns = posting.Turns.of(before_us, now_us, len(self._cache.pilots), self._rules)
         self._silent = silent
@@ -131,20 +151,27 @@ class Settlement:
     def _known_us(self, pilot: OpenPilot) -> int:
         """Return up to when all runs on a pilot are known; 0: nothing new may be settled.
 
-        The records of runs on a pilot that goes on, or that was found to be gone only now, may be
-        among what is behind.
+        Records of a pilot that goes on, that was found to be gone only now, or that only jobs
+        have, may be unread.
         """
-        at = self._at
-        if not at.behind or self._crowded:
-            return at.known_us
-        if pilot.end_us is None:
+        known_us, end_us = self._at.known_us, pilot.end_us
+        if not self._waits:
+            return known_us
+        if end_us is None or pilot.known_from_jobs_only:
             return 0
-        there_us = max(pilot.end_us, pilot.missing_since_us or 0)
-        return at.known_us if there_us + self._rules.outcome_wait_us <= at.known_us else 0
+        there_us = max(end_us, pilot.missing_since_us or 0)
+        return known_us if there_us + self._rules.outcome_wait_us <= known_us else 0
+
+    def _waited_us(self, run: OpenRun) -> int:
+        """Return up to when the record of a run was waited for."""
+        read_us = self._unread.schedds.get(run.key.job.partition("#")[0])
+        if read_us is None:
+            return self._at.now_us
+        return 0 if self._unread.unwatched else min(self._at.now_us, read_us)
 
     def _settle(self, pilot: OpenPilot, later: LaterRuns) -> bool:
         """Post a pilot as far as it is decided; return False if runs on it are missing."""
-        now_us, clock_us, read_us, _ = self._at
+        now_us, clock_us, read_us = self._at
         known_us = self._known_us(pilot)
         if not posting.needs_posting(pilot, self._turns, known_us, self._rules):
             if pilot.derived.end_us is not None:
@@ -163,13 +190,12 @@ class Settlement:
             return False
         if pilot.known_from_jobs_only:
             posting.imply(pilot, self._rules.memory_per_unit_mib)
-            quiet = read_us >= pilot.last_heard_us + self._rules.quiet_us
+            quiet = not self._waits and read_us >= pilot.last_heard_us + self._rules.quiet_us
             if not quiet and not pilot.known_us:
                 return True
             if quiet and pilot.end_us is None:
                 quiet_decision = replace(pilot.facts.decisions, quiet=True)
                 pilot.learn(replace(pilot.facts, decisions=quiet_decision))
-                known_us = self._known_us(pilot)
         elif grows:
             posting.grow(pilot, self._rules.start_guard_us)
         pilot.derive()
@@ -221,9 +247,10 @@ class Settlement:
         if to_decide and later.missing(to_decide):
             return False
         over: defaultdict[str, list[RunFact]] = defaultdict(list)
-        for run in () if at.behind else to_decide:  # their records may be among what is behind
+        for run in to_decide:
+            waited_us = self._waited_us(run)
             fact = given_up(
-                run, later.after(run), at.now_us, at.clock_us, self._rules, self._silent
+                run, later.after(run), waited_us, at.clock_us, self._rules, self._silent
             )
             if fact is not None:
                 over[fact.job].append(fact)

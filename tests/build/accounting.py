@@ -13,6 +13,7 @@ from gwmond.model.pilots.file_facts import FileFact
 from gwmond.model.poll.batch import Batch
 from gwmond.model.runs.run_facts import JobRecord
 from gwmond.pilots.factory.records import NewFact
+from gwmond.pilots.settlement import NOTHING_UNREAD, Unread
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
 from gwmond.service.accounting.pilot_steps import PilotSteps
 
@@ -37,9 +38,13 @@ class Steps(PilotSteps):
         return self.run(self.accounting.add_facts(facts, expected))
 
     def settle(
-        self, now_us: int, known_us: int, silent: Collection[str] = (), *, behind: bool = False
+        self,
+        now_us: int,
+        known_us: int,
+        silent: Collection[str] = (),
+        unread: Unread = NOTHING_UNREAD,
     ) -> None:
-        self.run(self.accounting.settle(now_us, known_us, silent, behind=behind))
+        self.run(self.accounting.settle(now_us, known_us, silent, unread))
 
     def store(self, now_us: int) -> Batch:
         """Store what was settled; return it."""

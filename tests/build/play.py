@@ -14,6 +14,7 @@ from gwmond.pilots.accounting import PilotAccounting
 from gwmond.pilots.life.rules import FAR_US, Rules
 from gwmond.pilots.memory.open_pilot import OpenPilot
 from gwmond.pilots.runs.verdicts import Evidence
+from gwmond.pilots.settlement import Unread
 from tests.build.accounting import Steps
 from tests.build.kept import kept
 
@@ -128,13 +129,14 @@ class Play(Steps):
         known: int | None = None,
         behind: bool = False,
     ) -> None:
-        """One poll at ``at`` seconds."""
+        """One poll at ``at`` seconds; ``behind``: records are unread, of when no slot was seen."""
         now = (T0 + at) * SECOND_US
         self.add_ads(now, POLL_S * SECOND_US, pilots, complete=complete)
         self.add_claims(now, claims, complete=complete)
         self.add_records(records)
         until = T0 + (at - DELAY_S if known is None else known)
-        self.settle(now, until * SECOND_US, behind=behind)
+        unread = Unread({"schedd": until * SECOND_US} if behind else {}, unwatched=behind)
+        self.settle(now, until * SECOND_US, (), unread)
         for pilot in self.accounting.pilots:
             proved(pilot)
         self.store(now)

@@ -12,8 +12,10 @@ from gwmond.model.facts import Pilot
 from gwmond.model.pilot_life import Category
 from gwmond.model.pilots.file_facts import CentralKind
 from gwmond.model.runs.run_facts import JobRecord
+from gwmond.model.times import SECOND_US
 from gwmond.pilots import settlement
 from gwmond.pilots.life.rules import Rules
+from gwmond.pilots.settlement import Unread
 from tests.build.central_lines import line
 from tests.build.play import T0, Play, claim, record, shown
 
@@ -107,6 +109,33 @@ def test_a_pilot_that_had_ended_before_is_settled_while_the_rest_is_read() -> No
     assert read(known - 1) == (False, False)
     assert read(known) == (True, False)
     assert play.stored.corrected == 0
+
+
+def test_a_pilot_that_only_jobs_have_is_not_taken_to_have_ended_while_jobs_are_unread() -> None:
+    """Nothing ended on it for hours, but a long run has not been read yet."""
+    play = Play(Rules(refresh_us=0))
+    short, long = record("1.0", 100, 3000), record("2.0", 200, 18_000)
+    play.poll(BACK_S, [], [short], known=12_000, behind=True)
+    play.poll(BACK_S, [], [long])
+    play.rest(BACK_S + 60)
+    assert play.stored.corrected == 0
+    assert play.seconds()[Category.GOODPUT] == 2900 + 17_800
+
+
+@pytest.mark.parametrize(("read_to", "given_up"), [(600 + 3599, False), (600 + 3601, True)])
+def test_a_record_is_waited_for_by_what_was_read_of_its_schedd(
+    read_to: int, given_up: bool
+) -> None:
+    """It is late by the clock, but may be among what its schedd has to say yet."""
+    play = Play(Rules(refresh_us=0))
+    play.live(0, AWAY_S, [shown()], claims=[claim("1.0", 100)])
+    play.live(AWAY_S + 60, AWAY_S + 120, [shown()])
+    unread = Unread({"schedd": (T0 + read_to) * SECOND_US})
+    now_us = (T0 + BACK_S) * SECOND_US
+    play.settle(now_us, now_us, (), unread)
+    (pilot,) = play.accounting.pilots
+    (run,) = pilot.runs.values()
+    assert run.merged.ending.over is given_up
 
 
 @pytest.mark.parametrize("known", [0, 3000])

@@ -135,8 +135,10 @@ def test_few_backlogs_are_asked_for_at_once(state: str, most: int) -> None:
     batches = list(histories.read(cast(Access, None), schedds, 0.0))
     assert {batch.cursor.source for batch in batches} == {schedd.name for schedd in schedds}
     assert max(counts) == most
-    assert histories.has_backlog(schedds) is bool(state)
-    assert not histories.has_backlog([])
+    assert histories.unread(schedds) == (
+        dict.fromkeys((x.name for x in schedds), 0) if state else {}
+    )
+    assert histories.unread([SCHEDD]) == {SCHEDD.name: 0}, "which was not asked"
 
 
 @pytest.mark.usefixtures("one_kind")
@@ -159,6 +161,61 @@ def test_a_history_for_which_there_is_no_time_does_not_keep_others_waiting() -> 
     list(histories.read(cast(Access, None), schedds, 0.0, only_behind=True))
     assert steps.pop("schedd0") == 2  # once in each
     assert set(steps.values()) == {9}
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_backlogs_that_fail_do_not_keep_others_from_being_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In each poll the time suffices for some only: all that answer are asked within a few.
+
+    Which are silent is told by queries that were made.
+    """
+    monkeypatch.setattr(history_readers, "SILENT_S", 0.2)
+    asked = Counter[str]()
+    gatherer = SimpleNamespace(left_s=100.0)
+
+    def run(source: str, *_: Any, **__: Any) -> HistoryAnswer | None:
+        asked[source] += 1
+        if source.startswith("fails"):
+            time.sleep(0.05)
+            gatherer.left_s = 0.0
+            return None
+        time.sleep(0.01)
+        return HistoryAnswer((), DRAINED, None, True, None, None, (), 0)
+
+    gatherer.run = run
+    histories = reader(cast(Backlog, gatherer))
+    cursors = {f"fails{n}": 1 for n in range(6)} | {f"good{n}": 5 for n in range(6)}
+    cast(SimpleNamespace, histories._keeper).cursor = lambda source, _: Cursor(
+        source, "", DRAINED, cursors[source]
+    )
+    schedds = [SCHEDD._replace(name=name) for name in cursors]
+    for _ in range(8):
+        gatherer.left_s = 100.0
+        list(histories.read(cast(Access, None), schedds, 0.0))
+        assert not any(name.startswith("good") for name in histories.silent(schedds))
+    assert min(asked[name] for name in cursors) >= 1
+    assert histories.unread(schedds) == {
+        name: at for name, at in cursors.items() if name not in (histories.silent(schedds))
+    }
+
+
+@pytest.mark.usefixtures("one_kind")
+def test_a_history_that_did_not_answer_may_have_a_backlog() -> None:
+    """So what is missing of it is not taken to be nothing."""
+    answers: list[HistoryAnswer | None] = [
+        None,
+        HistoryAnswer((), "", 7, False, None, None, (), 0),
+        None,
+    ]
+    run = lambda *_, **__: answers.pop(0)  # noqa: E731
+    histories = reader(cast(Backlog, SimpleNamespace(run=run, left_s=100.0)))
+    unread = []
+    while answers:
+        list(histories.read(cast(Access, None), [SCHEDD], 0.0))
+        unread.append(bool(histories.unread([SCHEDD])))
+    assert unread == [True, False, True]
 
 
 @pytest.mark.usefixtures("one_kind")

@@ -5,7 +5,8 @@
 
 Time up to which pilots' time can be settled: claims were shown, and the histories of every schedd
 that answers were read, less ``pilots.settle_delay``.  A schedd that is silent for long is not
-waited for: what slots show stands in, and its records correct that later.
+waited for: what slots show stands in, and its records correct that later.  While records are
+unread of a time in which no claims were seen, only pilots that had ended are settled (``Unread``).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gwmond.model.totals import microseconds, split_hours
 from gwmond.pilots.early.comparison import Unit
 from gwmond.pilots.experiments import Verdicts, verdicts
 from gwmond.pilots.memory.sizes import expected_sizes
+from gwmond.pilots.settlement import Unread
 from gwmond.service.accounting.file_readers import CentralLogs, FactoryFiles
 from gwmond.service.accounting.history_readers import HistoryReader, StartdHistoryReader
 from gwmond.service.accounting.ledger_keeper import LedgerKeeper
@@ -38,7 +40,7 @@ from gwmond.sources.htcondor.access import Access, Daemon
 from gwmond.sources.round import CLAIMS, REQUESTS, SLOTS, Round, Targets
 
 _FEW = 5  # places that a problem names
-_MISSED_POLLS = 3
+_UNWATCHED_US = 600 * SECOND_US
 
 
 class Seen(NamedTuple):
@@ -83,7 +85,7 @@ class Accountant:
         self._startds = StartdHistoryReader(config, targets.collectors)
         self._delay_us = round(config.pilots.settle_delay * SECOND_US)
         self._claims_us: int | None = None
-        self._claims_since_us: int | None = None  # without many polls between that did not
+        self._claims_since_us: int | None = None  # watched, without a long time between
         self._schedds: tuple[Daemon, ...] = ()
         self.failure: LedgerError | None = None  # of the last step
         self._left: Mapping[ProblemName, int] = {}
@@ -206,11 +208,21 @@ class Accountant:
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
                 steps.run(steps.accounting.add_claims(now_us, records, complete=whole))
-            if self._claims_us is None or now_us - self._claims_us > _MISSED_POLLS * period_us:
-                self._claims_since_us = now_us
+            self._watch_claims(now_us, period_us, whole=whole)
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()
+
+    def _watch_claims(self, now_us: int, period_us: int, *, whole: bool) -> None:
+        """Take note since when claims have been watched; ``whole``: these are all there are."""
+        longest_us = max(_UNWATCHED_US, 2 * period_us)
+        if self._claims_us is None or now_us - self._claims_us > longest_us:
+            self._claims_since_us = None
+        if self._claims_since_us is None:
+            if whole:
+                self._claims_since_us = now_us
+            else:
+                self._gatherer.ask_all_claims()
 
     def _ask(
         self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
@@ -291,11 +303,11 @@ class Accountant:
         claims_us = self._claims_us or 0
         known_us = claims_us if read_us is None else min(claims_us, read_us)
         silent = self._histories.silent(self._schedds)
-        # Of the time since claims are shown it is known what ran.
+        # A run of the time since claims are watched is known before its record is read.
         unwatched = read_us is not None and read_us < (self._claims_since_us or now_us)
-        behind = unwatched and self._histories.has_backlog(self._schedds)
+        unread = Unread(self._histories.unread(self._schedds), unwatched)
         known_us = max(0, known_us - self._delay_us)
-        self._keeper.settle(now_us, known_us, silent, behind=behind, store=store)
+        self._keeper.settle(now_us, known_us, silent, unread, store=store)
 
 
 def _verdicts(seen: Seen) -> Verdicts | None:

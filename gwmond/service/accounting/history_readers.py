@@ -62,7 +62,8 @@ class _History:
     """How asking one history went; times are seconds of the monotonic clock.
 
     - ``answered_at``: when it answered last, else when it was asked first; ``took_s``: how long it
-      took.
+      took; ``asked_at``: when it was asked last.
+    - ``is_read``: its last query was answered, and what it said was taken in.
     - ``failures``: how many there were lately; ``again_at``: it is not asked before.
     - ``state``: of its cursor, where no ledger keeps that.
     - ``holes``: how many runs had an unknown end when it was asked.
@@ -78,6 +79,8 @@ class _History:
     holes: int = 0
     empty: int = 0
     took_s: float = 0.0
+    asked_at: float = 0.0
+    is_read: bool = False
 
 
 class HistoryBatch(NamedTuple):
@@ -97,12 +100,13 @@ _Task: TypeAlias = Callable[[str | None], tuple[HistoryAnswer, Cursor] | None]
 
 
 class _Backlog(NamedTuple):
-    """The next query of a history that is behind; ``complete_us``: up to when it is read.
+    """The next query of a history that is behind.
 
-    ``number`` is that of the history, ``state`` of the cursor, None: the one that is stored.
+    ``order``: whether queries of it have failed lately, then up to when it is read, or when it was
+    asked last.  ``number`` only makes the order total.  ``state``: of the cursor, None: as stored.
     """
 
-    complete_us: int
+    order: tuple[bool, float]
     number: int
     query: tuple[str, str]
     task: _Task
@@ -110,9 +114,9 @@ class _Backlog(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """Histories that are being asked, in threads of a pool, backlogs and what is none.
+    """Histories that are being asked, in threads of a pool; None stands for one without a backlog.
 
-    ``later``: a heap of backlogs that are not asked yet, the one that is furthest behind first.
+    ``later``: a heap of backlogs that are not asked yet.
     """
 
     pool: ThreadPoolExecutor
@@ -154,9 +158,11 @@ class HistoryReader:
         now = time.monotonic()
         silent = []
         for schedd in schedds:
-            past = (self._known.get((schedd.name, kind)) for kind in SCHEDD_KINDS)
-            answered_at = max((history.answered_at for history in past if history), default=now)
-            if now - answered_at > SILENT_S:
+            asked = [self._known.get((schedd.name, kind)) for kind in SCHEDD_KINDS]
+            past = [history for history in asked if history is not None]
+            answered_at = max((history.answered_at for history in past), default=now)
+            waits = any(history.asked_at > answered_at for history in past)
+            if waits and now - answered_at > SILENT_S:
                 silent.append(schedd.name)
         return frozenset(silent)
 
@@ -170,15 +176,18 @@ class HistoryReader:
         cursors = [self._keeper.cursor(*query) for query in self._histories(schedds)]
         return min((cursor.complete_us or 0 if cursor else 0 for cursor in cursors), default=None)
 
-    def has_backlog(self, schedds: Sequence[Daemon]) -> bool:
-        """Return whether a schedd that answers has a backlog.
+    def unread(self, schedds: Sequence[Daemon]) -> dict[str, int]:
+        """Return the schedds that answer and have records that were not read, with up to when.
 
-        A run has its record once it has ended.  So of a time in a backlog only those runs are known
-        whose end was read; and what runs now says nothing about those that ran then.
+        What is not known yet, as a query failed or was not made, may be a backlog.
         """
-        return self._config.histories.schedds and any(
-            map(self._is_behind, self._histories(schedds))
-        )
+        unread: dict[str, int] = {}
+        for query in self._histories(schedds) if self._config.histories.schedds else ():
+            history = self._known.get(query)
+            if history is None or not history.is_read or self._is_behind(query):
+                read_us, schedd = self._read_to_us(query), query[0]
+                unread[schedd] = min(read_us, unread.get(schedd, read_us))
+        return unread
 
     def _histories(self, schedds: Sequence[Daemon]) -> Iterator[tuple[str, str]]:
         """Yield the histories in which schedds that answer keep runs, each with its kind."""
@@ -223,15 +232,14 @@ class HistoryReader:
                     fetched = future.result()
                     if backlog is not None:
                         if fetched is not None and fetched[0].behind and asked.only_behind:
-                            done_us, state = fetched[1].complete_us or 0, fetched[1].state
-                            more = backlog._replace(complete_us=done_us, state=state)
-                            heappush(asked.later, more)
+                            order, state = (False, fetched[1].complete_us or 0), fetched[1].state
+                            heappush(asked.later, backlog._replace(order=order, state=state))
                         self._go_on(asked)
                     if fetched is not None:
                         yield self._report(*fetched)
 
     def _go_on(self, asked: _Asked) -> None:
-        """Ask for more of the backlog that is furthest behind of those for which there is time."""
+        """Ask for more of a backlog: of the first for which there is time."""
         while asked.later:
             backlog = heappop(asked.later)
             if self._gatherer.left_s > 3 * self._known[backlog.query].took_s:
@@ -239,6 +247,8 @@ class HistoryReader:
                 return
 
     def _report(self, answer: HistoryAnswer, cursor: Cursor) -> HistoryBatch:
+        history = self._known[cursor.source, cursor.kind]
+        history.behind, history.is_read = answer.behind, True
         since_us = self._begun.pop((cursor.source, cursor.kind), None)
         if since_us is not None and cursor.kind in SCHEDD_KINDS:
             self._keeper.note_begin(cursor.source, cursor.kind, since_us)
@@ -275,7 +285,7 @@ class HistoryReader:
     ) -> _Asked:
         due = self._tasks(access, schedds, kinds, now, only_behind=only_behind)
         backlogs = sorted(
-            _Backlog(self._read_to_us(query), number, query, task)
+            _Backlog(self._order(query, only_behind=only_behind), number, query, task)
             for number, (query, task) in enumerate(due.items())
             if self._is_behind(query)
         )
@@ -329,6 +339,12 @@ class HistoryReader:
             return True
         return cursor is not None and is_backlog(cursor.state)
 
+    def _order(self, query: tuple[str, str], *, only_behind: bool) -> tuple[bool, float]:
+        """Return which backlog comes first: in a poll that which was not asked for longest."""
+        history = self._known[query]
+        first = self._read_to_us(query) if only_behind else history.asked_at
+        return history.failures > 0, first
+
     def _read_to_us(self, query: tuple[str, str]) -> int:
         cursor = self._keeper.cursor(*query)
         return 0 if cursor is None else cursor.complete_us or 0
@@ -336,8 +352,9 @@ class HistoryReader:
     def _may_have_transfers(self, schedd: Daemon) -> bool:
         """Return whether it writes such records, and all of its epochs are read."""
         epochs = self._known.get((schedd.name, "epochs"))
-        whole = epochs is not None and epochs.kept and not (epochs.behind or epochs.failures)
-        return whole and has_transfers(schedd.version)
+        if epochs is None or not (epochs.kept and epochs.is_read) or epochs.failures:
+            return False
+        return not self._is_behind((schedd.name, "epochs")) and has_transfers(schedd.version)
 
     def _fetch(
         self,
@@ -360,11 +377,11 @@ class HistoryReader:
             lookback_s=self._config.histories.lookback,
             environment=self._config.traces.read_environment,
         )
-        began = time.monotonic()
+        history.asked_at, history.is_read = time.monotonic(), False
         answer = self._gatherer.run(source, kind, ask, state, limits, now, keep=False)
-        history.took_s = time.monotonic() - began
-        history.behind = answer is not None and answer.behind
+        history.took_s = time.monotonic() - history.asked_at
         if answer is None:
+            history.behind = False
             history.failures = min(less + 1, _HALVINGS)
             return None
         if less and not answer.behind:
@@ -381,7 +398,8 @@ class HistoryReader:
         if complete_us is None and answer.progress is not None:
             complete_us = answer.progress.done_us
         if answer.complete_us is None and before is not None:  # it was known up to then
-            complete_us = max(complete_us or 0, before.complete_us or 0) or None
+            known_us = min(before.complete_us or 0, round(now * SECOND_US))
+            complete_us = max(complete_us or 0, known_us) or None
         if not state:
             self._begun[source, kind] = round((now - limits.lookback_s) * SECOND_US)
         return answer, Cursor(source, kind, answer.state, complete_us)

@@ -50,6 +50,7 @@ from gwmond.pilots.runs.verdicts import (
     evidence,
 )
 from gwmond.pilots.runs.waits import waits
+from gwmond.pilots.settlement import NOTHING_UNREAD, Unread
 from gwmond.reports.ledger.open_runs import later_us, rules
 from gwmond.service.accounting.pilot_steps import PilotSteps
 from gwmond.service.accounting.read_positions import ReadPositions
@@ -444,8 +445,8 @@ class LedgerKeeper:
         now_us: int,
         known_us: int,
         silent: Collection[str],
+        unread: Unread = NOTHING_UNREAD,
         *,
-        behind: bool = False,
         verdicts: bool = True,
         store: bool = True,
     ) -> None:
@@ -457,7 +458,7 @@ class LedgerKeeper:
         """
         self._silent = frozenset(silent)
         with self.steps() as steps:
-            steps.run(steps.accounting.settle(now_us, known_us, self._silent, behind=behind))
+            steps.run(steps.accounting.settle(now_us, known_us, self._silent, unread))
         self._known_us = known_us or self._known_us
         self._settled_us = now_us
         # Not for as long as the clock was ahead, if it was stepped back since.
