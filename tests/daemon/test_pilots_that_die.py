@@ -75,6 +75,7 @@ def test_a_startd_that_is_killed_and_started_again(
     attrs: dict[str, Value] = {"GLIDEIN_Site": name, "GLIDEIN_Entry_Name": name}
     if known:
         attrs |= {"GLIDEIN_Schedd": "schedd", "GLIDEIN_ClusterId": 7, "GLIDEIN_ProcId": 0}
+    epochs.remove(epochs.schedds[0])  # what an attempt before has left would run in its place
     pilot = epochs.start_pilot(name, attrs=attrs, config="MASTER.DAEMON_SHUTDOWN_FAST = False")
     running = daemon(epochs.collector, tables=TABLES)
     here = f'TARGET.GLIDEIN_Site =?= "{name}"'  # not on what a killed pilot has left
