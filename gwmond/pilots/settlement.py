@@ -27,8 +27,8 @@ from gwmond.pilots.runs.outcome import given_up, plain_outcome, weighed
 from gwmond.pilots.runs.verdicts import Evidence, TrialKeys, decide, trial_keys
 from gwmond.pilots.sources.central_log import CentralLogEvents
 
-MOST_RUNS = 250_000
-"""So many that have ended may wait for what is unread, about 0.7 GB: with more, none waits."""
+MOST_RUNS = 1_000_000
+"""So many that have ended may wait for what is unread, about 3.5 GB: with more, none waits."""
 
 
 class DecisionTime(NamedTuple):
