@@ -208,21 +208,21 @@ class Accountant:
             whole = seen.complete and self._gatherer.claims_since is None
             with self._keeper.steps() as steps:
                 steps.run(steps.accounting.add_claims(now_us, records, complete=whole))
-            self._watch_claims(now_us, period_us, whole=whole)
+            self._watch_claims(now_us, period_us)
             self._claims_us = now_us
         if late and not whole:
             self._gatherer.ask_all_claims()
 
-    def _watch_claims(self, now_us: int, period_us: int, *, whole: bool) -> None:
-        """Take note since when claims have been watched; ``whole``: these are all there are."""
+    def _watch_claims(self, now_us: int, period_us: int) -> None:
+        """Take note since when claims have been watched: since all of them were asked for."""
+        every = self._gatherer.claims_since is None
         longest_us = max(_UNWATCHED_US, 2 * period_us)
         if self._claims_us is None or now_us - self._claims_us > longest_us:
             self._claims_since_us = None
-        if self._claims_since_us is None:
-            if whole:
-                self._claims_since_us = now_us
-            else:
+            if not every:
                 self._gatherer.ask_all_claims()
+        if self._claims_since_us is None and every:
+            self._claims_since_us = now_us
 
     def _ask(
         self, access: Access, now: float, problems: list[Problem], *, only_behind: bool
