@@ -77,7 +77,7 @@ class Settlement:
         self._at = DecisionTime(0, 0, 0)  # when it was settled last
         self._unread = NOTHING_UNREAD
         self._waits = False  # whether pilots wait for what is unread
-        self._turns = posting.Turns()
+        self._turns = posting.RefreshTurns()
         self._silent: Collection[str] = ()
         self._left_out: list[OpenPilot] = []  # by the last settling, as runs on them are missing
         self.expected = ExpectedInput.EVERYTHING  # an import says at its end that no more does
@@ -100,7 +100,9 @@ class Settlement:
         unwatched = unread.unwatched and bool(unread.schedds)
         self._waits = unwatched and not self._has_many_runs()
         before_us, self._cache.looks.settled_us = self._cache.looks.settled_us, now_us
-        self._turns = posting.Turns.of(before_us, now_us, len(self._cache.pilots), self._rules)
+        self._turns = posting.RefreshTurns.of(
+            before_us, now_us, len(self._cache.pilots), self._rules
+        )
         self._silent = silent
         self._left_out = []
         self._use()

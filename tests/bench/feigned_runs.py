@@ -104,7 +104,7 @@ class Feigned(NamedTuple):
             end,
             first,
             f"{SCHEDD}#{first}.0#{queued}",
-            f"glidein_{began % 99991}_{place}@node{place}.site{place % SITES:02}.example",
+            startd_of(place, began),
         )
 
     def began(self, place: int, time: int) -> int:
@@ -133,13 +133,18 @@ class Run(NamedTuple):
     startd: str
 
 
+def startd_of(place: int, began: int) -> str:
+    """Return the name of the pilot that began at a place then."""
+    return f"glidein_{began % 99991}_{place}@node{place}.site{place % SITES:02}.example"
+
+
 def pilot(feigned: Feigned, place: int, now: int) -> Pilot:
     """Return the pilot that a place has, as a collector shows it."""
     began = feigned.began(place, now)
     renewed = now - (now + place) % RENEWED_S
     site = f"Site{place % SITES:02}"
     return Pilot(
-        name=f"glidein_{began % 99991}_{place}@node{place}.site{site[-2:]}.example",
+        name=startd_of(place, began),
         started=began,
         entry=EntryKey(site, f"Entry{site[-2:]}"),
         group="frontend.main",

@@ -93,7 +93,7 @@ def _slots(feigned: Feigned) -> Iterator[Ad]:
     now = feigned.until
     for place in range(feigned.pilots):
         began, site = feigned.began(place, now), f"{place % feigned_runs.SITES:02}"
-        name = f"glidein_{began % 99991}_{place}@node{place}.site{site}.example"
+        name = feigned_runs.startd_of(place, began)
         origin = feign.glidein(f"Entry{site}", f"Site{site}", to_die=began + feigned_runs.LIFE_S)
         yield feign.partitionable_slot(name, glidein=origin, started=began)
     for run in feigned.running(now):

@@ -35,7 +35,7 @@ from gwmond.pilots.memory.ad_times import (
 from gwmond.pilots.memory.cache import PilotCache
 from gwmond.pilots.memory.ends import is_given_up, may_run_at, read_until, waits_until
 from gwmond.pilots.memory.open_pilot import OpenPilot
-from gwmond.pilots.memory.posting import REFRESHED, Turns
+from gwmond.pilots.memory.posting import REFRESHED, RefreshTurns
 from gwmond.pilots.memory.sizes import Sizes
 from gwmond.pilots.sources import central_log
 from gwmond.pilots.sources.central_log import LineWaits
@@ -449,6 +449,6 @@ def test_each_pilot_has_its_turn_as_often_however_polls_fall(pilots: int, times:
             min(now_us, until_us)
             for before_us, now_us in pairwise(polls)
             if before_us < until_us
-            and Turns.of(before_us, min(now_us, until_us), pilots, Rules()).is_next(pilot)
+            and RefreshTurns.of(before_us, min(now_us, until_us), pilots, Rules()).is_next(pilot)
         ]
         assert len(turns) == times, period_s

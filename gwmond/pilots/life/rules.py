@@ -65,7 +65,7 @@ class Rules(NamedTuple):
     - ``check``: a pilot that registers checks the verdict on its entry by whether it runs a job
       within this time.
     - ``refresh``: how often the idle time of a pilot is posted; of very many, less often
-      (``posting.Turns``).
+      (``posting.RefreshTurns``).
     """
 
     memory_per_unit_mib: int = DEFAULT_MEMORY_MIB

@@ -177,7 +177,7 @@ def unsettled(
     return dict(sums)
 
 
-class Turns(NamedTuple):
+class RefreshTurns(NamedTuple):
     """When pilots are posted of which nothing has changed: each once in ``every_us``.
 
     ``before_us``: when it was settled last; a daemon started anew keeps to the turns.
@@ -188,7 +188,7 @@ class Turns(NamedTuple):
     every_us: int = 0
 
     @classmethod
-    def of(cls, before_us: int, now_us: int, pilots: int, rules: Rules) -> Turns:
+    def of(cls, before_us: int, now_us: int, pilots: int, rules: Rules) -> RefreshTurns:
         """Return the turns of a number of pilots; of very many, each comes less often."""
         return cls(before_us, now_us, rules.refresh_us * max(1, -(-pilots // REFRESHED)))
 
@@ -262,11 +262,11 @@ def _add_to_run(
         run.dirty = True
 
 
-def needs_posting(pilot: OpenPilot, turns: Turns, known_us: int, rules: Rules) -> bool:
+def needs_posting(pilot: OpenPilot, turns: RefreshTurns, known_us: int, rules: Rules) -> bool:
     """Return whether posting a pilot may change anything.
 
-    A pilot that runs is posted in its turn only.  If it waits for its
-    end it is not posted before: its time may then be estimated.
+    A pilot that runs is posted in its turn only.  If it waits for its end it is not posted before:
+    its time may then be estimated.
     """
     if pilot.changed_since_us < FAR_US or pilot.posted is None:
         return bool(pilot.known_us) or not pilot.end_unknown

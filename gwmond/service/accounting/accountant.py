@@ -229,7 +229,7 @@ class Accountant:
     ) -> None:
         """Take in new records, and add to ``problems``.  Raises LedgerError.
 
-        A backlog is settled in parts, so that it is never all in memory.
+        A backlog is settled and stored in parts: what is stored is not read again after a crash.
         """
         now_us, unsettled = round(now * SECOND_US), 0
         for batch in self._histories.read(access, self._schedds, now, only_behind=only_behind):

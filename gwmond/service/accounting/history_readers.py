@@ -284,19 +284,16 @@ class HistoryReader:
         only_behind: bool,
     ) -> _Asked:
         due = self._tasks(access, schedds, kinds, now, only_behind=only_behind)
-        backlogs = sorted(
-            _Backlog(self._order(query, only_behind=only_behind), number, query, task)
-            for number, (query, task) in enumerate(due.items())
-            if self._is_behind(query)
-        )
-        first, later = backlogs[:_BACKLOGS], backlogs[_BACKLOGS:]
         pool = ThreadPoolExecutor(self._config.poll.parallel, "history")
-        asked = _Asked(pool, {}, later, only_behind)
-        for query, task in due.items():
-            if not self._is_behind(query):
+        asked = _Asked(pool, {}, [], only_behind)
+        for number, (query, task) in enumerate(due.items()):
+            if self._is_behind(query):
+                order = self._order(query, only_behind=only_behind)
+                heappush(asked.later, _Backlog(order, number, query, task))
+            else:
                 asked.waiting[pool.submit(task, None)] = None
-        for backlog in first:
-            asked.begin(backlog)
+        for _ in range(min(_BACKLOGS, len(asked.later))):
+            asked.begin(heappop(asked.later))
         return asked
 
     def _tasks(
@@ -395,11 +392,10 @@ class HistoryReader:
             pause_s = self._config.poll.interval * (2.0 ** min(history.empty, _DOUBLINGS) - 1)
             history.again_at = history.answered_at + min(SILENT_S, pause_s)
         complete_us = answer.complete_us
-        if complete_us is None and answer.progress is not None:
-            complete_us = answer.progress.done_us
-        if answer.complete_us is None and before is not None:  # it was known up to then
-            known_us = min(before.complete_us or 0, round(now * SECOND_US))
-            complete_us = max(complete_us or 0, known_us) or None
+        if complete_us is None:  # up to where a backlog was read, or to what was known before
+            done_us = answer.progress.done_us if answer.progress is not None else 0
+            before_us = (before.complete_us or 0) if before is not None else 0
+            complete_us = max(done_us, min(before_us, round(now * SECOND_US))) or None
         if not state:
             self._begun[source, kind] = round((now - limits.lookback_s) * SECOND_US)
         return answer, Cursor(source, kind, answer.state, complete_us)
